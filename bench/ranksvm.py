@@ -39,7 +39,7 @@ from common import (
     stopwatch,
 )
 from pairgram import Nystroem, RandomFourier, RankSVM
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.solvers.svm_training import SolverSettings, Training
 from pairgram.tables.blocks import Arrays

@@ -11,7 +11,7 @@ import sklearn
 from hypothesis import is_hypothesis_test, settings
 from threadpoolctl import threadpool_limits
 
-from pairgram._support import memory
+from pairgram._support import machine as memory
 
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times

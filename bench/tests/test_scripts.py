@@ -28,7 +28,7 @@ def test_threads_are_those_of_pairgram(script, monkeypatch):
     assert threads_of(3) == 3
     for first in ("", "1", "9999", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", first)
-        assert threads_of(None) == pairgram._support.threads.resolve_n_threads(None)
+        assert threads_of(None) == pairgram._support.machine.resolve_n_threads(None)
 
 
 def test_tables_that_are_asked_for(script, monkeypatch, capsys):

@@ -18,10 +18,10 @@ from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
 from pairgram.inspection.importance import (
+    as_regressor as as_regressor,
     query_permutation_importance as query_permutation_importance,
 )
 from pairgram.inspection.learning_curve import learning_curve as learning_curve
-from pairgram.inspection.regressor import as_regressor as as_regressor
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,
@@ -47,10 +47,14 @@ from pairgram.rankers.elm import (
 from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
 from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
-from pairgram.rankers.presets import LSSVR as LSSVR, MPRank as MPRank
-from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
+from pairgram.rankers.rank_rls import (
+    LSSVR as LSSVR,
+    MPRank as MPRank,
+    RankRLS as RankRLS,
+    RankRLSCV as RankRLSCV,
+)
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
-from pairgram.rankers.row_scores import predict as predict
+from pairgram.rankers.scores import predict as predict
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
 

@@ -43,10 +43,9 @@ from pairgram import (
     write_run,
 )
 from pairgram.cli.app import app
-from pairgram.cli.inputs import load_scores
-from pairgram.cli.protocol import PROTOCOL_METRICS
+from pairgram.cli.fitting import PROTOCOL_METRICS
+from pairgram.cli.options import load_scores, names_of, parse_grid, parse_range
 from pairgram.cli.report import print_table, show, show_alphas, significant
-from pairgram.cli.settings import names_of, parse_grid, parse_range
 from pairgram.features import random_nodes as activations
 
 ELM = ("--model", "elm-pairwise")
@@ -1499,7 +1498,7 @@ def test_no_memory_is_one_line(file, monkeypatch):
     def refuse(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("pairgram.datasets.letor_load.read_letor", refuse)
+    monkeypatch.setattr("pairgram.datasets.letor.read_letor", refuse)
     assert error("cv", file) == "not enough memory"
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 import reference
 from pairgram import _core
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]

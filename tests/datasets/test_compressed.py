@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairgram import load_letor
-from pairgram.datasets import compressed
+from pairgram.datasets import letor as compressed
 
 PACKERS = {"gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress}
 PARTS = [b"".join(b"%d qid:%d 1:0.5\n" % (row % 3, part) for row in range(100)) for part in (1, 2)]

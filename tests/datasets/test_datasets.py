@@ -21,7 +21,7 @@ from pairgram.datasets import (
     Fold,
     LetorData,
     dump_letor,
-    letor_load,
+    letor as letor_load,
     load_letor,
     load_letor_folds,
     make_ranking,

@@ -27,7 +27,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features import nystroem, nystroem as landmarks_module
 from pairgram.features.kernels import KernelSettings
-from pairgram.solvers.held_out.leave_out import leave_query_out
+from pairgram.solvers.leave_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
 from problems import problems
 

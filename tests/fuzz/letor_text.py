@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from pairgram import _core
-from pairgram.datasets import letor_load
+from pairgram.datasets import letor as letor_load
 
 from .runner import Case, Outcome
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pairgram import _core
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.solvers.ridge_path import BandForm, band_width
 
 EPS = float(np.finfo(np.float64).eps)

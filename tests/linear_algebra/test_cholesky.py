@@ -6,7 +6,7 @@ import scipy.linalg
 from hypothesis import given, settings, strategies as st
 
 from pairgram import _core
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.solvers.pairgram import Pairgram
 from pairgram.solvers.ridge_path import solve_definite
 

@@ -26,7 +26,7 @@ from pairgram import (
     make_ranking,
 )
 from pairgram.datasets import LetorData
-from pairgram.solvers.held_out import leave_out
+from pairgram.solvers import leave_out
 
 CLASSES = {
     "RankRLSCV": RankRLSCV(pairs=["kept", "gain"]),

@@ -221,7 +221,7 @@ def test_default_cv_is_leave_query_out(data, pairs, scope):
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     from pairgram.data.dataset import RankingData
     from pairgram.data.pairs import PairSettings
-    from pairgram.solvers.held_out import leave_out
+    from pairgram.solvers import leave_out
     from pairgram.solvers.pair_sums import PairSums
 
     X, y, v = problem.X, problem.y, problem.v

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import pairgram.features.kernel_map
-import pairgram.rankers.row_scores
+import pairgram.rankers.scores
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -480,14 +480,14 @@ def test_nothing_of_it_is_pickled_or_seen(fitted, name, tmp_path):
 
 def test_it_goes_with_the_model(fitted):
     gc.collect()
-    before = len(pairgram.rankers.row_scores._kept)
+    before = len(pairgram.rankers.scores._kept)
     models = [fitted("sigmoid nodes") for _ in range(3)]
     for model in models:
         model.predict(make_rows(5, 7))
-    assert len(pairgram.rankers.row_scores._kept) == before + 3
+    assert len(pairgram.rankers.scores._kept) == before + 3
     del models, model
     gc.collect()
-    assert len(pairgram.rankers.row_scores._kept) == before
+    assert len(pairgram.rankers.scores._kept) == before
 
 
 @pytest.mark.parametrize("name", ["rbf kernel", "rbf Nystroem", "mixed nodes", "linear nodes"])
@@ -495,9 +495,9 @@ def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, monkeypatc
     model, X = fitted(name), make_rows(600, 7)
     scores = model.predict(X)
     other = fitted(name)
-    monkeypatch.setattr(pairgram.rankers.row_scores, "KEPT_BYTES", 0)
+    monkeypatch.setattr(pairgram.rankers.scores, "KEPT_BYTES", 0)
     np.testing.assert_array_equal(other.predict(X), scores)
-    assert pairgram.rankers.row_scores._kept.get(other) == {}
+    assert pairgram.rankers.scores._kept.get(other) == {}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -555,7 +555,7 @@ def test_our_own_maps_ask_nothing_of_blas(fitted, monkeypatch):
     def refuse(*_):
         raise AssertionError("BLAS is held to one thread")
 
-    monkeypatch.setattr(pairgram._support.threads._BlasGuard, "__enter__", refuse)
+    monkeypatch.setattr(pairgram._support.machine._BlasGuard, "__enter__", refuse)
     for model in models.values():
         for dtype in (np.float64, np.float32):
             model.predict(make_rows(20, 7).astype(dtype))

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pairgram.solvers import ridge_path
-from pairgram.solvers.held_out import dual_rows
+from pairgram.solvers import leave_out_dual as dual_rows, ridge_path
 
 
 # Of this scope the fixture lasts for one function, with all examples that hypothesis draws for it.

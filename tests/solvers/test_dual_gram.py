@@ -23,13 +23,18 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features import kernels as matrix
-from pairgram.solvers import dual_gram
+from pairgram.solvers import (
+    dual_gram,
+    leave_out,
+    leave_out_dual as dual_rows,
+    leave_out_dual as row_regression,
+    leave_pair_out,
+)
 from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.held_out import dual_rows, leave_out, leave_pair_out, row_regression
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
 from problems import Problem, problems

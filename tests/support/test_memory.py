@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram.data.dataset import RankingData
 
 GIB = 2**30

@@ -14,9 +14,8 @@ import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairgram import Pairgram, RankRLS, RankRLSCV
-from pairgram._support import threads
-from pairgram._support.cached import cached_property
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support import machine as threads
+from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
 
 
 def blas_threads():
@@ -206,7 +205,7 @@ def test_a_context_that_is_open_at_a_fork_is_left_in_the_child():
         "import os, signal, sys\n"
         "import numpy\n"
         "from threadpoolctl import threadpool_info\n"
-        "from pairgram._support.threads import single_threaded_blas\n"
+        "from pairgram._support.machine import single_threaded_blas\n"
         "def count(): return max(i['num_threads'] for i in threadpool_info())\n"
         "before = count()\n"
         "with single_threaded_blas():\n"

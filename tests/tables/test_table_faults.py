@@ -39,7 +39,7 @@ from pairgram import (
     scan,
 )
 from pairgram.tables import grouping, passes as parts
-from pairgram.tables.seen import NO_FILES
+from pairgram.tables.survey import NO_FILES
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pairgram.tables import passes as parts_module
+from pairgram.tables.columns import TableRows, runs_of
 from pairgram.tables.passes import Part, fold, in_tree, join_by_id
-from pairgram.tables.rows import TableRows, runs_of
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ import scipy.sparse
 
 import pairgram
 from pairgram import RankRLS, dump_letor, scan
-from pairgram.tables import arrow, sources, sources as letor_source
+from pairgram.tables import columns as arrow, sources, sources as letor_source
 from pairgram.tables.scan import read_labels
-from pairgram.tables.seen import NO_FILES
+from pairgram.tables.survey import NO_FILES
 from table_sources import cut_table, make_rows, ranking_rows, write_parts
 
 ROWS = make_rows()

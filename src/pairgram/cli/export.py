@@ -165,7 +165,7 @@ def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
 
 
 def _lowest_score(ranker: Any, rows: Any) -> float:
-    from pairgram.rankers.row_scores import scores_of_table
+    from pairgram.rankers.scores import scores_of_table
     from pairgram.tables.table import as_table
 
     table = as_table(rows)

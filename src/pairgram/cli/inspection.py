@@ -9,8 +9,8 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
+from pairgram.cli.options import heeds
 from pairgram.cli.report import print_json, print_table, show_rows, significant
-from pairgram.cli.settings import heeds
 
 
 def inspect(
@@ -69,7 +69,7 @@ _OF_PROCESS = ("n_threads", "memory_limit")  # parameters that say nothing of th
 
 
 def _model(file: Path, top: int | None) -> dict[str, Any]:
-    from pairgram.rankers.column_weights import input_weights
+    from pairgram.rankers.scores import input_weights
 
     loaded = pairgram.load_model(file)
     model, steps = _ranker_of(loaded)

@@ -22,7 +22,7 @@ from pairgram._support.parameters import (
     check_text,
     option_of,
 )
-from pairgram.cli.settings import KERNELS, Settings, heeds, parse_grid, sharing
+from pairgram.cli.options import KERNELS, Settings, heeds, parse_grid, sharing
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric

@@ -1,28 +1,394 @@
-"""Options that several commands share, and the reading of the files that they name."""
+"""Options of commands: what they make of parameters, and the files that they name."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import io
+import math
+import os
 import re
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 import pairgram
-from pairgram._support.files import shown
-from pairgram._support.parameters import check_text
-from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
+from pairgram._support.files import kind_of_binary, naming, shown
+from pairgram._support.parameters import (
+    FOURIER_KERNEL,
+    KERNEL_PARAMETERS,
+    PARAMETERS,
+    check_setting,
+    check_text,
+    choice,
+)
 from pairgram.cli.report import count, warn, working
-from pairgram.cli.settings import names_of, option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
+
+# The column of a Parquet file of scores.
+SCORE = "score"
+# A line of a file of scores has at most this many bytes.
+MAX_LINE = 1000
+_SCORE = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE)
+
+
+def is_stdin(path: Path | None) -> bool:
+    """Tell whether a path stands for standard input."""
+    return str(path) == "-"
+
+
+def name_of(path: Path) -> str:
+    """Return the name of an input file for messages."""
+    return "standard input" if is_stdin(path) else shown(path)
+
+
+def same_file(path: Path, read: Path) -> bool:
+    """Tell whether an output path is the same file as an input."""
+    if not path.is_file():
+        return False
+    if is_stdin(read):
+        try:
+            return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
+        except (OSError, ValueError):  # standard input is closed, or is not a file of the system
+            return False
+    return read.exists() and path.samefile(read)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file, or standard input, to read its bytes."""
+    if not is_stdin(path):
+        with open(path, "rb") as file, naming(path):
+            yield file
+        return
+    source: Any = sys.stdin.buffer
+    buffered = io.BufferedReader(source)
+    try:
+        with naming("standard input"):
+            yield buffered
+    finally:
+        buffered.detach()  # so that standard input stays open
+
+
+def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
+    """Read a file with one number per line, ``-`` for standard input, or a Parquet file of scores.
+
+    Raises
+    ------
+    ValueError
+        If a Parquet file has no column of scores, or lacks one in a row; if a line is neither a
+        decimal number that fits into float64 nor ``inf`` (with or without a sign); or if there are
+        not `n_rows` scores. The message names the file, and the line or row.
+    """
+    import numpy as np
+
+    if path.suffix.lower() in (".parquet", ".pq"):
+        scores = _scores_of_parquet(path)
+        n_scores = len(scores)
+    else:
+        scores, n_scores = np.empty(n_rows), 0
+        with opened(path) as file:
+            found = kind_of_binary(file.peek(1024)[:1024])
+            if found is not None:
+                raise ValueError(f"{name_of(path)}: found {found}, want a score on every line")
+            for score in _scores(file, name_of(path)):
+                if n_scores == n_rows:
+                    raise ValueError(
+                        f"{name_of(path)}:{n_rows + 1}: found more scores than the {n_rows} rows"
+                    )
+                scores[n_scores] = score
+                n_scores += 1
+    if n_scores != n_rows:
+        raise ValueError(
+            f"{name_of(path)}: found {n_scores} scores, want one for each of {n_rows} rows"
+        )
+    return scores
+
+
+def _scores_of_parquet(path: Path) -> NDArray[Any]:
+    """Read the column of scores that ``pairgram predict`` writes."""
+    from pairgram._support.checks import NO_COLUMN, ArgumentError
+    from pairgram.tables.scan import read_labels
+
+    try:
+        return read_labels(path, SCORE)[0]
+    except ArgumentError as error:
+        if error.found != NO_COLUMN:
+            raise
+        error.parameter, error.place = None, name_of(path)
+        text = str(error).removeprefix(": ")
+        raise ValueError(f"{text}: pairgram predict writes such a column") from None
+
+
+def _scores(file: IO[bytes], name: str) -> Iterator[float]:
+    """Yield the score of every line. Lines at the end may be blank."""
+    blank = 0  # the number of the first blank line so far
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+        found = line.strip(b" \t\r\n")
+        if not found:
+            blank = blank or number
+            continue
+        if blank:
+            raise ValueError(f"{name}:{blank}: found '', want a score, one number per line")
+        text = found[:60].decode("ascii", "backslashreplace")
+        if len(line) > MAX_LINE:
+            raise ValueError(f"{name}:{number}: found {text!r}..., want at most {MAX_LINE} bytes")
+        if found.lower().lstrip(b"+-") == b"nan":
+            raise ValueError(f"{name}:{number}: found NaN, want a score, a number")
+        if _SCORE.fullmatch(found) is None:
+            raise ValueError(f"{name}:{number}: found {text!r}, want a score, one number per line")
+        score = float(found)
+        if math.isinf(score) and b"n" not in found.lower():
+            raise ValueError(f"{name}:{number}: found {text!r}, too large for a float64")
+        yield score
+
+
+# The values of the options that are given, by the names of the library's parameters.
+Settings = dict[str, Any]
+# The kernels, and the parameters that each uses.
+KERNELS = {**dict.fromkeys(FOURIER_KERNEL.names, ("gamma",)), **KERNEL_PARAMETERS}
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """Return the names that the option of a parameter takes.
+
+    The word none stands for None, where an option may be repeated.
+    """
+    parameter = PARAMETERS[name]
+    setting = parameter.setting or parameter.stored
+    names = () if setting is None else setting.names
+    return (*names, "none") if parameter.many and setting and setting.fits(None) else names
+
+
+def heeds(kernel: str | None, parameter: str) -> bool:
+    """Tell whether a kernel uses gamma, degree or coef0. An unknown kernel uses none of them."""
+    return kernel is not None and parameter in KERNELS.get(kernel, ())
+
+
+def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float] | None:
+    """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``; ``auto`` gives None.
+
+    ``b^i:b^j`` stands for b to all whole powers from i to j, and ``b^i:b^j:s`` for every s-th of
+    them. Repeated values count once.
+
+    Parameters
+    ----------
+    text, option : str
+        The text, and the option that errors name.
+    zero : bool, default=False
+        Whether 0 may be a value.
+
+    Raises
+    ------
+    ValueError
+        If the text is none of these, or a value is not finite and > 0.
+    """
+    if text.strip() == "auto":
+        return None
+    values: list[float] = []
+    for item in text.split(","):
+        if item.strip() == "auto":
+            raise ValueError(f"{option}: auto stands alone, got {text!r}")
+        parts = item.split(":")
+        (base, low), (other, high) = (_power(end, option) for end in (parts[0], parts[:2][-1]))
+        if len(parts) == 1:
+            values.append(0.0 if zero and base == 0 < low else _positive(base, low, item, option))
+            continue
+        step = parts[2] if len(parts) == 3 else "1"
+        good = len(parts) <= 3 and re.fullmatch("[1-9][0-9]{0,5}", step)
+        if not good or "^" not in item or base != other or low > high:
+            raise ValueError(f"{option}: a range is like 2^-15:2^24 or 2^-30:2^20:2, got {item!r}")
+        powers = range(low, high + 1, int(step))
+        values.extend(_positive(base, power, item, option) for power in powers)
+    return list(dict.fromkeys(values))
+
+
+def parse_activation(text: str, option: str) -> str | list[str]:
+    """Return the names in a mix such as ``sigmoid+gaussian``, or a plain name as it is."""
+    names = [name.strip() for name in text.split("+")]
+    for name in names:
+        check_text(option, name, names_of("activation"))
+    return names if len(names) > 1 else names[0]
+
+
+def parse_components(text: str, option: str) -> int | None:
+    """Return the number of components, or None for ``all``."""
+    if text.strip() == "all":
+        return None
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", text) and int(text) > 0:
+        return int(text)
+    raise ValueError(f"{option} must be an integer >= 1 or all, got {text!r}")
+
+
+def parse_names(text: str, option: str) -> list[str]:
+    """Return the names in a text such as ``a,b``."""
+    names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"{option} takes different names such as a,b,c; got {text!r}")
+    return names
+
+
+def parse_features(text: str, option: str) -> bool | list[int] | list[str]:
+    """Return True for ``all``, the numbers from 0 of features such as ``1,2,5``, or their names."""
+    if text.strip() == "all":
+        return True
+    items = [item.strip() for item in text.split(",")]
+    if all(re.fullmatch("[1-9][0-9]{0,8}", item) for item in items):
+        return [int(item) - 1 for item in items]
+    if all(items) and not any(re.fullmatch("[-+.0-9]+", item) for item in items):
+        return items
+    raise ValueError(
+        f"{option} takes all, features counted from 1 such as 1,2,5, or names of columns of a "
+        f"table; got {text!r}"
+    )
+
+
+def _power(text: str, option: str) -> tuple[float, int]:
+    """Return (base, exponent) of a text such as ``2^-15``. A plain number has exponent 1."""
+    match = re.fullmatch(r"\s*([^\s^]+?)(?:\^([+-]?[0-9]{1,6}))?\s*", text)
+    try:
+        if match is not None:
+            return float(match[1]), int(match[2] or 1)
+    except ValueError:
+        pass
+    raise ValueError(
+        f"{option} takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24, or auto; got {text!r}"
+    )
+
+
+def _positive(base: float, exponent: int, item: str, option: str) -> float:
+    try:
+        value = base**exponent
+    except (OverflowError, ZeroDivisionError):
+        value = math.inf
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{option}: each must be finite and > 0, got {item.strip()!r}")
+    return value
+
+
+def parse_range(text: str, option: str) -> tuple[float, float]:
+    """Return the two ends of a range such as ``-1:1``. Errors name the option."""
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        low, high = math.nan, math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"{option} is two numbers such as -1:1, the lower one first; got {text!r}")
+    return low, high
+
+
+# What makes values of the texts of options, by parameters, or by what a text looks like.
+_PARSERS: Mapping[str, Callable[[str, str], Any]] = {
+    "alphas": partial(parse_grid, zero=True),
+    "activation": parse_activation,
+    "n_components": parse_components,
+    "GRID": parse_grid,
+    "A:B": parse_range,
+    "FEATURES": parse_features,
+    "A,B,...": parse_names,
+}
+_TYPES = {"": bool, "N": int, "X": float, "SECONDS": float, "FILE": Path, "MODEL": Path}
+
+
+def option(name: str, help_names: str = "", note: str = "") -> Any:
+    """Return the declaration of a parameter's option.
+
+    In the help, `help_names` takes the place of its names, and `note` that of its default.
+    """
+    parameter = PARAMETERS[name]
+    flags, _, metavar = parameter.option.partition(" ")
+    setting = parameter.setting or parameter.stored
+    return typer.Option(
+        flags,
+        metavar=metavar or None,
+        help=parameter.help.replace("{names}", help_names or ", ".join(names_of(name))) + note,
+        min=setting.low if setting is not None and name not in _PARSERS else None,
+        show_default=parameter.default is not None and not note,
+    )
+
+
+def sharing(
+    keyword: str, names: Iterable[str], make: Callable[..., Any], **help_names: str
+) -> Callable[..., Any]:
+    """Return a decorator that gives a command options in place of its `keyword`.
+
+    Parameters
+    ----------
+    keyword : str
+    names : iterable of str
+        The parameters whose options they are.
+    make : callable
+        What returns the value of the keyword. It gets the parsed values of the options that are
+        given, and that differ from the defaults.
+    **help_names : str
+        What the help lists as the names that a parameter takes, if not those of `PARAMETERS`.
+    """
+    shared = [_declared(name, help_names.get(name, "")) for name in names]
+
+    def with_options_of_names(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.parameters.items():
+            parameters.extend(shared if name == keyword else [parameter])
+
+        @functools.wraps(command)
+        def with_options(**options: Any) -> None:
+            values = {parameter.name: options.pop(parameter.name) for parameter in shared}
+            given = {
+                name: _parsed(name, value)
+                for name, value in values.items()
+                if value is not None and value != [] and value != PARAMETERS[name].default
+            }
+            command(**options, **{keyword: make(**given)})
+
+        # Depending on its version, typer reads one or the other.
+        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_options
+
+    return with_options_of_names
+
+
+def _declared(name: str, help_names: str) -> inspect.Parameter:
+    """Return the option of a parameter as an argument of a command."""
+    parameter = PARAMETERS[name]
+    metavar = parameter.option.partition(" ")[2]
+    kind: Any = str if name in _PARSERS else _TYPES.get(metavar, str)
+    if parameter.many:
+        kind = list[str]
+    if parameter.default is None:
+        kind = kind | None
+    annotation: Any = Annotated[kind, option(name, help_names)]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default, annotation=annotation
+    )
+
+
+def _parsed(name: str, value: Any) -> Any:
+    """Return the value of a parameter that its option has; the word none stands for None."""
+    parameter = PARAMETERS[name]
+    flags, _, metavar = parameter.option.partition(" ")
+    parse = _PARSERS.get(name) or _PARSERS.get(metavar)
+    if parse is not None:
+        return parse(value, flags)
+    names = names_of(name)
+    if parameter.many:
+        return [None if check_text(flags, one, names) == "none" else one for one in value]
+    if parameter.setting is None:
+        return value
+    return check_setting(flags, value, choice(*names) if names else parameter.setting)
+
 
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
@@ -153,7 +519,7 @@ def load_data(
 ) -> LetorData:
     """Read a LETOR file, and say so on a terminal."""
     from pairgram.datasets import LetorData
-    from pairgram.datasets.letor_load import read_letor
+    from pairgram.datasets.letor import read_letor
 
     dtype = "float32" if float32 else "float64"
     with warnings_as_notes(), reading(path) as (file, name):
@@ -232,7 +598,7 @@ def predict_file(
 
 def load_model_file(path: Path, hint: str = "") -> Any:
     """Return the model of a file; the message for a LETOR file ends with `hint`."""
-    from pairgram.datasets.letor_load import looks_like_letor
+    from pairgram.datasets.letor import looks_like_letor
 
     if is_stdin(path):
         raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
@@ -246,7 +612,7 @@ def load_model_file(path: Path, hint: str = "") -> Any:
 
 def load_data_of(model_path: Path, width: int, path: Path, **options: Any) -> LetorData:
     """Read a LETOR file with the number of features of a model; errors name the model's file."""
-    from pairgram.datasets.letor_load import LetorError
+    from pairgram.datasets.letor import LetorError
 
     try:
         return load_data(path, n_features=width, **options)
@@ -264,7 +630,7 @@ def width_of(model: Any) -> int:
 
 def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
     """Return the largest feature in a file, counted from 1. For a pipe, it is the width of `X`."""
-    from pairgram.datasets.letor_load import count_features
+    from pairgram.datasets.letor import count_features
 
     if hasattr(X, "indices"):
         return int(X.indices.max(initial=-1)) + 1

@@ -9,9 +9,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
-from pairgram.cli.options import Given, warnings_as_notes
+from pairgram.cli.options import Given, sharing, warnings_as_notes
 from pairgram.cli.report import passes
-from pairgram.cli.settings import sharing
 
 if TYPE_CHECKING:
     from pairgram.tables.table import Table
@@ -43,7 +42,7 @@ class Columns:
 
         Within, so many threads read, and warnings are notes.
         """
-        from pairgram._support.threads import at_most_threads, resolve_n_threads
+        from pairgram._support.machine import at_most_threads, resolve_n_threads
 
         threads = at_most_threads(resolve_n_threads(n_threads))
         with threads, warnings_as_notes(), self.cluster() as client, passes() as watch:
@@ -142,7 +141,7 @@ def refuse_with_table(**options: Given) -> None:
 
 def _is_table(file: str) -> bool:
     """Tell whether a file is a table: an address, a folder, a pattern, or a file of columns."""
-    from pairgram.datasets.letor_load import looks_like_letor
+    from pairgram.datasets.letor import looks_like_letor
 
     if "://" in file or os.path.isdir(file):
         return True

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 import pairgram._core as _core
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.arrays import (
     blocks,
     column_names,
@@ -29,7 +29,7 @@ from pairgram._support.checks import (
     not_finite,
     require_finite,
 )
-from pairgram._support.threads import resolve_n_threads
+from pairgram._support.machine import resolve_n_threads
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.cached import cached_property
 from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.machine import cached_property
 from pairgram._support.parameters import PairsName, Scope, Target, Weighting, check_parameters
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import real_array
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram.data.queries import id_texts
-from pairgram.datasets.compressed import DAMAGE, unpacked
+from pairgram.datasets.letor import DAMAGE, unpacked
 
 Columns = dict[str, NDArray[Any]]
 

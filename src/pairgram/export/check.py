@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram.data.queries import Queries, plain_ids
-from pairgram.export.artefacts import (
+from pairgram.export.form import (
     LtrPluginModel,
     OnnxModel,
     PythonFunction,
@@ -22,8 +22,8 @@ from pairgram.export.artefacts import (
     SolrModel,
     SqlExpression,
     VespaProfile,
+    form_of,
 )
-from pairgram.export.form import form_of
 from pairgram.features.formulas import FLOAT32_SHARE
 
 Vector = NDArray[Any]

@@ -1,11 +1,11 @@
-"""`Form`: the score of a model as a sum of parts that other systems can compute."""
+"""`Form`: the score of a model as a sum of parts that other systems can compute, and files."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 from unicodedata import category
 
 import numpy as np
@@ -17,6 +17,51 @@ from pairgram.features.base import terms_of
 from pairgram.features.formulas import Affine, Column, Hidden, Indicator, Piecewise, stepped
 from pairgram.features.kernels import KernelTerm
 from pairgram.files.transformers import columns_after
+
+
+class _Named:
+    """A model that knows the names of the columns that it reads, in the order of X."""
+
+    feature_names: tuple[str, ...] = ()
+
+    def named(self, names: tuple[str, ...]) -> Self:
+        """Return the model with its names set."""
+        self.feature_names = names
+        return self
+
+
+class SolrModel(_Named, dict[str, Any]):
+    """The body of a request to Solr's model store."""
+
+
+class LtrPluginModel(_Named, dict[str, Any]):
+    """The body of a ``_createmodel`` request to the plugin of Elasticsearch or OpenSearch."""
+
+
+class VespaProfile(_Named, str):
+    """A rank profile of a Vespa schema."""
+
+    onnx: Any = None  # the OnnxModel that it reads, if it reads one
+    template: str = ""  # the expression, with x[j] in the place of the name of column j
+
+
+class RanklibModel(_Named, str):
+    """The text of a linear model of RankLib."""
+
+
+class SqlExpression(_Named, str):
+    """An expression of SQL."""
+
+    dialect: str = "standard"
+
+
+class PythonFunction(_Named, str):
+    """The source of a function without dependencies."""
+
+
+class OnnxModel(_Named, bytes):
+    """The bytes of an ONNX file."""
+
 
 Vector = NDArray[np.float64]
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram
-from pairgram.export.artefacts import OnnxModel
-from pairgram.export.form import Form, for_float32, form_of
+from pairgram.export.form import Form, OnnxModel, for_float32, form_of
 from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
 from pairgram.features.kernels import KernelTerm
 

@@ -12,8 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
-from pairgram.export.form import Form, for_float32, form_of
+from pairgram.export.form import (
+    Form,
+    LtrPluginModel,
+    RanklibModel,
+    SolrModel,
+    VespaProfile,
+    for_float32,
+    form_of,
+)
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
 from pairgram.features.formulas import Affine, Piecewise

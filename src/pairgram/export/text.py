@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairgram.export.artefacts import PythonFunction, SqlExpression
-from pairgram.export.form import Form, form_of
+from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
 from pairgram.features.formulas import Affine, Indicator, Piecewise
 
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"

@@ -25,10 +25,10 @@ from pairgram._support.arrays import (
     column_names,
     read_rows,
     real_array,
+    require_numbers,
 )
 from pairgram._support.checks import Vector, naming_not_finite, require_finite
-from pairgram._support.column_kinds import require_numbers
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.whole_fit import WholeFit
 from pairgram.features.formulas import Terms
 

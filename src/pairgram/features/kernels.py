@@ -16,12 +16,12 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 import pairgram._core as _core
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, not_finite, require_finite
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import KERNEL_PARAMETERS, KernelName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.features.formulas import Terms, native_nodes
 
 Kernel = KernelName | Callable[[Any, Any], Any]

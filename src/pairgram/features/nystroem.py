@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import pairgram._core as _core
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.checks import Vector
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Landmarks, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.features.base import (
     FeatureMap,
     RowScorer,

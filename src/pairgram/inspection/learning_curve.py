@@ -14,8 +14,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 import pairgram
-from pairgram._support.arrays import require_label_each
-from pairgram._support.row_choice import take_rows
+from pairgram._support.arrays import require_label_each, take_rows
 from pairgram.data.queries import Queries, check_weights
 
 Numbers = NDArray[np.int64]

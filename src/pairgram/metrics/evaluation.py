@@ -30,7 +30,7 @@ from pairgram.metrics.metric import (
     unknown_name,
     warn_of_relevant,
 )
-from pairgram.tables.rows import TableRows
+from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table, as_table
 
 

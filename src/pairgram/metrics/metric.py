@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import check_text
 from pairgram._support.row_warnings import warn_of_threshold
-from pairgram._support.threads import resolve_n_threads
 from pairgram.data.queries import Queries, check_weights
 
 Gain = Literal["exp2", "linear"]

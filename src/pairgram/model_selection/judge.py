@@ -14,15 +14,14 @@ import pairgram._core as _core
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
-from pairgram.data.equal_rows import first_equal_rows
-from pairgram.data.queries import Queries
-from pairgram.features.input_map import whole_map
+from pairgram.data.queries import Queries, first_equal_rows
+from pairgram.features.inputs import whole_map
 from pairgram.metrics import Metric, get_metric
 from pairgram.metrics.evaluation import MetricSums, RankingScorer, checked_metrics
 from pairgram.metrics.metric import check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
-from pairgram.tables.rows import TableRows
+from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}

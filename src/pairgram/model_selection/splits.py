@@ -19,8 +19,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, warn_caller
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
-from pairgram.tables.rows import TableRows
-from pairgram.tables.seen import changed
+from pairgram.tables.columns import TableRows
+from pairgram.tables.survey import changed
 from pairgram.tables.table import Table
 
 Splits = tuple[tuple[Rows, Rows], ...]

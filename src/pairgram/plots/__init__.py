@@ -4,10 +4,16 @@ Models are taken by the package's public names. Every function takes an
 axes, or makes one, and returns a `Plot`: the axes, and the numbers that are drawn in it.
 """
 
-from pairgram.plots.axes import Plot
-from pairgram.plots.models import coefficients, convergence, importances
-from pairgram.plots.queries import differences, learning_curve
-from pairgram.plots.searches import scores, settings
+from pairgram.plots.drawing import (
+    Plot,
+    coefficients,
+    convergence,
+    differences,
+    importances,
+    learning_curve,
+    scores,
+    settings,
+)
 
 __all__ = [
     "Plot",

@@ -25,28 +25,29 @@ from pairgram._support.arrays import (
     require_label_each,
     without_names,
 )
-from pairgram._support.checks import (
-    ArgumentError,
-    naming_not_finite,
-    require_finite,
-    warn_caller,
-)
+from pairgram._support.checks import ArgumentError, naming_not_finite, require_finite, warn_caller
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.features.base import is_known
-from pairgram.features.input_map import whole_map
-from pairgram.features.inputs import FittedInputs
+from pairgram.features.inputs import FittedInputs, whole_map
 from pairgram.features.known import describe_map
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics import evaluate, get_metric
-from pairgram.rankers.column_weights import contributions_of, names_of, weights_of
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import Preparation, Prior, TableRows, frozen, rows_of_fit
-from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of, scores_of_table
-from pairgram.solvers.interface import ColumnSums
+from pairgram.rankers.scores import (
+    Scorer,
+    checked_rows,
+    contributions_of,
+    names_of,
+    scores_of,
+    scores_of_table,
+    weights_of,
+)
+from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 # What searches choose, besides the inputs.

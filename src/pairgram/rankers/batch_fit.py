@@ -21,18 +21,18 @@ from pairgram._support.arrays import (
     column_names,
     converted_times,
     select_columns,
+    take_rows,
 )
-from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
-from pairgram._support.row_choice import take_rows
+from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
-from pairgram.features.input_map import after_inputs
+from pairgram.features.inputs import after_inputs
 from pairgram.features.known import same_map
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import restore_model
-from pairgram.rankers.row_scores import checked_rows, scores_of
+from pairgram.rankers.scores import checked_rows, scores_of
 
 # The parameters in which the models of a file may differ, and the attributes of a search for them.
 OWN = {"alpha": "alpha_", "C": "C_"}

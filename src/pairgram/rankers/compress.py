@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check_size
-from pairgram._support.threads import single_threaded_blas
 from pairgram.features.kernel_map import KernelMap, kernel_between
 from pairgram.features.kernels import kernel_matrix
 from pairgram.features.nystroem import Nystroem

@@ -16,7 +16,7 @@ from pairgram._support.parameters import InputsName, Scope, check_parameters
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
-from pairgram.features.input_map import after_inputs, parts_of, whole_map
+from pairgram.features.inputs import after_inputs, parts_of, whole_map
 from pairgram.features.random_nodes import (
     NEED_POSITIVE,
     Activation,

@@ -28,10 +28,14 @@ from pairgram._support.arrays import (
     real_array,
     select_columns,
 )
-from pairgram._support.cached import cached_property
 from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
+from pairgram._support.machine import (
+    at_most_threads,
+    cached_property,
+    resolve_n_threads,
+    single_threaded_blas,
+)
 from pairgram._support.row_warnings import without_row_warnings
-from pairgram._support.threads import at_most_threads, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RowInfo
 from pairgram.data.queries import Queries, one_query_meant, read_ids
 from pairgram.rankers.base import delimited

@@ -15,8 +15,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import real_array, without_names
-from pairgram._support.cached import cached_property
 from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_equal_labels,
@@ -25,13 +25,21 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.features.base import is_known, set_threads
-from pairgram.features.input_map import InputMap, after_inputs, fit_after, whole_map
-from pairgram.features.inputs import FittedInputs, check_inputs, fit_inputs, inputs_of_moments
+from pairgram.features.inputs import (
+    FittedInputs,
+    InputMap,
+    after_inputs,
+    check_inputs,
+    fit_after,
+    fit_inputs,
+    inputs_of_moments,
+    whole_map,
+)
 from pairgram.features.kernels import Kernel
 from pairgram.features.known import same_map
 from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
-from pairgram.rankers.row_scores import checked_rows
+from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import SAMPLE_ROWS, Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.survey import Moments, MomentsTask

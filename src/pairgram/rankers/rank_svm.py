@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Rows, Vector
+from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
-from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.features.base import is_known
-from pairgram.features.input_map import after_inputs, parts_of, whole_map
+from pairgram.features.inputs import after_inputs, parts_of, whole_map
 from pairgram.features.known import same_map
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import (

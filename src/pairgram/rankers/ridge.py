@@ -15,7 +15,7 @@ from pairgram._support.checks import Vector
 from pairgram._support.parameters import Form
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
-from pairgram.features.input_map import parts_of, whole_map
+from pairgram.features.inputs import parts_of, whole_map
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KERNELS, Kernel, KernelSettings
 from pairgram.metrics import Metric
@@ -35,11 +35,8 @@ from pairgram.rankers.preparation import Preparation, Prior, TableRows, same_col
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.held_out.leave_out import split_scores
-from pairgram.solvers.held_out.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
-from pairgram.solvers.held_out.scoring import HeldOut, HeldOutRows, is_cheap
-from pairgram.solvers.held_out.ties import PathTies
-from pairgram.solvers.interface import ColumnSums, Statistics
+from pairgram.solvers.leave_out import HeldOut, HeldOutRows, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     TablePath,
     folds_of,
@@ -47,7 +44,7 @@ from pairgram.solvers.passes import (
     statistics_of,
     warn_of_equal_table,
 )
-from pairgram.solvers.ridge_path import blas_guard, default_alphas
+from pairgram.solvers.ridge_path import ColumnSums, Statistics, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.tables.blocks import BlockReader
 

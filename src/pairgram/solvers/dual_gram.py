@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.checks import Rows, Vector, require_finite
+from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check
-from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
 from pairgram.data.pairs import PairSettings
 from pairgram.features.kernel_map import is_made, kernel_between

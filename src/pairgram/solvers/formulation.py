@@ -13,15 +13,15 @@ from pairgram._support.parameters import Form, check
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
-from pairgram.features.input_map import parts_of
+from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import less, mean_without_gaps
-from pairgram.features.reduced_nodes import reduce_nodes
+from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.conjugate_gradients import SparseSystem, worth_iterating
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.dual_gram import DualGram, require_memory
-from pairgram.solvers.interface import ColumnSums, Statistics
 from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.ridge_path import ColumnSums, Statistics
 
 # In the dual form the largest feature value must be at least this, so that its square is a number.
 SMALLEST_FEATURE = 1e-145

@@ -13,11 +13,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.arrays import blocks
-from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.features.base import ValueMap, checked, node_map_of, unwhitened
 from pairgram.features.formulas import native_nodes

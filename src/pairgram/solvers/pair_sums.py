@@ -17,8 +17,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.known import same_map
 from pairgram.solvers.constrained import Constraints
-from pairgram.solvers.interface import ColumnSums
-from pairgram.solvers.ridge_path import RidgePath, scale_factors, solve_ridge
+from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is

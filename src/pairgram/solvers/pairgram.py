@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import ArgumentError, naming_not_finite
 from pairgram._support.files import replacing, shown
+from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
-from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
@@ -25,7 +25,7 @@ from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
-from pairgram.tables.rows import TableRows
+from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table, as_table
 
 

@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.held_out.leave_out import split_scores
-from pairgram.solvers.interface import Statistics
-from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
+from pairgram.solvers.leave_out import split_scores
+from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath, Statistics
 
 # A small problem has at most this many feature values. They are stored, in at most 4 MiB.
 MOST_VALUES = 1 << 19

@@ -12,14 +12,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import not_finite, require_finite
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
-from pairgram.features.input_map import factors_of, shows_not_finite
+from pairgram.features.inputs import factors_of, shows_not_finite
 
 # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
 # dense product. Above this share of entries other than 0, dense blocks are faster.

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
-from pairgram._support import memory
+from pairgram._support import machine as memory
 from pairgram._support.checks import Rows, Vector
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, Weighting, check_parameters
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_training_pairs
-from pairgram.features.input_map import parts_of
-from pairgram.solvers.interface import ColumnSums
+from pairgram.features.inputs import parts_of
 from pairgram.solvers.newton import (
     Convergence,
     FeatureRows,
@@ -36,6 +35,7 @@ from pairgram.solvers.newton import (
     without_whitening,
 )
 from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.statistics import SMALLEST_SQUARES, count_varying
 from pairgram.tables.blocks import Dataset
 

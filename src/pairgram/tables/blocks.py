@@ -9,12 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from pairgram._support.checks import Vector
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries
-from pairgram.features.input_map import whole_map
+from pairgram.features.inputs import whole_map
+from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
-from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
 
 B = TypeVar("B")

@@ -1,20 +1,141 @@
-"""Which columns of a table are labels, query ids, weights and features, and the types they hold."""
+"""Which columns of a table are labels, ids, weights and features, and rows that are read of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
+from pairgram._support.arrays import kind_of, not_numbers, real_array, require_numbers
 from pairgram._support.checks import ArgumentError, Vector, not_finite
-from pairgram._support.column_kinds import kind_of, not_numbers
-from pairgram._support.threads import resolve_n_threads
-from pairgram.tables.rows import TableRows, counted, runs_of
+from pairgram._support.machine import resolve_n_threads
+from pairgram.data.queries import as_ids, check_weights
+
+# The place of a row has so many bits for its number in its partition.
+PLACE_BITS = 40
+# Files with these names begin with a line of column names.
+WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Consecutive rows of a table.
+
+    Attributes
+    ----------
+    X : C-contiguous ndarray of shape (n_rows, n_features), float64 or float32, or None
+        None if a pass does not read the features.
+    y : ndarray of shape (n_rows,), float64, or None
+        None if the table has no labels.
+    weights : ndarray of shape (n_rows,), float64, or None
+    sizes : ndarray of shape (n_runs,), int64
+        A run consists of neighbouring rows of one query. Without query ids there is one run.
+    ids : ndarray of shape (n_runs,), or None
+        The query ids of the runs. Neighbours differ.
+    first : int
+        The number of the first row within its partition.
+    partition : int
+        The number of the partition in the table.
+    kept : pyarrow.Table or None
+        Further columns of a batch, which are handed through.
+    """
+
+    X: Any
+    y: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None
+    sizes: NDArray[np.int64]
+    ids: NDArray[Any] | None
+    first: int = 0
+    partition: int = 0
+    kept: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.sizes.sum())
+
+    @property
+    def begins(self) -> NDArray[np.int64]:
+        """The places of the first rows of the runs: numbers that ascend in the whole table."""
+        return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the features in memory."""
+        return 0 if self.X is None else int(self.X.nbytes)
+
+    def runs(self, begin: int, end: int) -> TableRows | None:
+        """Return the runs from `begin` to `end`, without a copy; None if there are none."""
+        if begin >= end:
+            return None
+        start = int(self.sizes[:begin].sum())
+        rows = slice(start, start + int(self.sizes[begin:end].sum()))
+        return TableRows(
+            None if self.X is None else self.X[rows],
+            None if self.y is None else self.y[rows],
+            None if self.weights is None else self.weights[rows],
+            self.sizes[begin:end],
+            None if self.ids is None else self.ids[begin:end],
+            self.first + start,
+            self.partition,
+        )
+
+    def then(self, other: TableRows) -> TableRows:
+        """Return these rows of one run and further rows of the same run."""
+        return TableRows(
+            None if self.X is None else np.concatenate([self.X, other.X]),
+            None if self.y is None else np.concatenate([self.y, _of(other.y)]),
+            None if self.weights is None else np.concatenate([self.weights, _of(other.weights)]),
+            self.sizes + other.sizes,
+            self.ids,
+            self.first,
+            self.partition,
+        )
+
+    def own(self) -> TableRows:
+        """Return a copy that keeps no larger array alive."""
+        return TableRows(
+            None if self.X is None else self.X.copy(),
+            None if self.y is None else self.y.copy(),
+            None if self.weights is None else self.weights.copy(),
+            self.sizes,
+            self.ids,
+            self.first,
+            self.partition,
+        )
+
+
+def _of(values: Vector | None) -> Vector:
+    assert values is not None
+    return values
+
+
+def counted(name: str) -> str:
+    """Return whence the rows of a partition are counted, by its name."""
+    if name.lower().endswith(WITH_HEADERS):
+        return "counted from 0 after the header"
+    return f"counted from 0{' there' if ' from row ' in name else ''}"
+
+
+def shown_id(ids: NDArray[Any]) -> str:
+    """Return the first of some query ids for messages."""
+    value = ids[0]
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return str(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def runs_of(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return (sizes, ids) of the runs of equal ids, for ids of one row or more."""
+    starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
+    return np.diff(np.append(starts, len(ids))).astype(np.int64), ids[starts]
+
 
 # A number that no other text of this kind is equal to.
 WHOLE = re.compile("0|-?[1-9][0-9]*")
@@ -408,3 +529,174 @@ def _ids(batch: Any, name: str, place: Place) -> NDArray[Any]:
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
         return np.asarray(texts[encoded.indices.to_numpy(zero_copy_only=False)])
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def rows_of_arrays(
+    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
+) -> TableRows:
+    """Return the rows of arrays, as a LETOR file or a caller's function gives them.
+
+    Arrays of the type of `columns` are not copied. There must be a row.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or if a value is missing or not finite. The message names the place.
+    """
+    try:
+        if scipy.sparse.issparse(X):
+            raise ValueError("X must be dense, got a sparse matrix")
+        require_numbers(X, "X")
+        X = real_array(X, "X", keep_float32=True)
+        n_rows = len(X)
+        if X.ndim != 2 or X.shape[1] != columns.n_features:
+            raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
+        y = real_array(y, "y")
+        if y.shape != (n_rows,) or not np.isfinite(y).all():
+            raise ValueError(f"y must be {n_rows} finite numbers, one for each row of X")
+        weights = None if weights is None else check_weights(weights, n_rows, "weight")
+        sizes, ids = np.array([n_rows], np.int64), None
+        if qid is not None:
+            sizes, ids = runs_of(as_ids(qid, n_rows))
+    except ValueError as error:
+        raise placed_error(
+            f"{place.name}, rows from {place.first} on, {counted(place.name)}: {error}"
+        ) from error
+    if not features:
+        return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
+    X = np.require(X, columns.dtype, ["C", "A"])
+    missing = np.isnan(X)
+    if missing.any():
+        if columns.fill is None:
+            row, column = np.argwhere(missing)[0]
+            raise columns.missing_value(place, int(row), str(column))
+        X = np.where(missing, columns.fill.astype(X.dtype), X)
+    return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
+
+
+def unshared(rows: TableRows, X: Any, y: Any, weights: Any) -> TableRows:
+    """Return rows of arrays that their owner can no more write to.
+
+    Parameters
+    ----------
+    rows : TableRows
+    X, y, weights : array-like
+        What the rows were made of. Arrays that are copies already, or read-only, are not copied.
+    """
+    return replace(
+        rows,
+        X=_unshared(rows.X, X),
+        y=_unshared(rows.y, y),
+        weights=_unshared(rows.weights, weights),
+    )
+
+
+def _unshared(array: Any, given: Any) -> Any:
+    own = array is None or (array is not given and array.base is None)
+    return array if own or _is_constant(array) else array.copy()
+
+
+def _is_constant(array: Any) -> bool:
+    """Tell whether an array, and all memory that it is a view of, are read-only."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    try:
+        return array is None or memoryview(array).readonly
+    except TypeError:
+        return False
+
+
+# Rows are read in batches of about this many, in whatever pieces the source gives them.
+BATCH_ROWS = 1 << 17
+FEWEST_BATCH_ROWS = 1 << 16
+# Types of polars that Arrow does not have.
+WIDE = ("Int128", "UInt128")
+
+
+def rows_of_batches(
+    batches: Iterable[Any], number: int, name: str, columns: Columns, features: bool
+) -> Iterator[TableRows]:
+    """Yield the rows of pyarrow batches or tables; small ones are put together."""
+    import pyarrow
+
+    first, n_waiting, known = 0, 0, None
+    waiting: list[Any] = []
+
+    def rows() -> TableRows:
+        table, place = waiting[0], Place(name, number, first)
+        if len(waiting) > 1:
+            try:
+                table = pyarrow.concat_tables(waiting, promote_options="permissive")
+            except pyarrow.ArrowException as error:
+                raise placed_error(
+                    f"{place.row(0)}, and on: the types of a column differ: {error}"
+                ) from error
+        return columns.rows(table, place, features)
+
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        if columns.qid is not None:  # ids of one type only can be compared
+            kind = kind_of_values(batch.schema.field(columns.qid).type)
+            known = kind if known is None else known
+            if kind != known:
+                raise placed_error(
+                    f"{Place(name, number, first).row(n_waiting)}: column {columns.qid!r}, the "
+                    f"query id, holds {kind}, but before {known}"
+                )
+        is_batch = isinstance(batch, pyarrow.RecordBatch)
+        waiting.append(plain_values(pyarrow.Table.from_batches([batch]) if is_batch else batch))
+        n_waiting += batch.num_rows
+        if n_waiting >= FEWEST_BATCH_ROWS:
+            yield rows()
+            first, waiting, n_waiting = first + n_waiting, [], 0
+    if waiting:
+        yield rows()
+
+
+def copied(table: Any) -> Any:
+    """Return a pyarrow table with the same rows in memory of its own.
+
+    Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.
+    """
+    import pyarrow
+
+    counter = pyarrow.MockOutputStream()
+    _write(counter, table)
+    buffer = pyarrow.allocate_buffer(counter.size())
+    _write(pyarrow.FixedSizeBufferWriter(buffer), table)
+    return pyarrow.ipc.open_stream(buffer).read_all()
+
+
+def _write(sink: Any, table: Any) -> None:
+    import pyarrow
+
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def to_arrow(frame: Any) -> Any:
+    """Return a frame of pandas or polars, or a record batch, as a pyarrow table."""
+    import pyarrow
+
+    if isinstance(frame, pyarrow.Table):
+        return frame
+    if isinstance(frame, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([frame])
+    if hasattr(frame, "to_arrow"):
+        schema = getattr(frame, "schema", None)
+        for name, kind in schema.items() if isinstance(schema, Mapping) else ():
+            if str(kind) in WIDE:
+                raise ValueError(
+                    f"column {name!r} holds {kind}, which Arrow does not have: cast it to Int64 or "
+                    "Float64 before, or select other columns"
+                )
+        return frame.to_arrow()
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    raise TypeError(
+        "batches must be frames of pandas or polars, pyarrow tables or record batches, or tuples "
+        f"(X, y, qid) of arrays, got {type(frame).__name__}"
+    )

@@ -10,11 +10,9 @@ import cloudpickle
 import numpy as np
 from dask.delayed import delayed
 
-from pairgram._support.threads import at_most_threads
-from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
-from pairgram.tables.columns import Columns
+from pairgram._support.machine import at_most_threads
+from pairgram.tables.columns import BATCH_ROWS, Columns, TableRows, rows_of_batches, to_arrow
 from pairgram.tables.passes import Part, Progress, Task, fold, in_tree, name_of_places, placing
-from pairgram.tables.rows import TableRows
 
 S = TypeVar("S")
 

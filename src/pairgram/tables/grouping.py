@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.checks import ArgumentError
-from pairgram.tables.arrow import BATCH_ROWS
-from pairgram.tables.columns import Columns, value_type
-from pairgram.tables.local import LocalEngine
-from pairgram.tables.rows import TableRows
+from pairgram.tables.columns import BATCH_ROWS, Columns, TableRows, value_type
+from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
 from pairgram.tables.table import Table

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.arrays import index_columns, require_columns
+from pairgram._support.arrays import index_columns, kind_of, not_numbers, require_columns
 from pairgram._support.checks import ArgumentError, Vector
-from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
+    TableRows,
     is_number,
     refuse_repeated,
     value_type,
 )
 from pairgram.tables.grouping import grouped
-from pairgram.tables.local import LocalEngine
-from pairgram.tables.rows import TableRows
+from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows
 

@@ -17,32 +17,38 @@ from urllib.parse import unquote
 import numpy as np
 
 from pairgram._support.files import naming, shown
-from pairgram.datasets.compressed import DAMAGE, unpacked
-from pairgram.datasets.letor_load import (
+from pairgram.datasets.letor import (
+    DAMAGE,
     LetorError,
     as_text_ids,
     count_features,
     has_ids,
     looks_like_letor,
     read_letor,
+    unpacked,
 )
-from pairgram.tables.arrays import rows_of_arrays, unshared
-from pairgram.tables.arrow import BATCH_ROWS, copied, rows_of_batches, to_arrow
 from pairgram.tables.columns import (
+    BATCH_ROWS,
     LARGEST_WHOLE,
     WHOLE,
     Columns,
     Place,
+    TableRows,
     common_schema,
+    copied,
+    counted,
     is_number,
     kind_of_values,
     placed_error,
+    rows_of_arrays,
+    rows_of_batches,
+    to_arrow,
+    unshared,
     value_type,
     whole_numbers,
     with_floats,
 )
-from pairgram.tables.rows import TableRows, counted
-from pairgram.tables.seen import NO_FILES, SeenFiles, changed
+from pairgram.tables.survey import NO_FILES, SeenFiles, changed
 
 # Files are parsed in pieces of about this many bytes.
 PIECE_BYTES = 64 << 20

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pairgram._support.threads import at_most_threads
-from pairgram.tables.arrow import rows_of_batches
-from pairgram.tables.columns import Columns
+from pairgram._support.machine import at_most_threads
+from pairgram.tables.columns import Columns, TableRows, rows_of_batches
 from pairgram.tables.passes import Part, Progress, Task, fold, join_by_id, name_of_places
-from pairgram.tables.rows import TableRows
 
 S = TypeVar("S")
 

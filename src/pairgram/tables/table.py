@@ -14,18 +14,19 @@ from pairgram._support.arrays import without_names
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
-from pairgram.tables.columns import Columns
+from pairgram.tables.columns import Columns, TableRows, shown_id
 from pairgram.tables.passes import Engine, Progress, Task
-from pairgram.tables.rows import TableRows, shown_id
-from pairgram.tables.seen import NO_FILES, SeenFiles, changed
 from pairgram.tables.survey import (
+    NO_FILES,
     Drawn,
     DrawTask,
     FiniteTask,
     MeansTask,
     NameOf,
+    SeenFiles,
     Survey,
     SurveyTask,
+    changed,
 )
 
 S = TypeVar("S")

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from pairgram import dump_letor, load_letor
-from pairgram.datasets import letor_load
+from pairgram.datasets import letor as letor_load
 
 from ..letor_text import _text, judged
 from ..runner import FAILURES

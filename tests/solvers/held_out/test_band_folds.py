@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pairgram import RankRLSCV, _core, make_ranking
-from pairgram._support.threads import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.solvers import ridge_path
 from pairgram.solvers.ridge_path import BandForm
 

@@ -8,8 +8,8 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from pairgram import QueryKFold, RankRLSCV, kernel_matrix
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.held_out.dual_folds import fold_scores, is_from_decomposition
-from pairgram.solvers.held_out.leave_out import split_scores
+from pairgram.solvers.leave_out import split_scores
+from pairgram.solvers.leave_out_dual import fold_scores, is_from_decomposition
 from problems import Problem, problems
 from reference_dual import PAIRS, WEIGHTINGS, assert_scores, data_of, explicit, refits
 

@@ -9,8 +9,8 @@ from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.held_out.leave_pair_out import _HeldOut
-from pairgram.solvers.held_out.row_regression import RowRegression
+from pairgram.solvers.leave_out_dual import RowRegression
+from pairgram.solvers.leave_pair_out import _HeldOut
 from pairgram.solvers.pair_sums import PairSums
 
 WEIGHTINGS = ["pairs", "documents", "queries"]

@@ -23,12 +23,11 @@ from pairgram import (
     fit_many,
 )
 from pairgram.data.dataset import RankingData
-from pairgram.data.equal_rows import first_equal_rows
 from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import first_equal_rows
 from pairgram.features.kernel_map import KernelMap
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.held_out.leave_out import leave_query_out
-from pairgram.solvers.held_out.ties import PathTies
+from pairgram.solvers.leave_out import PathTies, leave_query_out
 from reference import laplacian
 
 ALPHAS = (100.0, 1.0, 0.01)

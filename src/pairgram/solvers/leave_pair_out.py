@@ -11,21 +11,19 @@ from numpy.typing import NDArray
 
 from pairgram._support.checks import Vector
 from pairgram.data.dataset import RankingData
-from pairgram.data.equal_rows import first_equal_rows
 from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import first_equal_rows
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judged, metric_of
-from pairgram.solvers.held_out.leave_out import refuse_long_refits
-from pairgram.solvers.held_out.row_regression import (
+from pairgram.solvers.leave_out import PathTies, refuse_long_refits
+from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,
     RowRegression,
     blocks_of_rows,
     factors_without,
     in_one_query,
 )
-from pairgram.solvers.held_out.ties import PathTies
-from pairgram.solvers.interface import Statistics
-from pairgram.solvers.ridge_path import RidgePath
+from pairgram.solvers.ridge_path import RidgePath, Statistics
 
 LEAVE_PAIR_OUT = "leave-pair-out"
 # Differences of scores are computed in blocks of this many entries.

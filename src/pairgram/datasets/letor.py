@@ -1,0 +1,854 @@
+"""LETOR (SVMlight) text: files are read into arrays, folds are loaded, arrays are written."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, Literal, NamedTuple, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+import pairgram._core as _core
+from pairgram._support import machine as memory
+from pairgram._support.arrays import checked_sparse, real_array
+from pairgram._support.checks import not_finite
+from pairgram._support.files import kind_of_binary, naming, replacing, shown
+from pairgram._support.machine import resolve_n_threads
+from pairgram.data.queries import Queries, as_ids
+
+# The errors that reading a damaged file raises. An OSError for damage has no errno, whereas one of
+# the system has.
+DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
+# This many compressed bytes are read at a time.
+_INPUT_SIZE = 1 << 16
+
+
+def unpacked(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
+    """Return (the kind of compression, a file object for the contents) of an open file.
+
+    The kind is found from the first bytes. Reading raises one of `DAMAGE` if the file is damaged,
+    is cut off, or has other data at its end. A stream may be followed by another stream of the same
+    kind. A stream of gzip may also be followed by any number of zero bytes, and one of xz by a
+    multiple of 4.
+    """
+    head = raw.peek(6)
+    if head.startswith(b"\x1f\x8b"):
+        return "gzip", gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if head.startswith(b"\xfd7zXZ\x00"):
+        return "xz", io.BufferedReader(_Streams(raw, _xz_stream, padded=True))
+    if head.startswith(b"BZh"):
+        return "bzip2", io.BufferedReader(_Streams(raw, bz2.BZ2Decompressor, padded=False))
+    return "plain", raw
+
+
+def _xz_stream() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ)
+
+
+class _Streams(io.RawIOBase):
+    """The contents of streams that follow each other.
+
+    This is needed because the file classes of `lzma` and `bz2` stop when no further stream begins,
+    whatever follows. Damage at the start of a later stream would silently drop the rest.
+    """
+
+    def __init__(self, raw: IO[bytes], begin: Callable[[], Any], *, padded: bool) -> None:
+        self._raw = raw
+        self._begin = begin
+        self._padded = padded  # whether multiples of 4 zero bytes may follow a stream
+        self._stream = begin()
+        self._input = b""  # bytes that have been read for the stream
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ended:
+            if self._stream.eof:
+                self._begin_next()
+                continue
+            packed = b""
+            if self._stream.needs_input:
+                packed, self._input = self._input or self._raw.read(_INPUT_SIZE), b""
+                if not packed:
+                    raise EOFError("the file ends within a stream")
+            text = self._stream.decompress(packed, len(buffer))
+            if text:
+                buffer[: len(text)] = text
+                return len(text)
+        return 0
+
+    def _begin_next(self) -> None:
+        """Begin the stream after one that has ended, if there is one."""
+        rest, n_zeros = self._stream.unused_data or self._raw.read(_INPUT_SIZE), 0
+        while self._padded and rest.startswith(b"\0"):
+            stripped = rest.lstrip(b"\0")
+            n_zeros += len(rest) - len(stripped)
+            rest = stripped or self._raw.read(_INPUT_SIZE)
+        if n_zeros % 4:
+            raise lzma.LZMAError(f"found {n_zeros} zero bytes after a stream, want a multiple of 4")
+        self._ended = not rest
+        self._stream, self._input = self._begin(), rest
+
+
+_CHUNK_SIZE = 1 << 22
+# A thread parses this many bytes at a time: they and their numbers fit into its cache.
+_PIECE_SIZE = 1 << 18
+# Binary files are recognised by this many first bytes.
+_HEAD_SIZE = 1024
+MAX_FEATURES = 2**31 - 1
+
+# What the parser raises: the line, what it says of it, and the parameter that it names.
+_OF_PARSER = re.compile(r":(\d+): (.*?)(?:\((n_features=\d+)\))?", re.DOTALL)
+
+
+class LetorError(ValueError):
+    """A LETOR file is refused. The message is made of the attributes, which callers may change.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the file.
+    line : int or None
+        The number of the line, counted from 1.
+    text : str
+        What is wrong.
+    width : str
+        What says how many features there may be, such as ``n_features=3``, or "".
+    rest : str
+        What follows.
+    lacks_label : bool
+        Whether there is no number in place of a label.
+    """
+
+    def __init__(
+        self, name: str, line: int | None, text: str, width: str = "", rest: str = ""
+    ) -> None:
+        super().__init__(name, line, text, width, rest)
+        self.name, self.line, self.text, self.width, self.rest = name, line, text, width, rest
+        self.lacks_label = ", want a label" in text
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f":{self.line}"
+        return f"{self.name}{line}: {self.text}{self.width}{self.rest}"
+
+    @classmethod
+    def of_parser(cls, error: ValueError, name: str) -> ValueError:
+        """Return the error of the compiled parser with what its message says as attributes."""
+        found = _OF_PARSER.fullmatch(str(error).removeprefix(name))
+        if found is None:
+            return error
+        line, text, width = found.groups()
+        if width is None:
+            return cls(name, int(line), text)
+        return cls(name, int(line), f"{text}(", width, ")")
+
+
+Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
+
+
+@overload
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = ...,
+    sparse: bool = ...,
+    n_features: int | None = ...,
+    zero_based: bool = ...,
+    comments: Literal[False] = ...,
+    n_threads: int | None = ...,
+) -> Loaded: ...
+@overload
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = ...,
+    sparse: bool = ...,
+    n_features: int | None = ...,
+    zero_based: bool = ...,
+    comments: Literal[True],
+    n_threads: int | None = ...,
+) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, list[str]]: ...
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comments: bool = False,
+    n_threads: int | None = None,
+) -> Any:
+    r"""Read a LETOR (SVMlight) file.
+
+    Its lines are ``label qid:ID index:value ... # comment``.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A plain, gzip, xz or bzip2 file. They are told apart by their first bytes, whatever the
+        name. A compressed file may consist of several streams, one after the other.
+    dtype : float64 or float32
+        The dtype of `X`. Each number is the one nearest to its decimal text.
+    sparse : bool
+        If True, return `X` in CSR form. It stores the features that the file names, including
+        zeros.
+    n_features : int or None
+        The number of columns. None takes the largest index.
+    zero_based : bool
+        Whether indices count from 0.
+    comments : bool
+        Whether to return the comments too.
+    n_threads : int or None
+        Number of threads. None takes the CPUs that the process may use. The result is the same for
+        any number.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features), C-contiguous, or scipy.sparse.csr_array
+        Features that a row does not name are 0. CSR indices are int32, or int64 from 2^31 values
+        on.
+    y : ndarray of shape (n_rows,), float64
+    qid : ndarray of shape (n_rows,), int64 or object, or None
+        int64 if every id is the shortest decimal text of an int64. Otherwise every entry is a str,
+        so that ids are equal exactly if their texts are. Neighbouring rows of one id share their
+        str, so an entry takes 8 bytes, however long the id is. None if no row has an id.
+    comments : list of n_rows str
+        Only with ``comments=True``. The text after the first ``#`` of a line, without spaces and
+        tabs at its ends, or "" if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file has no row, or if a dense `X` would not fit into memory.
+
+        If a compressed file is damaged, is cut off, or has other data after its streams. (Zero
+        bytes may follow the streams of gzip, and a multiple of 4 zero bytes those of xz.)
+
+        If a line is wrong: a label or value is not a finite number of `dtype`; an index is not a
+        decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does not
+        increase; some rows have an id and others do not; an id is not allowed (see Notes); or the
+        line has more than 2^28 bytes. The message names the file, the first wrong line and the
+        token, or says that the file is a model or another binary file.
+    OSError
+        If the file cannot be opened or read, e.g. FileNotFoundError. The message names the file.
+
+    Notes
+    -----
+    Blank lines and lines with only a comment are skipped. Fields are separated by spaces or tabs,
+    and lines end with ``\n`` or ``\r\n``. Comments must not have NUL bytes, and must be UTF-8 if
+    they are returned.
+
+    An id has 1 to 255 bytes of UTF-8. It must not have ``#``, control characters or blanks
+    (including those of Unicode and the zero-width ones U+200B and U+FEFF), nor a ``:`` after a
+    digit. Numbers, words, UUIDs and ``topic:12`` or ``http://site/?q=2`` are therefore ids, but
+    ``1:0.5``, ``12:30`` and ``127.0.0.1:80`` are not. A digit and ``:`` begin a feature, and an id
+    would swallow it if the blank between them is missing or is not an ASCII blank.
+
+    The file is read once, in O(bytes) time, on `n_threads` threads; decompression takes one thread.
+    The memory is that of `X`, 48 bytes per row and some chunks of 4 MiB. In the worst case it is up
+    to half of `X` more: a sparse file that names every other feature and is read densely to
+    float32.
+
+    Examples
+    --------
+    >>> from pairgram.datasets import dump_letor, load_letor
+    >>> dump_letor("two.txt", [[0.5, 0.0], [0.25, 1.0]], [2, 0], qid=[7, 7])
+    >>> X, y, qid = load_letor("two.txt")
+    >>> X.shape, y.tolist(), qid.tolist()
+    ((2, 2), [2.0, 0.0], [7, 7])
+
+    What it returns is what estimators fit to:
+
+    >>> from pairgram import RankRLS
+    >>> RankRLS().fit(X, y, qid=qid).predict(X).shape
+    (2,)
+    """
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"path must be str or os.PathLike of str, got {type(path).__name__}")
+    settings = (dtype, sparse, n_features, zero_based, comments, n_threads)
+    with open(name, "rb") as raw, naming(name):
+        return read_letor(raw, shown(name), *settings)
+
+
+def read_letor(
+    raw: io.BufferedReader,
+    name: str,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comments: bool = False,
+    n_threads: int | None = None,
+) -> Any:
+    """Do the work of `load_letor` for an open file, which messages call `name`."""
+    parser_type = _parser_type(dtype)
+    if n_features is not None:
+        n_features = _check_n_features(n_features)
+    parser = _parsed(parser_type, raw, name, n_features, zero_based, comments, n_threads)
+    y, qid = parser.labels(), _ids(parser)
+    notes = parser.comments() if comments else None
+    X = _take_csr(parser) if sparse else _take_dense(parser, name, n_features)
+    return (X, y, qid) if notes is None else (X, y, qid, notes)
+
+
+def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None) -> int:
+    """Return the largest index in a file, which `load_letor` takes as the number of features."""
+    with open(path, "rb") as raw, naming(path):
+        parser = _parsed(
+            _core.LetorParser32, raw, shown(path), None, False, False, n_threads=n_threads
+        )
+    return int(parser.n_features)
+
+
+def looks_like_letor(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the first line that is not empty looks like one of a LETOR file."""
+    first = _first_line(path)
+    return re.match(rb"[-+.0-9eE]+[ \t]+(qid:[^ \t]+|[0-9]+:[-+.0-9])", first) is not None
+
+
+def has_ids(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the first line that is not empty has a query id."""
+    return b"qid:" in _first_line(path)
+
+
+def _first_line(path: str | os.PathLike[str]) -> bytes:
+    try:
+        with open(path, "rb") as raw:
+            head = unpacked(raw)[1].read(1 << 16)
+    except DAMAGE:
+        return b""
+    lines = (line.partition(b"#")[0].strip() for line in head.splitlines())
+    return next(filter(None, lines), b"")
+
+
+def _parsed(
+    parser_type: Any,
+    raw: io.BufferedReader,
+    name: str,
+    n_features: int | None,
+    zero_based: bool,
+    comments: bool,
+    n_threads: int | None,
+) -> Any:
+    """Return a parser that has read the file."""
+    parser = parser_type(
+        name=name,
+        n_features=-1 if n_features is None else n_features,
+        zero_based=bool(zero_based),
+        keep_comments=bool(comments),
+        piece_size=_PIECE_SIZE,
+        n_threads=resolve_n_threads(n_threads),
+    )
+    _feed(parser, raw, name)
+    return parser
+
+
+def _parser_type(dtype: DTypeLike) -> Any:
+    found = np.dtype(dtype)
+    if found == np.float64:
+        return _core.LetorParser64
+    if found == np.float32:
+        return _core.LetorParser32
+    raise ValueError(f"dtype must be float64 or float32, got {found}")
+
+
+def _check_n_features(n_features: Any) -> int:
+    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
+        raise TypeError(f"n_features must be None or an integer, got {n_features!r}")
+    if not 1 <= n_features <= MAX_FEATURES:
+        raise ValueError(f"n_features must be from 1 to 2^31 - 1, got {n_features}")
+    return int(n_features)
+
+
+def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
+    """Feed the parser the bytes of the file, unpacked."""
+    buffer = memoryview(bytearray(_CHUNK_SIZE))
+    kind, file = unpacked(raw)
+    head = b""
+    while True:
+        try:
+            size = file.readinto(buffer)  # type: ignore[attr-defined]
+        except DAMAGE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # an error of the system, not of the contents
+            text = f"found a damaged or cut-off {kind} stream, want a whole one: {error}"
+            raise LetorError(name, parser.n_lines + 1, text) from None
+        head = head or bytes(buffer[: min(size, _HEAD_SIZE)])
+        try:
+            if size:
+                parser.feed(buffer[:size])
+            else:
+                parser.finish()
+        except ValueError as error:
+            if (found := kind_of_binary(head)) is not None:
+                text = f"found {found}, want a LETOR file, text of a line for each document"
+                raise LetorError(name, None, text) from None
+            raise LetorError.of_parser(error, name) from None
+        if not size:
+            return
+
+
+def _ids(parser: Any) -> NDArray[Any] | None:
+    ids: NDArray[np.int64] | None = parser.ids()
+    named = parser.named_ids()
+    if ids is None or not named:
+        return ids
+    texts = as_text_ids(ids)
+    shared: dict[str, str] = {}
+    for first, count, name in named:
+        texts[first : first + count] = shared.setdefault(name, name)
+    return texts
+
+
+def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
+    """Return integer ids as an object array of their texts; return texts as they are."""
+    if ids.dtype == object:
+        return ids
+    queries = Queries.make(len(ids), qid=ids)
+    assert queries.ids is not None
+    texts = np.array([str(value) for value in queries.ids.tolist()], dtype=object)
+    return np.asarray(texts[queries.index()])
+
+
+def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
+    n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
+    itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
+    more = (n_rows * n_features - n_values) * itemsize
+    size = (
+        f"; X of {n_rows} x {n_features} numbers takes "
+        f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
+        "pass sparse=True"
+    )
+    refused = LetorError(name, None, "", f"n_features={wanted}", size)
+    if wanted is None:
+        refused = LetorError(name, parser.largest_index_line, f"found the largest index{size}")
+    if not memory.fits(more):
+        raise refused
+    try:
+        return parser.take_dense()  # type: ignore[no-any-return]
+    except MemoryError:
+        raise refused from None
+
+
+def _take_csr(parser: Any) -> Any:
+    shape = (parser.n_rows, parser.n_features)
+    data, indices, indptr = parser.take_csr()
+    index_type = np.int32 if len(data) < 2**31 else np.int64
+    indices, indptr = (a.astype(index_type, copy=False) for a in (indices, indptr))
+    X: Any = sp.csr_array((data, indices, indptr), shape=shape)
+    X.has_canonical_format = True  # the parser has checked that the indices of a row increase
+    return X
+
+
+_ROWS_PER_WRITE = 1024
+
+
+def dump_letor(
+    path: str | os.PathLike[str],
+    X: Any,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    comments: Sequence[str] | None = None,
+    zero_based: bool = False,
+) -> None:
+    """Write a LETOR (SVMlight) file, which `load_letor` reads back to the same bits.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file is compressed if the name ends in .gz, .xz or .bz2. An existing file is replaced
+        when the new one is complete.
+    X : array-like of shape (n_rows, n_features) or sparse
+        float32 is written as float32, everything else as float64. Dense rows are written with their
+        zeros, so the file shows `n_features`. For sparse rows only stored entries are written (with
+        duplicates summed), so `load_letor` may need the argument `n_features`.
+    y : array-like of shape (n_rows,)
+        Labels, any finite numbers.
+    qid : array-like of shape (n_rows,) of integers or str, or None
+        A str must be an id as `load_letor` describes it: 1 to 255 bytes, without ``#``, blanks and
+        control characters, and without ``:`` after a digit. Two different ids must not have the
+        same text, such as 1 and "1", because they would be one query in the file.
+    comments : sequence of n_rows str, or None
+        Comments without newlines, carriage returns and NUL. "" writes no comment. Spaces and
+        tabs at the ends are lost on reading.
+    zero_based : bool
+        Whether to count features from 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a shape, a number, an id or a comment is wrong. The message names it and the row. In this
+        case, and whenever writing fails, an existing file stays as it was.
+
+    Notes
+    -----
+    Each number is written as the shortest decimal text that reads back to it. This takes O(values)
+    time on one thread, and memory for the text of 1,024 rows.
+
+    Examples
+    --------
+    >>> from pairgram.datasets import dump_letor
+    >>> dump_letor("one.txt.gz", [[0.1, 3.0]], [1], qid=["q"], comments=["doc 1"])
+    """
+    values, indptr, indices = _matrix(X, bool(zero_based))
+    n_rows = values.shape[0] if indptr is None else len(indptr) - 1
+    labels = real_array(y, "y")
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y must have shape ({n_rows},), one per row of X, got {labels.shape}")
+    if (row := not_finite(labels)) is not None:
+        raise ValueError(f"y must be finite, got {labels[row]} in row {row}")
+    ids = None if qid is None else _id_texts(qid, n_rows)
+    if comments is not None:
+        comments = _check_comments(comments, n_rows)
+    name = os.path.realpath(os.fspath(path))
+    with replacing(path) as raw, _compressing(raw, name) as file:
+        for first in range(0, n_rows, _ROWS_PER_WRITE):
+            rows = slice(first, min(first + _ROWS_PER_WRITE, n_rows))
+            _check_finite(values, indptr, rows)
+            file.write(
+                _core.format_letor(
+                    values,
+                    indptr,
+                    indices,
+                    labels,
+                    first=first,
+                    n_rows=rows.stop - first,
+                    ids=None if ids is None else "\n".join(ids[rows]),
+                    comments=None if comments is None else "\n".join(comments[rows]),
+                    zero_based=bool(zero_based),
+                )
+            )
+
+
+def _matrix(
+    X: Any, zero_based: bool
+) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """Return X as (values, None, None) or, if sparse, as canonical CSR (data, indptr, indices)."""
+    is_sparse: bool = sp.issparse(X)  # a plain bool, because the type guard does not know shapes
+    if not is_sparse:
+        dense = real_array(X, "X", keep_float32=True)
+        _check_shape(dense.shape)
+        return dense, None, None
+    _check_shape(X.shape)
+    csr: Any = sp.csr_array(checked_sparse(X, "X"))
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    n_values = int(csr.indptr[-1])
+    return (
+        real_array(csr.data[:n_values], "X", keep_float32=True),
+        np.ascontiguousarray(csr.indptr, dtype=np.int64),
+        np.ascontiguousarray(csr.indices[:n_values], dtype=np.int64),
+    )
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"X must have shape (n_rows, n_features), got {shape}")
+    if shape[0] == 0:
+        raise ValueError("X must have a row: a LETOR file has one or more")
+    if shape[1] > MAX_FEATURES:
+        raise ValueError(f"X must have at most 2^31 - 1 features, got {shape[1]}")
+
+
+def _check_finite(values: NDArray[Any], indptr: NDArray[np.int64] | None, rows: slice) -> None:
+    part = values[rows] if indptr is None else values[indptr[rows.start] : indptr[rows.stop]]
+    finite = np.isfinite(part)
+    if finite.all():
+        return
+    at = int(np.argmin(finite))
+    if indptr is None:
+        row = rows.start + at // part.shape[1]
+    else:
+        row = int(np.searchsorted(indptr, indptr[rows.start] + at, side="right")) - 1
+    raise ValueError(f"X must be finite, got {part.ravel()[at]} in row {row}")
+
+
+def _id_texts(qid: ArrayLike, n_rows: int) -> list[str]:
+    ids = as_ids(qid, n_rows)
+    if ids.dtype.kind == "i":
+        return [str(value) for value in ids.tolist()]
+    texts: list[str] = []
+    of_text: dict[str, tuple[Any, int]] = {}  # for every text, its id and its first row
+    for row, value in enumerate(ids.tolist()):
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise TypeError(f"qid must be integers or str, got {value!r} in row {row}")
+        text = str(value)
+        known, first = of_text.setdefault(text, (value, row))
+        if first == row:
+            _check_id(text, row)
+        elif known != value:
+            raise ValueError(
+                f"qid must not hold ids of one text, which a file cannot tell apart, got {known!r} "
+                f"in row {first} and {value!r} in row {row}"
+            )
+        texts.append(text)
+    return texts
+
+
+def _check_id(text: str, row: int) -> None:
+    _utf8(text, "qid", row)
+    if not _core.is_letor_id(text):
+        raise ValueError(
+            "qid must be of 1 to 255 bytes, without '#', blanks and control characters, and "
+            f"without ':' behind a digit, as in a feature; got {text!r} in row {row}"
+        )
+
+
+def _check_comments(comments: Sequence[str], n_rows: int) -> list[str]:
+    if isinstance(comments, str) or len(comments) != n_rows:
+        raise ValueError(f"comments must be a sequence of {n_rows} str, one per row of X")
+    for row, comment in enumerate(comments):
+        if not isinstance(comment, str):
+            raise TypeError(f"comments must be str, got {comment!r} in row {row}")
+        if any(c in comment for c in "\n\r\0"):
+            raise ValueError(
+                f"comments must be free of newlines and NUL, got {comment!r} in row {row}"
+            )
+        _utf8(comment, "comments", row)
+    return list(comments)
+
+
+def _utf8(text: str, name: str, row: int) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be valid Unicode, got {text!r} in row {row}") from None
+
+
+@contextmanager
+def _compressing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    if name.endswith(".gz"):  # no name and time are written, so that equal data make equal files
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+            yield packed  # type: ignore[misc]
+    elif name.endswith(".xz"):
+        with lzma.LZMAFile(raw, "wb") as packed_xz:
+            yield packed_xz
+    elif name.endswith(".bz2"):
+        with bz2.BZ2File(raw, "wb") as packed_bz2:
+            yield packed_bz2
+    else:
+        yield raw
+
+
+_N_FOLDS = 5
+_SUFFIXES = ("", ".xz", ".gz", ".bz2")
+_PARTS = ("train", "vali", "test")
+
+
+class LetorData(NamedTuple):
+    """The rows of a part of a data set, with their labels and query ids.
+
+    Attributes
+    ----------
+    X : ndarray or scipy.sparse.csr_array of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,), float64
+    qid : ndarray of shape (n_rows,), int64, or object with a str in every entry, or None
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    qid: NDArray[Any] | None
+
+    def __repr__(self) -> str:
+        """Return the shapes."""
+        qid = None if self.qid is None else self.qid.shape
+        return f"LetorData(X: {self.X.shape}, y: {self.y.shape}, qid: {qid})"
+
+
+class Fold(NamedTuple):
+    """One fold of a cross-validation.
+
+    A part is a tuple ``(X, y, qid)``, so it can be the validation set of a search, as in
+    ``RankRLSCV().fit(X, y, qid=qid, validation=fold.valid)``.
+
+    Attributes
+    ----------
+    name : str
+        "Fold1" to "Fold5".
+    train, valid, test : LetorData
+        The three parts. They have the same number of features.
+    """
+
+    name: str
+    train: LetorData
+    valid: LetorData
+    test: LetorData
+
+    def __repr__(self) -> str:
+        """Return the name and the shapes."""
+        return (
+            f"Fold({self.name!r}, train={self.train!r}, valid={self.valid!r}, test={self.test!r})"
+        )
+
+
+def load_letor_folds(
+    folder: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    n_threads: int | None = None,
+) -> Iterator[Fold]:
+    """Iterate over the five folds of a LETOR data set.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A folder in one of two layouts. The first has the files ``S1.txt`` … ``S5.txt``: fold i
+        trains on S_i, S_{i+1} and S_{i+2}, validates on S_{i+3} and tests on S_{i+4}, modulo 5. The
+        second has the folders ``Fold1`` … ``Fold5``, each with ``train.txt``, ``vali.txt`` and
+        ``test.txt``. Every file name may have a further ending .xz, .gz or .bz2. If the folder has
+        both layouts, the S files are read.
+    dtype, sparse, n_threads
+        As in `load_letor`.
+    n_features : int or None
+        The number of columns of every part. None takes the largest index in the S files or in the
+        files of ``Fold1``, which hold every row of the data set in LETOR's folds.
+
+    Yields
+    ------
+    Fold
+        The folds in the order of their names. A fold has ``.name``, ``.train``, ``.valid`` and
+        ``.test``, and each part has ``.X``, ``.y`` and ``.qid``. Training rows stand in the order
+        of the files.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is missing, or if neither layout is complete. The message names what is
+        missing.
+    ValueError
+        The errors of `load_letor`; also if some S files have ids and others have none, or if a
+        later fold has more features than ``Fold1`` and `n_features` is None.
+
+    Notes
+    -----
+    The S files are read once, before the first fold. Each fold copies its training rows when it is
+    asked for. Its validation and test parts share the memory of the S files. A loop over the folds
+    that keeps no fold therefore takes 1 + 3/5 times the memory of the data set.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLSCV, load_letor_folds
+    >>> for fold in load_letor_folds("MQ2008"):  # doctest: +SKIP
+    ...     model = RankRLSCV(scoring="map")
+    ...     model.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
+    ...     print(fold.name, model.alpha_, model.score(fold.test.X, fold.test.y, qid=fold.test.qid))
+    """
+    root = os.fspath(folder)
+    if not os.path.isdir(root):
+        raise FileNotFoundError(f"{shown(root)}: no such folder")
+    options = {"dtype": dtype, "sparse": sparse, "n_threads": n_threads}
+    split_names = [f"S{i}.txt" for i in range(1, _N_FOLDS + 1)]
+    fold_names = [f"Fold{i}/{part}.txt" for i in range(1, _N_FOLDS + 1) for part in _PARTS]
+    splits, missing_splits = _find_files(root, split_names)
+    if not missing_splits:
+        return _folds_of_splits(splits, n_features, options)
+    parts, missing_parts = _find_files(root, fold_names)
+    if not missing_parts:
+        return _folds_of_parts(parts, n_features, options)
+    raise FileNotFoundError(_missing_message(root, splits, missing_splits, parts, missing_parts))
+
+
+def _find_files(root: str, names: list[str]) -> tuple[list[str], list[str]]:
+    """Return the paths of the files that exist, with any suffix, and the names of the others."""
+    found, missing = [], []
+    for name in names:
+        paths = [os.path.join(root, *name.split("/")) + suffix for suffix in _SUFFIXES]
+        path = next((path for path in paths if os.path.isfile(path)), None)
+        if path is None:
+            missing.append(name)
+        else:
+            found.append(path)
+    return found, missing
+
+
+def _missing_message(
+    root: str,
+    splits: list[str],
+    missing_splits: list[str],
+    parts: list[str],
+    missing_parts: list[str],
+) -> str:
+    looked_for = (
+        "S1.txt … S5.txt or Fold1 … Fold5 with train.txt, vali.txt and test.txt "
+        "(each also as .xz, .gz or .bz2)"
+    )
+    if not splits and not parts:
+        return f"{shown(root)}: found none of {looked_for}"
+    missing = missing_parts if parts else missing_splits
+    return f"{shown(root)}: {', '.join(missing)} missing, looked for {looked_for}"
+
+
+def _folds_of_splits(
+    paths: list[str], n_features: int | None, options: dict[str, Any]
+) -> Iterator[Fold]:
+    splits = padded(
+        [LetorData(*load_letor(path, n_features=n_features, **options)) for path in paths]
+    )
+    if len({split.qid is None for split in splits}) > 1:
+        without = next(path for path, split in zip(paths, splits, strict=True) if split.qid is None)
+        raise ValueError(f"{shown(without)}: found no qid, want ids as in the other S files")
+    for i in range(_N_FOLDS):
+        turn = [splits[(i + k) % _N_FOLDS] for k in range(_N_FOLDS)]
+        yield Fold(f"Fold{i + 1}", _stacked(turn[:3]), turn[3], turn[4])
+
+
+def _folds_of_parts(
+    paths: list[str], n_features: int | None, options: dict[str, Any]
+) -> Iterator[Fold]:
+    for i in range(_N_FOLDS):
+        files = paths[len(_PARTS) * i : len(_PARTS) * (i + 1)]
+        parts = padded(
+            [LetorData(*load_letor(path, n_features=n_features, **options)) for path in files]
+        )
+        n_features = parts[0].X.shape[1] or None
+        yield Fold(f"Fold{i + 1}", *parts)
+
+
+def padded(parts: list[LetorData]) -> list[LetorData]:
+    """Give all parts as many features as the widest part has. The added features are 0."""
+    n_features = max(part.X.shape[1] for part in parts)
+    for i, part in enumerate(parts):  # in place, so that at most one matrix is in memory twice
+        parts[i] = part._replace(X=_widened(part.X, n_features))
+    return parts
+
+
+def _widened(X: Any, n_features: int) -> Any:
+    n_rows, n_own = X.shape
+    if n_own == n_features:
+        return X
+    is_sparse: bool = sp.issparse(X)  # a plain bool, because the type guard does not cover arrays
+    if is_sparse:
+        return sp.csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
+    wide = np.zeros((n_rows, n_features), dtype=X.dtype)
+    wide[:, :n_own] = X
+    return wide
+
+
+def _stacked(parts: list[LetorData]) -> LetorData:
+    matrices = [part.X for part in parts]
+    sparse = sp.issparse(matrices[0])
+    X: Any = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
+    qids = [part.qid for part in parts if part.qid is not None]
+    if any(qid.dtype == object for qid in qids):
+        qids = [as_text_ids(qid) for qid in qids]
+    return LetorData(
+        X,
+        np.concatenate([part.y for part in parts]),
+        np.concatenate(qids) if qids else None,
+    )

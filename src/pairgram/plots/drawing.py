@@ -1,0 +1,526 @@
+"""Pictures of models, of their scores in queries, and of searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Okabe and Ito's palette, in an order in which neighbours differ in lightness too.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+BLUE, ORANGE, GREY = COLOURS[0], "#D55E00", "#767676"
+LONGEST_LABEL = 36
+
+
+class Plot(NamedTuple):
+    """What a function of this folder returns; ``ax, data = ...`` takes it apart.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        ``ax.figure.savefig("file.png")`` writes it.
+    data : dict of str to ndarray
+        The numbers that are drawn.
+    """
+
+    ax: Any
+    data: Mapping[str, NDArray[Any]]
+
+
+def axes_of(ax: Any, width: float = 6.4, height: float = 4.0) -> Any:
+    """Return the axes to draw in: a new one of so many inches if there is none."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        message = "pairgram.plots needs matplotlib: pip install 'pairgram[plots]'"
+        raise ImportError(message) from error
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def require(model: Any, attribute: str, wanted: str) -> Any:
+    """Return an attribute of a model, or raise a ValueError that says which models have it."""
+    found = getattr(model, attribute, None)
+    if found is None:
+        raise ValueError(f"want {wanted}, got {type(model).__name__} without {attribute}")
+    return found
+
+
+def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> int:
+    """Return an argument that says how many; raise a ValueError if it is not such a number."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not smallest <= value <= largest:
+        wanted = f"from {smallest} to {largest}" if largest < inf else f">= {smallest}"
+        raise ValueError(f"{name} must be an integer {wanted}, got {value!r}")
+    return int(value)
+
+
+def shortened(label: Any) -> str:
+    """Return a label that leaves room for the picture."""
+    text = str(label)
+    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
+
+
+def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
+    """Draw the weights of a linear model along alpha, and the chosen alpha.
+
+    The axis is as high as the lines with names. Grey ones may leave it where alpha is small.
+
+    Parameters
+    ----------
+    search : fitted ranker with `alphas_` and `coef_path_`, such as `RankRLSCV`
+    ax : matplotlib.axes.Axes or None
+    n_named : int of 0 to 7, default=7
+        So many columns, those with the largest weights at the chosen alpha, have colours and names.
+        The others are grey.
+
+    Returns
+    -------
+    Plot
+        The data are ``alpha``, ascending, ``coef`` of shape (n_alphas, n_features), and ``named``,
+        the numbers of the columns that have names.
+
+    Raises
+    ------
+    ValueError
+        If the model has no path of weights, if they are not those of columns, or if `n_named` is
+        not such a number.
+    """
+    check_count("n_named", n_named, 0, len(COLOURS))
+    path = np.asarray(require(search, "coef_path_", "a fitted search with a path"), np.float64)
+    tried = np.asarray(require(search, "alphas_", "a fitted search with a path"), np.float64)
+    if getattr(search, "form_", "primal") == "dual" or search.feature_map_ is not None:
+        raise ValueError("want a linear model of columns, got one with a kernel or a feature map")
+    order = np.argsort(tried)
+    path, tried = path[order], tried[order]
+    chosen = float(search.alpha_)
+    sizes = np.abs(path[np.argmin(np.abs(np.log(tried) - np.log(chosen)))])
+    named = np.argsort(-sizes, kind="stable")[:n_named]
+    ax = axes_of(ax)
+    others = np.setdiff1d(np.arange(path.shape[1]), named)
+    if len(others):
+        ax.plot(tried, path[:, others], color=GREY, alpha=0.35, lw=0.8)
+    names = _names(search, path.shape[1])
+    for colour, j in zip(COLOURS, named.tolist(), strict=False):
+        ax.plot(tried, path[:, j], color=colour, lw=1.6, label=shortened(names[j]))
+    ax.axvline(chosen, color=ORANGE, ls="--", lw=1.2, label=f"chosen: {chosen:.3g}")
+    ax.axhline(0, color="black", lw=0.6)
+    ax.set(xscale="log", xlabel="alpha", ylabel="weight")
+    highest = 1.1 * np.abs(path[:, named]).max(initial=0.0)
+    if highest > 0:
+        ax.set_ylim(-highest, highest)
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return Plot(ax, {"alpha": tried, "coef": path, "named": named})
+
+
+def _names(model: Any, n_features: int) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or len(names) != n_features:
+        return [f"column {j}" for j in range(n_features)]
+    return [str(name) for name in names]
+
+
+def importances(found: Any, ax: Any = None, *, n_largest: int = 20) -> Plot:
+    """Draw bars of the importances of columns, the largest first.
+
+    Parameters
+    ----------
+    found : what `query_permutation_importance` returned
+    ax : matplotlib.axes.Axes or None
+    n_largest : int ≥ 1, default=20
+        So many columns are drawn.
+
+    Returns
+    -------
+    Plot
+        The data are ``name``, ``mean`` and ``std`` of the bars, and ``column``, their numbers.
+
+    Raises
+    ------
+    ValueError
+        If `found` has no importances, or if `n_largest` is not such a number.
+    """
+    check_count("n_largest", n_largest, 1)
+    require(found, "importances_mean", "what query_permutation_importance returned")
+    means = np.asarray(found.importances_mean, np.float64)
+    shown = np.argsort(-means, kind="stable")[:n_largest]
+    names = found.get("feature_names") or [f"column {j}" for j in range(len(means))]
+    labels = np.array([names[j] for j in shown], dtype=object)
+    means, deviations = means[shown], np.asarray(found.importances_std, np.float64)[shown]
+    ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(shown))
+    places = np.arange(len(shown))[::-1]
+    ax.barh(places, means, xerr=deviations, color=BLUE, ecolor="black", error_kw={"lw": 1})
+    ax.set_yticks(places, [shortened(one) for one in labels])
+    ax.axvline(0, color="black", lw=0.6)
+    ax.set(xlabel="fall of the metric when the column is shuffled")
+    ax.locator_params(axis="x", nbins=4)  # names may leave little room
+    ax.margins(y=0.02)
+    return Plot(ax, {"name": labels, "mean": means, "std": deviations, "column": shown})
+
+
+def convergence(models: Any, ax: Any = None) -> Plot:
+    """Draw the relative gradient of RankSVM after every Newton step, and its tolerance.
+
+    Parameters
+    ----------
+    models : fitted `RankSVM`, or dict of str to fitted `RankSVM`
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are the relative gradients, by the names of the models.
+
+    Raises
+    ------
+    ValueError
+        If a model has no history.
+    """
+    if not isinstance(models, Mapping):
+        models = {type(models).__name__: models}
+    ax = axes_of(ax)
+    data: dict[str, Any] = {}
+    markers = "osD^vPX"
+    for number, (name, model) in enumerate(models.items()):
+        history = require(model, "history_", "a RankSVM that was just fitted")
+        gradients = np.asarray(history["relative_gradient"], np.float64)
+        data[str(name)] = gradients
+        ax.plot(
+            np.arange(len(gradients)),
+            np.where(gradients > 0, gradients, np.nan),
+            color=COLOURS[number % len(COLOURS)],
+            marker=markers[number % len(markers)],
+            ms=5,
+            label=shortened(name),
+        )
+    for tolerance in sorted({float(model.tol) for model in models.values()}):
+        ax.axhline(tolerance, color=GREY, ls="--", lw=1.2, label=f"tol = {tolerance:.3g}")
+    ax.set(yscale="log", xlabel="Newton step", ylabel="gradient / first gradient")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False)
+    return Plot(ax, data)
+
+
+def differences(
+    comparison: Any,
+    systems: tuple[str, str] | None = None,
+    metric: str | None = None,
+    ax: Any = None,
+) -> Plot:
+    """Draw how much better a system is than another in every query, in ascending order.
+
+    Parameters
+    ----------
+    comparison : what `pairgram.compare` or `pairgram.compare_runs` returned
+    systems : (str, str) or None
+        The names of two of its systems. None stands for those of the first row of its table of
+        differences.
+    metric : str or None
+        The name of one of its metrics. None stands for the first.
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are ``qid``, the ids of the queries in the order drawn, and ``difference``, that of
+        the first system less the second. Queries in which the metric is not defined are left out.
+
+    Raises
+    ------
+    ValueError
+        If the comparison has no such system or metric, or if no query is left.
+    """
+    require(comparison, "differences", "what pairgram.compare returned")
+    metric = _one_of("metric", metric, list(comparison.values))
+    values = comparison.values[metric]
+    table = comparison.differences
+    names = (table["system"][0], table["against"][0]) if systems is None else systems
+    if len(names) != 2:
+        raise ValueError(f"systems must be two names, got {names!r}")
+    one, other = (values[_one_of("systems", name, list(values))] for name in names)
+    both = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
+    if not len(both):
+        raise ValueError(f"{metric} is defined in no query of {names[0]} and {names[1]}")
+    change = (one - other)[both]
+    order = np.argsort(change, kind="stable")
+    change, queries = change[order], comparison.qid[both[order]]
+    ax = axes_of(ax)
+    colours = np.where(change > 0, BLUE, ORANGE)
+    ax.bar(np.arange(len(change)), change, width=1.0, color=colours.tolist(), lw=0)
+    counts = [(change > 0).sum(), (change < 0).sum(), (change == 0).sum()]
+    first, second = map(shortened, names)
+    ax.axhline(0, color="black", lw=0.6)
+    ax.axhline(change.mean(), color=GREY, ls="--", lw=1.2, label=f"mean: {change.mean():+.4f}")
+    ax.bar([0], [0], color=BLUE, label=f"{first} better: {counts[0]}")
+    ax.bar([0], [0], color=ORANGE, label=f"{second} better: {counts[1]}")
+    ax.plot([], [], ls="none", label=f"equal: {counts[2]}")
+    ax.set(
+        xlabel="queries, by difference",
+        ylabel=f"{metric}: {first} − {second}",
+        xlim=(-0.5, len(change) - 0.5),
+    )
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False, loc="best")
+    return Plot(ax, {"qid": queries, "difference": change})
+
+
+def _one_of(what: str, name: str | None, known: list[str]) -> str:
+    if name is None:
+        return known[0]
+    if name not in known:
+        raise ValueError(f"{what}: the comparison must have {name!r}, has {', '.join(known)}")
+    return name
+
+
+def learning_curve(curve: Any, ax: Any = None) -> Plot:
+    """Draw the quality of a ranker after so many queries, with its standard error.
+
+    Parameters
+    ----------
+    curve : what `pairgram.learning_curve` returned
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are ``n_queries``, ``mean`` and ``standard_error``.
+    """
+    require(curve, "n_queries", "what pairgram.learning_curve returned")
+    sizes, means, errors = curve.n_queries, curve.mean, curve.standard_error
+    ax = axes_of(ax)
+    if np.isfinite(errors).any():
+        ax.fill_between(sizes, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
+        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error over folds")
+    ax.plot(sizes, means, color=BLUE, marker="o", ms=4, label="mean over folds")
+    ax.set(xlabel="queries to learn from", ylabel=curve.metric)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False, loc="lower right")
+    return Plot(ax, {"n_queries": sizes, "mean": means, "standard_error": errors})
+
+
+def scores(search: Any, ax: Any = None) -> Plot:
+    """Draw the held-out score along alpha or C, its standard error, and the choice.
+
+    Parameters
+    ----------
+    search : fitted ranker with `alphas_` or `Cs_`, such as `RankRLSCV` or `RankSVMCV`
+        `settings` draws searches over both.
+        The standard error is drawn if the search has splits, or was made with
+        ``store_held_out=True``; it is then that of the mean over splits, or over queries.
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are ``alpha`` (or ``C``) and ``score``, in ascending order of alpha,
+        ``standard_error`` (NaN where it is not known) and ``chosen``, the chosen alpha.
+
+    Raises
+    ------
+    ValueError
+        If the model has chosen no alpha and no C, or both.
+    """
+    means = np.asarray(require(search, "scores_", "a fitted search over alpha or C"), np.float64)
+    if means.ndim != 1:
+        raise ValueError("the search has chosen alpha and C: draw settings(search, 'alpha', 'C')")
+    name = "C" if hasattr(search, "Cs_") else "alpha"
+    tried = np.asarray(getattr(search, f"{name}s_"), np.float64)
+    order = np.argsort(tried)
+    errors = _standard_errors(search, name, tried)[order]
+    tried, means = tried[order], means[order]
+    ax = axes_of(ax)
+    if np.isfinite(errors).any():
+        ax.fill_between(tried, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
+        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error")
+    ax.plot(tried, means, color=BLUE, marker="o", ms=3.5, label="held-out mean")
+    chosen = float(getattr(search, f"{name}_"))
+    ax.axvline(chosen, color=ORANGE, ls="--", label=f"chosen: {chosen:.3g}")
+    ax.set(xscale="log", xlabel=name, ylabel=_metric_name(search))
+    ax.legend(frameon=False)
+    return Plot(
+        ax,
+        {
+            name: tried,
+            "score": means,
+            "standard_error": errors,
+            "chosen": np.array([chosen]),
+        },
+    )
+
+
+def _standard_errors(search: Any, name: str, tried: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard errors of the scores of the chosen settings, NaN if not known."""
+    unknown = np.full(len(tried), np.nan)
+    results = getattr(search, "cv_results_", None)
+    if results is None:
+        return unknown
+    best = results["params"][search.best_index_]
+    same = [
+        number
+        for number, params in enumerate(results["params"])
+        if all(_equal(params[key], value) for key, value in best.items() if key != name)
+    ]
+    by_value = {float(results["params"][number][name]): number for number in same}
+    rows = [by_value.get(value) for value in tried.tolist()]
+    splits = [name for name in results if name.startswith("split")]
+    per_query = getattr(search, "per_query_", None)
+    size = len(splits) or (0 if per_query is None else len(per_query["qid"]))
+    if size < 2 or None in rows:
+        return unknown
+    deviations = np.asarray(results["std_test_score"], np.float64)[np.array(rows, np.int64)]
+    return np.asarray(deviations / size**0.5)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    return first is second or bool(np.all(first == second))
+
+
+def _metric_name(search: Any) -> str:
+    metric = getattr(search, "scoring_", None)
+    less = "" if getattr(metric, "greater_is_better", True) else " (less is better)"
+    return str(getattr(metric, "name", "score")) + less
+
+
+def settings(search: Any, rows: str | None = None, columns: str = "alpha", ax: Any = None) -> Plot:
+    """Draw a heat map of the held-out scores over two settings; the best of the others is taken.
+
+    If the columns are numbers, such as alpha, and the others have grids of their own, then each of
+    them stands with the score at its nearest number.
+
+    Parameters
+    ----------
+    search : fitted ranker with `cv_results_`
+    rows : str or None
+        A setting of ``cv_results_["params"]``, such as "gamma", or "features" of `AutoRanker`. None
+        stands for the first other than `columns` of which the search tried several values.
+    columns : str, default="alpha"
+        Another, such as "inputs" of `AutoRanker`. If they are numbers > 0, their axis is
+        logarithmic.
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are ``row``, ``column`` and ``score``, of shape (n_cells,).
+
+    Raises
+    ------
+    ValueError
+        If the search has no such setting, or if it tried one value of every other setting.
+    """
+    results = require(search, "cv_results_", "a fitted search")
+    params = results["params"]
+    rows = _first_of_several(params, columns) if rows is None else rows
+    for name in (rows, columns):
+        if name not in params[0]:
+            raise ValueError(f"the search must have a setting {name!r}, has {sorted(params[0])}")
+    largest = getattr(getattr(search, "scoring_", None), "greater_is_better", True)
+    column_values = _different([one[columns] for one in params])
+    logarithmic = all(_is_number(value) and value > 0 for value in column_values)
+    # Row by row, the scores of each combination of the other settings.
+    curves: dict[str, dict[str, list[tuple[Any, float]]]] = {}
+    for one, score in zip(params, results["mean_test_score"].tolist(), strict=True):
+        others = str({name: _label(v) for name, v in one.items() if name not in (rows, columns)})
+        curve = curves.setdefault(_label(one[rows]), {}).setdefault(others, [])
+        curve.append((one[columns], score))
+    best_of = {
+        row: _best_of(list(of_row.values()), max if largest else min, nearest=logarithmic)
+        for row, of_row in curves.items()
+    }
+    row_values = _different([one[rows] for one in params])
+    cells = [(row, *cell) for row in row_values for cell in best_of[_label(row)]]
+    n_columns = 10 if logarithmic else len(column_values)
+    ax = axes_of(ax, 3.0 + 0.55 * max(6, n_columns), 1.6 + 0.4 * max(5, len(row_values)))
+    scores = [score for _, _, score in cells]
+    names = [_label(value) for value in row_values]
+    place_of = {_label(value): place for place, value in enumerate(column_values)}
+    for place, name in enumerate(names):
+        of_row, values = best_of[name], np.full(n_columns, np.nan)
+        if logarithmic:
+            edges = _edges(np.array([column for column, _ in of_row]))
+            values = np.array([score for _, score in of_row])
+        else:
+            edges = np.arange(n_columns + 1, dtype=np.float64) - 0.5
+            for column, score in of_row:
+                values[place_of[_label(column)]] = score
+        image = ax.pcolormesh(
+            edges,
+            [place - 0.5, place + 0.5],
+            values[np.newaxis],
+            cmap="cividis",
+            vmin=min(scores),
+            vmax=max(scores),
+        )
+    ax.figure.colorbar(image, ax=ax, label=_metric_name(search))
+    chosen = params[search.best_index_]
+    at_column = chosen[columns] if logarithmic else place_of[_label(chosen[columns])]
+    star = {"marker": "*", "ms": 16, "mfc": ORANGE, "mec": "white", "ls": "none"}
+    ax.plot(at_column, names.index(_label(chosen[rows])), label="chosen", **star)
+    ax.set_yticks(range(len(names)), map(shortened, names))
+    if logarithmic:
+        ax.set_xscale("log")
+    else:
+        labels = [_label(value) for value in column_values]
+        crowded = sum(map(len, labels)) > 6 * len(labels)
+        turned = {"rotation": 30, "ha": "right"} if crowded else {}
+        ax.set_xticks(range(len(labels)), map(shortened, labels), **turned)
+    ax.set(xlabel=columns, ylabel=rows, facecolor="#eeeeee")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    parts = zip(*cells, strict=True)
+    row, column, score = (np.array(part, object) for part in parts)
+    return Plot(ax, {"row": row, "column": column, "score": score.astype(np.float64)})
+
+
+def _best_of(
+    curves: list[list[tuple[Any, float]]], best: Callable[..., float], nearest: bool
+) -> list[tuple[Any, float]]:
+    """Return the best of several curves at each column that one of them has.
+
+    Grids of numbers may differ from curve to curve. So, if `nearest`, a curve stands with its
+    nearest score wherever its grid reaches.
+    """
+    columns = _different([column for curve in curves for column, _ in curve])
+    scores: dict[str, list[float]] = {_label(column): [] for column in columns}
+    for curve in curves:
+        if nearest:
+            own, of_own = zip(*sorted(curve), strict=True)
+            places = np.searchsorted(_edges(np.array(own)), columns) - 1
+            inside = zip(columns, places.tolist(), strict=True)
+            curve = [(column, of_own[k]) for column, k in inside if 0 <= k < len(own)]
+        for column, score in curve:
+            scores[_label(column)].append(score)
+    return [(column, best(scores[_label(column)])) for column in columns]
+
+
+def _first_of_several(params: list[dict[str, Any]], columns: str) -> str:
+    """Return the first setting that has several values and is not that of the columns."""
+    for name in params[0]:
+        if name != columns and len(_different([one[name] for one in params])) > 1:
+            return name
+    raise ValueError(f"rows: the search tried one value of every setting other than {columns!r}")
+
+
+def _different(values: list[Any]) -> list[Any]:
+    """Return the different values, numbers in ascending order."""
+    known = list({_label(value): value for value in values}.values())
+    return sorted(known, key=float) if all(map(_is_number, known)) else known
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _label(value: Any) -> str:
+    return f"{value:.3g}" if _is_number(value) else str(value)
+
+
+def _edges(at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ends of cells around ascending numbers, on a logarithmic axis."""
+    places = np.log(at)
+    middle = (places[1:] + places[:-1]) / 2
+    step = (middle[0] - places[0], places[-1] - middle[-1]) if len(middle) else (0.5, 0.5)
+    return np.exp(np.concatenate(([places[0] - step[0]], middle, [places[-1] + step[1]])))

@@ -1,0 +1,555 @@
+"""Hold rows out of a ridge problem by identities where they hold, and judge their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+import pairgram._core as _core
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries
+from pairgram.features.base import linear_nodes, score_features
+from pairgram.features.inputs import factors_of
+from pairgram.metrics import Metric
+from pairgram.model_selection.judge import Judge, Judged
+from pairgram.model_selection.splits import Splits
+from pairgram.solvers.leave_out_dual import (
+    RowRegression,
+    are_small,
+    fold_scores,
+    is_from_decomposition,
+    is_one_regression,
+    leave_out_of_all_rows,
+    scores_without_folds,
+)
+from pairgram.solvers.ridge_path import RidgePath, Statistics
+
+# This is four times the largest error that was seen in comparison with refits of 60 digits.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+# The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
+ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
+# A smaller ridge counts as this share of λ_max.
+SMALLEST_SHARE = 1e-200
+# Scores that are further apart than this share of the range never tie. Compiled code has the same
+# constant.
+LARGEST_SHARE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class PathTies:
+    """Finds rows of a query that tie in all models of a ridge path.
+
+    Two rows tie in every model without their query if no other query tells them apart. Rows that
+    differ only in columns that vary in no other query are an example. The hold-out identities give
+    such rows scores that differ by rounding errors, which depend on the held-out labels. The errors
+    are at most ``64 ε (λ_max / alpha · (s + r) + r + m)``. Here s is the largest range of the
+    targets of a query, r is the range of the scores of this query, and m is the largest size of its
+    scores. Scores from a band form err by as much as that for λ_max if alpha is larger.
+
+    If alpha is at least λ_max, this bound is so small that no two scores are that close by chance.
+    Ties are found at such an alpha. The models of smaller ridges confirm them; there, scores that
+    are further apart than ``1e-4 (s + r)`` never tie.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (n_models,), descending
+        The ridges at which to hold out. The first is at least λ_max; it is added if necessary.
+    n_added : int
+        The number of ridges that were added: 0 or 1.
+    largest : float
+        λ_max.
+    spread : float
+        s. For pointwise settings it is the largest size of the targets.
+    rounding : float
+        64 ε. For statistics of float32 rows it is ε / 16 of float32.
+    least_ratio : float
+        What takes the place of a smaller ``λ_max / alpha``.
+    """
+
+    alphas: Vector
+    n_added: int
+    largest: float
+    spread: float
+    rounding: float
+    least_ratio: float = 0.0
+
+    @classmethod
+    def of(
+        cls, data: RankingData, settings: PairSettings, ridge: RidgePath, alphas: Vector
+    ) -> PathTies:
+        """Choose the ridges at which rows of `data` are held out, given the requested ones."""
+        return cls.at(ridge, alphas, spread_of(data, settings), rounding_of(data, ridge))
+
+    @classmethod
+    def at(cls, ridge: RidgePath, alphas: Vector, spread: float, rounding: float) -> PathTies:
+        """Choose the ridges, given `spread` and `rounding` of the data; see the attributes."""
+        largest = ridge.largest
+        n_added = int(not alphas[0] >= largest)
+        return cls(
+            np.concatenate(([largest] * n_added, alphas)),
+            n_added,
+            largest,
+            spread,
+            rounding,
+            0.0 if ridge.band is None else 1.0,
+        )
+
+    @property
+    def _ratios(self) -> Vector:
+        """Return ``λ_max / alpha``, (n_models,); it is finite for a ridge of 0 too."""
+        least = max(SMALLEST_SHARE * self.largest, float(np.finfo(np.float64).tiny))
+        return np.maximum(self.largest / np.maximum(self.alphas, least), self.least_ratio)
+
+    def of_pairs(self, model: int) -> float:
+        """Return the largest rounding error of a difference of two held-out scores."""
+        share = self.rounding * float(self._ratios[model])
+        return 2 * min(share, LARGEST_SHARE) * self.spread
+
+    def join(self, scores: Vector, queries: Queries, n_threads: int | None) -> Vector:
+        """Return the scores at the requested ridges, (n_alphas, n_rows); ties get equal scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_models, n_rows), float64
+            The scores at all ridges. They are changed in place.
+        queries : Queries
+            The queries of the held-out rows.
+        n_threads : int or None
+        """
+        scores = np.ascontiguousarray(scores)
+        _core.join_ties(
+            scores,
+            queries.offsets,
+            queries.order,
+            self._ratios,
+            self.spread,
+            self.rounding,
+            resolve_n_threads(n_threads),
+        )
+        return scores[self.n_added :]
+
+
+def rounding_of(data: RankingData, ridge: RidgePath) -> float:
+    """Return the value of `PathTies.rounding`."""
+    single = data.dtype == np.float32 and not ridge.is_dual
+    return ROUNDING_OF_FLOAT32 if single else ROUNDING
+
+
+def spread_of(data: RankingData, settings: PairSettings) -> float:
+    """Return the value of `PathTies.spread`."""
+    targets = data.target(settings)
+    if settings.pairs is None:
+        return float(np.abs(targets).max(initial=0.0))
+    queries = data.as_scope(settings).queries
+    filled = queries.sizes > 0
+    starts = queries.offsets[:-1][filled]
+    grouped = queries.grouped(targets)
+    highest, lowest = np.maximum.reduceat(grouped, starts), np.minimum.reduceat(grouped, starts)
+    return float((highest - lowest).max(initial=0.0))
+
+
+# Refits that would take more flops than this are refused.
+MAX_REFIT_FLOPS = 1e11
+
+TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
+INSTEAD = "; give cv a splitter, or fit a validation set"
+
+
+def leave_query_out(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    statistics: Callable[[], Statistics],
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
+
+    The scores come from one decomposition of the statistics of all rows. With
+    ``scope="global"`` each query's rows are subtracted (kept pairs), or the model is refitted.
+    A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
+    largest eigenvalue, in a direction that only the query has.
+
+    Parameters
+    ----------
+    data : RankingData
+    settings : PairSettings
+    ridge : RidgePath
+        The decomposition of the statistics of all rows. Its feature scaling is kept.
+    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
+    statistics : callable
+        Returns the statistics of all rows. Only refits need them.
+    n_threads : int or None
+
+    Raises
+    ------
+    ValueError
+        If no query, or only one, has pairs.
+    """
+    require_leave_query_out(data, settings)
+    if settings.joins_all_rows:
+        return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
+    if ridge.is_dual:
+        folds = data.rows_of_queries()
+        return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
+    return scores_in_primal(data, settings, ridge, alphas, n_threads)
+
+
+def scores_in_primal(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None = None,
+) -> Vector:
+    """Return `leave_query_out` of some of the queries that `ridge` is the path of.
+
+    `ridge` is in primal form, and pairs are formed within queries.
+    """
+    basis = ridge.basis
+    nodes = linear_nodes(data.feature_map)
+    if nodes is not None and settings.pairs is not None:  # offsets cancel in differences
+        data, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
+    elif settings.pairs is not None and (factors := factors_of(data.feature_map)) is not None:
+        data, basis = replace(data, feature_map=None), factors[:, None] * basis
+    basis = np.ascontiguousarray(basis)
+    scores = np.empty((len(alphas), len(data.y)))
+    with single_threaded_blas():
+        for block in data.blocks(settings):
+            block_scores = _core.leave_query_out(
+                block.problem,
+                block.X,
+                block.targets,
+                basis=basis,
+                eigenvalues=ridge.eigenvalues,
+                projection=ridge.projection,
+                alphas=alphas,
+                map=block.node_map,
+                n_threads=resolve_n_threads(n_threads),
+            )
+            if isinstance(block.rows, slice):
+                return block_scores
+            scores[:, block.rows] = block_scores
+    return scores
+
+
+def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
+    """Raise the ValueError of `leave_query_out`; only the labels are looked at."""
+    if settings.joins_all_rows:
+        return
+    if data.has_pairs(settings).sum() < 2:
+        raise ValueError(TWO_QUERIES + INSTEAD)
+
+
+def leave_row_out(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    statistics: Callable[[], Statistics],
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row of one query by the model fitted without the row.
+
+    The result has shape (n_alphas, n_rows). The parameters are those of `leave_query_out`.
+
+    Models without each row have different origins. The score of a row is therefore
+    ``wᵀ(x_i − mean(X))``, with the mean over the other rows. (The mean label of the other rows is
+    not added. It falls as the label of the row left out rises, and would reverse the order of the
+    rows if the ridge is large.) The mean offset of the other rows is subtracted as well.
+
+    With kept pairs, one query is ridge regression at ``alpha / (V − v_i)`` with an intercept that
+    has no ridge, and the hat matrix gives its exact leave-one-out residuals. For pointwise rows the
+    same holds without the intercept. For other pairs, the model is refitted for every row.
+    """
+    if settings.kind in ("none", "kept"):
+        return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
+    total, n_rows = statistics(), len(data.y)
+    scores = np.empty((len(alphas), n_rows))
+    rows = np.arange(n_rows)
+    v, features = data.v, data.features()
+    for row in rows:
+        test = rows[row : row + 1]
+        rest = total.without(data, np.delete(rows, row), test, n_threads)
+        coefs = rest.path_at(ridge.factor).coef(alphas)
+        others = np.where(rows == row, 0.0, v)
+        share = others / others.sum() if others.sum() > 0 else others
+        origin = coefs @ (share @ features)
+        if data.offset is not None:
+            origin += share @ data.offset
+        scores[:, row] = score_features(data.features(test), coefs, n_threads)[:, 0] - origin
+    return scores
+
+
+def split_scores(
+    data: RankingData,
+    total: Statistics,
+    splits: Iterable[tuple[Rows, Rows]],
+    coefs_of: Callable[[Any], Vector],
+    n_threads: int | None = None,
+) -> list[Vector]:
+    """Return the scores of every split's test rows by models of its training rows.
+
+    If the test rows of a split are whole queries and the training rows are all other rows, only the
+    statistics of the test rows are computed, and subtracted from those of all rows.
+
+    Parameters
+    ----------
+    data : RankingData
+    total : Pairgram or DualGram
+        The statistics of all rows.
+    splits : iterable of (training rows, test rows)
+    coefs_of : callable
+        Takes the statistics of the training rows, and returns models of shape (n_models,
+        n_features).
+    n_threads : int or None
+
+    Returns
+    -------
+    list of ndarray of shape (n_models, n_test_rows), float64
+
+    Raises
+    ------
+    ValueError
+        If the training rows of a split have no pairs that count.
+    """
+    results = []
+    for number, (train, test) in enumerate(splits):
+        data.require_training_pairs(total.settings, number, train)
+        rest = total.without(data, train, test, n_threads)
+        results.append(data.scores(test, coefs_of(rest), n_threads))
+    return results
+
+
+def _leave_global_query_out(
+    data: RankingData,
+    total: Statistics,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None,
+) -> Vector:
+    scores = np.empty((len(alphas), len(data.y)))
+    rows = np.arange(len(data.y))
+    for test in data.rows_of_queries():
+        rest = total.without(data, np.setdiff1d(rows, test), test, n_threads)
+        coefs = rest.path_at(ridge.factor).coef(alphas)
+        scores[:, test] = data.scores(test, coefs, n_threads)
+    return scores
+
+
+def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:
+    """Return the approximate number of flops of fitting a model `n_refits` times."""
+    # With kept pairs all rows are read only once, since held-out rows are subtracted.
+    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows
+    return float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features) if n_refits else 0.0
+
+
+def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
+    """Raise a ValueError if refits would take more than `MAX_REFIT_FLOPS`."""
+    n_rows, n_features = len(data.y), data.n_features
+    flops = flops_of_refits(n_rows, n_features, settings, n_refits)
+    if flops > MAX_REFIT_FLOPS:
+        raise ValueError(
+            f"{what} needs {n_refits} refits of {n_rows} rows and {n_features} features "
+            f"({flops:.0e} flops, at most {MAX_REFIT_FLOPS:.0e}): give cv a splitter such as "
+            "QueryKFold, or fit a validation set"
+        )
+
+
+class HeldOut(Protocol):
+    """The interface of objects that hold rows out of a ridge problem and judge their scores."""
+
+    @property
+    def data(self) -> RankingData:
+        """The rows in the coordinates in which their problem is solved."""
+
+    @property
+    def n_threads(self) -> int | None:
+        """The number of threads, None for all."""
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that judges."""
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map, which the validation set shares."""
+
+    def within(self, data: RankingData) -> Self:
+        """Return the same for the same rows in other coordinates."""
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+        """Return the splits that need one fit each; None if there are none."""
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
+    ) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows.
+
+        If `refits` gave splits, `scores` are those of their test rows, (n_models, n_rows), by the
+        models at the ridges ``PathTies.of(...).alphas``.
+        """
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows in the coordinates in which their problem is solved.
+    judge : Judge
+    n_threads : int or None
+    """
+
+    data: RankingData
+    judge: Judge
+    n_threads: int | None
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that judges."""
+        return self.judge.metric
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map, which the validation set shares."""
+        return replace(self, data=data, judge=self.judge.of(data))
+
+    def within(self, data: RankingData) -> Self:
+        """Return the same for the same rows in other coordinates."""
+        return replace(self, data=data)
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
+        if self.judge.splits is not None:
+            for number, (train, _) in enumerate(self.judge.splits):
+                self.data.require_training_pairs(settings, number, train)
+        elif self.judge.validation is None and self.data.queries.n_filled > 1:
+            require_leave_query_out(self.data, settings)
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
+        if settings.kind not in ("none", "kept") or self.judge.validation is not None:
+            return 0
+        rows_of_one = self.judge.splits is not None and self.data.queries.n_filled == 1
+        return int(_of_all_rows(settings) or rows_of_one)
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        if self.judge.validation is not None:
+            return False
+        data, splits = self.data, self.judge.splits
+        if splits is not None:
+            if not is_from_decomposition(data, settings, is_dual, splits):
+                return False
+            sizes = [len(test) for _, test in splits]
+            return is_one_regression(data, settings) or not are_small(sizes, len(data.y))
+        if data.queries.n_filled == 1:
+            return settings.kind in ("none", "kept")
+        if settings.joins_all_rows:
+            return is_dual and _of_all_rows(settings)
+        return not (is_dual and are_small(data.queries.sizes.tolist(), len(data.y)))
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+        """Return the splits that need one fit each; None if there are none."""
+        splits = self.judge.splits
+        if splits is None or is_from_decomposition(self.data, settings, ridge.is_dual, splits):
+            return None
+        return splits
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
+    ) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows.
+
+        Parameters
+        ----------
+        settings : PairSettings
+        ridge : RidgePath
+            The decomposition of the statistics of all rows.
+        alphas : ndarray of shape (n_alphas,), descending
+        statistics : callable
+            Returns the statistics of all rows. Only refits need them.
+        coefs : callable
+            Maps solutions of `ridge` to coefficients for the features of the validation set.
+        scores : ndarray of shape (n_models, n_held_out_rows), float64, or None
+            If `refits` gave splits, the scores of their test rows by the models at the ridges
+            ``PathTies.of(...).alphas``.
+        """
+        ties = PathTies.of(self.data, settings, ridge, alphas)
+        if scores is None:
+            scores = self._scores(settings, ridge, ties.alphas, statistics, coefs)
+        queries = self.judge.scored.queries
+        return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
+
+    def _scores(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
+        data, threads = self.data, self.n_threads
+        if self.judge.validation is not None:
+            models = coefs(ridge.coef(alphas))
+            return self.judge.validation.scores(slice(None), models, threads)
+        if self.judge.splits is not None:
+            parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
+            return np.hstack(parts)
+        if data.queries.n_filled == 1:
+            return leave_row_out(data, settings, ridge, alphas, statistics, threads)
+        if ridge.is_dual and _of_all_rows(settings):
+            return leave_out_of_all_rows(data, settings, ridge, alphas, threads)
+        return leave_query_out(data, settings, ridge, alphas, statistics, threads)
+
+
+def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form: str) -> bool:
+    """Tell whether leaving out every query, or every row of one query, is exact and cheap.
+
+    It is if the identities of least squares hold, or if all refits together take at most
+    `MAX_REFIT_FLOPS`. `n_dimensions` is the order of the system that is solved.
+    """
+    n_rows = len(data.y)
+    if data.queries.n_filled == 1:
+        exact, n_refits = settings.kind in ("none", "kept"), n_rows
+    else:
+        exact = not settings.joins_all_rows or (form == "dual" and _of_all_rows(settings))
+        n_refits = data.queries.n_queries
+    if exact:
+        return True
+    flops = flops_of_refits(n_rows, n_dimensions, settings, n_refits)
+    return flops <= MAX_REFIT_FLOPS
+
+
+def _of_all_rows(settings: PairSettings) -> bool:
+    """Tell whether the kept pairs of all rows are one regression on rows."""
+    return settings.joins_all_rows and settings.kind == "kept"
