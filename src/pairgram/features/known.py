@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
 
-from pairgram.features.base import FeatureMap, is_known
-from pairgram.features.kernel_map import KernelMap
-from pairgram.features.nystroem import Nystroem
-from pairgram.features.random_fourier import RandomFourier
-from pairgram.features.random_nodes import RandomNodes
+from pairgram.features.base import is_known
 
-# The maps by the names in model files. Types are compared exactly, since a subclass may have its
-# own code.
-MAPS: dict[str, type[FeatureMap]] = {
-    known.__name__: known for known in (KernelMap, Nystroem, RandomFourier, RandomNodes)
+# The maps that model files can hold, by the names there.
+MAPS = {
+    "KernelMap": "pairgram.features.kernel_map",
+    "Nystroem": "pairgram.features.nystroem",
+    "RandomFourier": "pairgram.features.random_fourier",
+    "RandomNodes": "pairgram.features.random_nodes",
 }
 
 
@@ -31,7 +30,8 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
     if feature_map is None:
         return {}, None
     kind = type(feature_map).__name__
-    if type(feature_map) not in MAPS.values():
+    # Types are compared exactly, since a subclass may have its own code.
+    if MAPS.get(kind) != type(feature_map).__module__:
         raise ValueError(
             f"feature_map is a {kind}, which a file cannot hold without running code when it is "
             f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
@@ -45,7 +45,8 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
     if settings is None:
         return None
     settings = dict(settings)
-    return MAPS[settings.pop("kind")]._restore(arrays, settings)
+    kind = settings.pop("kind")
+    return getattr(import_module(MAPS[kind]), kind)._restore(arrays, settings)
 
 
 def same_map(a: Any, b: Any) -> bool:

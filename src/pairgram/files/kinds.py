@@ -39,7 +39,6 @@ from pairgram.files.schema import (
     check_record,
     require,
 )
-from pairgram.files.transformers import by_owner, check_transformer
 
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."
@@ -478,6 +477,9 @@ PIPELINES: Mapping[str, Kind] = {
 
 def _check_pipeline(arrays: Arrays, settings: Any) -> Arrays:
     """Check a pipeline, and return the arrays that belong to no part of it."""
+    # Other files need none of scikit-learn's transformers, which take a while to import.
+    from pairgram.files.transformers import by_owner, check_transformer
+
     rest = _check_parts(arrays, {"model": settings["model"]})
     owned = by_owner(rest)
     require(

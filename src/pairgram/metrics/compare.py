@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from pairgram.data.queries import Queries, plain_ids
-from pairgram.metrics import Metric, evaluate, get_metric
-from pairgram.metrics.metric import listed_metrics
+from pairgram.metrics.evaluation import evaluate, get_metric
+from pairgram.metrics.metric import Metric, listed_metrics
 from pairgram.metrics.runs import evaluate_run
 
 Values = NDArray[np.float64]

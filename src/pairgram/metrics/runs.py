@@ -15,8 +15,8 @@ from pairgram._support.parameters import Convention, check_text
 from pairgram.data.queries import id_texts
 from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order
-from pairgram.metrics import Metric, evaluate, get_metric
-from pairgram.metrics.metric import FAMILIES, listed_metrics
+from pairgram.metrics.evaluation import evaluate, get_metric
+from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 
 Missing = Literal["zero", "skip"]
 # For every query, by its text, the numbers of its documents.

@@ -16,9 +16,8 @@ from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import whole_map
-from pairgram.metrics import Metric, get_metric
-from pairgram.metrics.evaluation import MetricSums, RankingScorer, checked_metrics
-from pairgram.metrics.metric import check_labels
+from pairgram.metrics.evaluation import MetricSums, RankingScorer, checked_metrics, get_metric
+from pairgram.metrics.metric import Metric, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows

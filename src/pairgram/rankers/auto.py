@@ -20,7 +20,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, choose, column_of, search_results
 from pairgram.model_selection.splits import make_splits
 from pairgram.rankers.base import LinearRanker

@@ -35,7 +35,7 @@ from pairgram.features.inputs import FittedInputs, whole_map
 from pairgram.features.known import describe_map
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
-from pairgram.metrics import evaluate, get_metric
+from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import Preparation, Prior, TableRows, frozen, rows_of_fit
 from pairgram.rankers.scores import (

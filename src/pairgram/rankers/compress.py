@@ -11,7 +11,7 @@ from pairgram._support.parameters import check_size
 from pairgram.features.kernel_map import KernelMap, kernel_between
 from pairgram.features.kernels import kernel_matrix
 from pairgram.features.nystroem import Nystroem
-from pairgram.metrics import evaluate
+from pairgram.metrics.evaluation import evaluate
 from pairgram.rankers.known import ranker_called
 
 

@@ -13,7 +13,7 @@ from pairgram._support.parameters import Form, InputsName, check_C
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.features.random_nodes import Activations, RandomNodes
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 

@@ -25,7 +25,7 @@ from pairgram.features.random_nodes import (
     draw_nodes,
     join_nodes,
 )
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,

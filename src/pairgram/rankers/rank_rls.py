@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,11 +21,14 @@ from pairgram._support.parameters import (
 )
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
-from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.pair_sums import PairSums
+
+if TYPE_CHECKING:
+    from pairgram.solvers.pairgram import Pairgram
 
 
 class _Preset(RidgeRanker):
@@ -435,7 +438,8 @@ class RankRLS(RidgeRanker):
         >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
         True
         """
-        if not isinstance(pairgram, Pairgram):
+        total = getattr(pairgram, "_total", None)
+        if not isinstance(total, PairSums):
             raise TypeError(
                 f"pairgram must be a Pairgram, got {type(pairgram).__name__}: the statistics come "
                 "first, and alpha second"
@@ -468,7 +472,7 @@ class RankRLS(RidgeRanker):
             raise no_pairs(pairgram.settings, pairgram.n_rows)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
-            model._column_sums = pairgram._total.column_sums(model.coef_)
+            model._column_sums = total.column_sums(model.coef_)
         fitted = pairgram.feature_map
         model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
         if pairgram.feature_names_in_ is not None:

@@ -19,7 +19,7 @@ from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.features.base import is_known
 from pairgram.features.inputs import after_inputs, parts_of, whole_map
 from pairgram.features.known import same_map
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,

@@ -18,7 +18,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.features.inputs import parts_of, whole_map
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KERNELS, Kernel, KernelSettings
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,

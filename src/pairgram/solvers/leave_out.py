@@ -16,7 +16,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, score_features
 from pairgram.features.inputs import factors_of
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import Splits
 from pairgram.solvers.leave_out_dual import (

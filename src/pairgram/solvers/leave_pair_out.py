@@ -13,7 +13,7 @@ from pairgram._support.checks import Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
 from pairgram.solvers.leave_out import PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (

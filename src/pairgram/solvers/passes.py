@@ -18,7 +18,7 @@ from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Ran
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import node_map_of
-from pairgram.metrics import Metric
+from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judge, Judged, TableJudge
 from pairgram.model_selection.splits import Folds, default_cv, parts_of
 from pairgram.solvers.formulation import Coordinates
