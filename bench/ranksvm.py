@@ -41,7 +41,8 @@ from common import (
 from pairgram import Nystroem, RandomFourier, RankSVM
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
-from pairgram.solvers.svm_training import SolverSettings, Training
+from pairgram.solvers.svm_training import SolverSettings
+from pairgram.solvers.svm_training import Training
 from pairgram.tables.blocks import Arrays
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import pairgram as pg
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
-from pairgram.solvers import conjugate_gradients
+from pairgram.solvers import formulation as conjugate_gradients
 
 RNG = np.random.default_rng(0)
 N = 48

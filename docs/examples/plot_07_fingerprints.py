@@ -8,7 +8,8 @@ is held out exactly.
 
 import numpy as np
 
-from pairgram import RankRLSCV, plots
+from pairgram import RankRLSCV
+from pairgram import plots
 
 rng = np.random.default_rng(0)
 prints = rng.random((240, 128)) < 0.15

@@ -5,7 +5,10 @@ RankSVM takes a handful of steps
 The pairgram is close to the Hessian of the squared hinge, so it preconditions the Newton solver.
 """
 
-from pairgram import RandomFourier, RankSVM, make_ranking, plots
+from pairgram import RandomFourier
+from pairgram import RankSVM
+from pairgram import make_ranking
+from pairgram import plots
 
 X, y, qid = make_ranking(200, 30, 10, random_state=0)
 models = {

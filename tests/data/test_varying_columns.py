@@ -14,7 +14,7 @@ import reference
 from pairgram import Pairgram, RankRLS, _core
 from pairgram.files.read_write import read_file, write_file
 from pairgram.solvers import (
-    conjugate_gradients,
+    formulation as conjugate_gradients,
     statistics as sparse_gram,
     svm_training as training,
 )

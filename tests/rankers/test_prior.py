@@ -33,7 +33,7 @@ from pairgram import (
     load_model,
     make_scorer,
 )
-from pairgram.solvers import conjugate_gradients
+from pairgram.solvers import formulation as conjugate_gradients
 from problems import problems
 from reference import laplacian
 from reference_metrics import pairs as pair_metric

@@ -9,7 +9,7 @@ from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import PairwiseELM, PointwiseELM, RankRLS, RankRLSCV
-from pairgram.solvers import conjugate_gradients
+from pairgram.solvers import formulation as conjugate_gradients
 from problems import problems
 
 
