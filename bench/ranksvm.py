@@ -41,8 +41,7 @@ from common import (
 from pairgram import Nystroem, RandomFourier, RankSVM
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
-from pairgram.solvers.svm_training import SolverSettings
-from pairgram.solvers.svm_training import Training
+from pairgram.solvers.svm_training import SolverSettings, Training
 from pairgram.tables.blocks import Arrays
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
@@ -201,7 +200,7 @@ def table_kernel(options: Options) -> Iterator[str]:
         lines.append([name, *(seconds(time) for time in times.values()), *counts])
 
         training = make()
-        with single_threaded_blas():
+        with single_threaded_blas:
             solver = training.solver()
             for weight in FURTHER_CS.tolist():
                 solve = functools.partial(_solve, training, solver, weight)

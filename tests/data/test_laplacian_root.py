@@ -89,7 +89,7 @@ def test_strips_of_many_vectors_and_a_long_query(pairs, axis):
         alone = X[:, [column]].copy()
         _core.apply_half_laplacian(bound, alone)
         assert_close(root_of_X[:, [column]], alone)
-    with single_threaded_blas():
+    with single_threaded_blas:
         sums, _ = _core.gram(bound, X, targets)
     assert_close(root_of_X.T @ root_of_X, sums[:-1, :-1])
 

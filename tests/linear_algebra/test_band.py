@@ -16,7 +16,7 @@ ORDERS = (1, 2, 3, 5, 8, 15, 16, 17, 18, 31, 32, 33, 34, 35, 64, 65, 99, 130, 16
 
 @pytest.fixture(autouse=True)
 def _one_blas_thread():
-    with single_threaded_blas():
+    with single_threaded_blas:
         yield
 
 

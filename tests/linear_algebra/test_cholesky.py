@@ -16,7 +16,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def cholesky(matrix, n_threads=1):
-    with single_threaded_blas():
+    with single_threaded_blas:
         return _core.cholesky(matrix, n_threads)
 
 
@@ -178,7 +178,7 @@ def test_the_inverse_of_a_factor(order):
     L, _ = with_marked_triangle(rng.normal(size=(order, order)) / np.sqrt(order), rng)
     L[np.diag_indices(order)] = 2.0 ** rng.integers(0, 3, order)
     L[np.triu_indices(order, 1)] = np.nan  # is not read
-    with single_threaded_blas():
+    with single_threaded_blas:
         inverse, other = (_core.invert_transposed(L, n_threads) for n_threads in (1, 3))
     np.testing.assert_array_equal(inverse, other)
     np.testing.assert_array_equal(np.tril(inverse, -1), 0)

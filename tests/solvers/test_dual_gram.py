@@ -413,7 +413,7 @@ def test_threads(n_threads):
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
     one, more = (DualGram(data, PairSettings("gain"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
-    with single_threaded_blas():  # of an eigendecomposition that is BLAS's own affair
+    with single_threaded_blas:  # of an eigendecomposition that is BLAS's own affair
         np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
 
 

@@ -45,12 +45,12 @@ def test_overlapping_guards_restore_what_was_set_before():
         inside, leave = threading.Event(), threading.Event()
 
         def hold():
-            with single_threaded_blas():
+            with single_threaded_blas:
                 inside.set()
                 leave.wait(10)
 
         first = threading.Thread(target=hold)
-        with single_threaded_blas():
+        with single_threaded_blas:
             first.start()
             inside.wait(10)
             assert blas_threads() == {1}
@@ -62,7 +62,7 @@ def test_overlapping_guards_restore_what_was_set_before():
 
 def test_the_guard_is_left_after_an_error():
     before = blas_threads()
-    with pytest.raises(KeyError), single_threaded_blas():
+    with pytest.raises(KeyError), single_threaded_blas:
         raise KeyError
     assert blas_threads() == before
 
@@ -115,7 +115,7 @@ def test_a_child_forked_under_the_guard_gets_its_threads_back():
     results = context.Queue()
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with single_threaded_blas():
+        with single_threaded_blas:
             child = context.Process(target=_blas_threads_of_child, args=(results,))
             child.start()
             assert results.get(timeout=60) == before
@@ -208,7 +208,7 @@ def test_a_context_that_is_open_at_a_fork_is_left_in_the_child():
         "from pairgram._support.machine import single_threaded_blas\n"
         "def count(): return max(i['num_threads'] for i in threadpool_info())\n"
         "before = count()\n"
-        "with single_threaded_blas():\n"
+        "with single_threaded_blas:\n"
         "    child = os.fork()\n"
         "    if child == 0: signal.alarm(20)\n"
         "if child == 0: os._exit(0 if count() == before else 3)\n"

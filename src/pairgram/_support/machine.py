@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from numbers import Integral
@@ -229,15 +229,11 @@ class _BlasGuard:
         self._depth = 0
 
 
-_guard = _BlasGuard()
+# Holds BLAS to one thread in this process while the context is open (reentrant, any thread).
+single_threaded_blas = _BlasGuard()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_guard.before_fork,
-        after_in_parent=_guard.after_fork,
-        after_in_child=_guard.after_fork_in_child,
+        before=single_threaded_blas.before_fork,
+        after_in_parent=single_threaded_blas.after_fork,
+        after_in_child=single_threaded_blas.after_fork_in_child,
     )
-
-
-def single_threaded_blas() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread in this process while the context is open (reentrant, any thread)."""
-    return _guard

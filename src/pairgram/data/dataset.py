@@ -409,6 +409,10 @@ class RankingData:
             omega=levels[1] if levels else None,
         )
 
+    def node_map(self) -> Any:
+        """Return the compiled map of X to the features, or None if there is none."""
+        return None if self.feature_map is None else node_map_of(self.feature_map, self.X.dtype)
+
     def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
         """Yield the rows in dense blocks of whole queries.
 
@@ -417,8 +421,14 @@ class RankingData:
         Dense X is a single block if there is no feature map or if compiled code applies it. CSR
         rows, and rows that Python maps, come in blocks of about 64 MiB.
         """
-        targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
-        node_map = node_map_of(self.feature_map, self.X.dtype)
+        targets = self.targets(settings, constant=constant)
+        levels = settings.levels(self.y) if settings.kind == "omega" else None
+        node_map = self.node_map()
+        dense = not scipy.sparse.issparse(self.X)
+        if dense and (self.feature_map is None or node_map is not None):
+            problem = self.problem(settings, levels)
+            yield Block(slice(None), problem, self.X, np.ascontiguousarray(targets), node_map)
+            return
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
@@ -426,11 +436,7 @@ class RankingData:
     def _dense_blocks(
         self, mapped_by_core: bool
     ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
-        sparse = scipy.sparse.issparse(self.X)
         transform = self.feature_map is not None and not mapped_by_core
-        if not sparse and not transform:
-            yield slice(None), self
-            return
         queries = self.queries
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         width = max(1, self.X.shape[1], self.n_features if transform else 1)

@@ -78,7 +78,7 @@ class LinearNodes:
             return False
         if self.well_conditioned is not None:
             return self.well_conditioned
-        with single_threaded_blas():
+        with single_threaded_blas:
             A = self.weights if n_inputs <= n_nodes else self.weights.T
             squares = scipy.linalg.eigvalsh(A @ A.T, check_finite=False)
         largest = squares.max(initial=0.0)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -59,6 +60,19 @@ class KernelSettings:
         return 1.0 / n_features if self.gamma is None else float(self.gamma)
 
 
+@lru_cache(maxsize=64, typed=True)
+def _checked_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
+    KernelSettings(kernel, gamma, degree, coef0)
+
+
+def check_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
+    """Raise the errors of `KernelSettings`. What was right once is not checked again."""
+    try:
+        _checked_kernel(kernel, gamma, degree, coef0)
+    except TypeError:  # a list or an array has no hash
+        KernelSettings(kernel, gamma, degree, coef0)
+
+
 FLOATS = (np.float64, np.float32)
 # K is computed in tiles of this many rows and columns, in float64.
 TILE = 512
@@ -110,7 +124,7 @@ def matrix_of(
             )
 
     tiles = list(_tiles(shape, symmetric))
-    with single_threaded_blas():
+    with single_threaded_blas:
         if threads == 1 or len(tiles) == 1:
             for tile in tiles:
                 fill(tile)

@@ -304,7 +304,7 @@ default="rbf"
             6 * 8.0 * n_landmarks**2,
             "take fewer landmarks",
         )
-        with single_threaded_blas():
+        with single_threaded_blas:
             self.components_, rows = choose_landmarks(
                 "all" if exact else how,
                 self._kernel,
@@ -370,14 +370,14 @@ default="rbf"
         if not callable(self._kernel.kernel):
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
-        with single_threaded_blas():
+        with single_threaded_blas:
             for rows, block in dense_blocks(X):
                 K = kernel_values(self._kernel, block, self.components_, n_threads)
                 out[rows] = K @ self.whitening_
         return out
 
     def _rounding(self, X: Any) -> Vector:
-        with single_threaded_blas():
+        with single_threaded_blas:
             K = kernel_values(self._kernel, X, self.components_, 1)
         size = np.abs(self.whitening_)
         terms: Vector = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
@@ -455,7 +455,7 @@ class _KernelValues(ValueMap):
         """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
         fitted = self.feature_map
         threads = resolve_n_threads(fitted.n_threads)
-        with single_threaded_blas():
+        with single_threaded_blas:
             K = kernel_values(fitted._kernel, X, fitted.components_, threads)
         if self.shift is not None:
             K -= self.shift

@@ -369,7 +369,7 @@ class ReducedNodes:
 
         `coefs` has shape (n_models, rank). The models have the same norms and the same scores.
         """
-        with single_threaded_blas():
+        with single_threaded_blas:
             return np.asarray((coefs @ self._back) @ self._many)
 
 
@@ -391,7 +391,7 @@ def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
     if nodes is None or nodes.weights.shape[1] < nodes.weights.shape[0]:
         return None
     many = np.vstack([nodes.weights, nodes.bias]) if constant else nodes.weights
-    with single_threaded_blas():
+    with single_threaded_blas:
         factors = _cholesky_factors(many) or _singular_factors(many)
     if factors is None:
         return None

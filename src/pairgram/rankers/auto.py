@@ -24,8 +24,10 @@ from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, choose, column_of, search_results
 from pairgram.model_selection.splits import make_splits
 from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.preparation import needs_rows
 from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
+from pairgram.tables.table import as_table
 
 # Seconds per operation, near what trials take on two cores. They are constants, so that a budget
 # chooses the same trials on every machine.
@@ -354,6 +356,8 @@ class AutoRanker(LinearRanker):
         check_parameters(self, "budget", "exportable_to")
         budget, engine = float(self.budget), self.exportable_to
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        if as_table(X) is not None:
+            raise ValueError(needs_rows(self))
         data = self._check_rows(X, y, info)
         self._warn_of_missing_queries(data, info)
         choices = _choices(data)

@@ -124,14 +124,6 @@ def _only(name: str, values: Any) -> Any:
 _VALIDATION = ("validation", "X of validation", "y of validation")
 
 
-def needs_rows(name: str) -> ValueError:
-    """Return the error of a ranker of this name that cannot be fitted to a table."""
-    return ValueError(
-        f"{name} cannot be fitted to a table, because it needs all rows in memory: RankRLSCV, "
-        "PairwiseELMCV and RankSVM can be"
-    )
-
-
 def delimited(X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
     """Return rows whose X and y have been checked, by query, and check their weights."""
     data = RankingData.delimit(X, y, *info)
@@ -174,9 +166,6 @@ class Spec(Protocol):
         held : RankingData or None
             The rows of a validation set.
         """
-
-    def refuse_table(self, name: str, validation: Any) -> None:
-        """Raise a ValueError if the ranker of this name cannot be fitted to a table."""
 
     def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
         """Return the fitted attributes for a table and a validation table, or None."""
@@ -227,8 +216,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: ArrayLike | None, info: RowInfo, validation: Any = None) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
-        if as_table(X) is not None:
-            spec.refuse_table(type(self).__name__, validation)
         rows = rows_of_fit(self, X, y, info, spec.rows)
         self.__dict__.update(rows.fitted_by(spec, validation))
         return self
@@ -238,9 +225,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[RankingData, Prior | None]:
         """Return the prior, and the data with its scores; X is as the caller gave it."""
         self.uses_offset_, self.prior_, self.missing_ = data.offset is not None, None, None
-        prior = rows.prior_of(whole_map(data))
-        if prior is None:
+        if rows.prior is None:
             return data, None
+        prior = Prior.of(rows.prior, whole_map(data), rows.no_columns)
         self.prior_ = prior.kept
         return data.plus_offset(prior.scores(X, data, self.n_threads)), prior
 
@@ -251,8 +238,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return own and self.prior_ is None and not self.uses_offset_
 
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
-        if as_table(X) is not None:
-            raise needs_rows(type(self).__name__)
         if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
             refuse_index(X)
             refuse_lossy(y, "y")
@@ -264,9 +249,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _needs_queries(self) -> bool:
         """Whether the model is fitted to pairs within queries."""
         pairs = getattr(self, "pairs", "kept")
-        several = pairs if isinstance(pairs, (list, tuple)) else [pairs]
-        within = getattr(self, "scope", "query") == "query"
-        return within and any(one is not None for one in several)
+        rows_alone = pairs is None or (isinstance(pairs, (list, tuple)) and {*pairs} == {None})
+        return getattr(self, "scope", "query") == "query" and not rows_alone
 
     def _warn_of_missing_queries(self, data: RankingData, info: RowInfo) -> None:
         """Warn in `fit` if query ids seem to have been forgotten."""

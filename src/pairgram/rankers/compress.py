@@ -57,7 +57,7 @@ def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
         n_threads=model.n_threads,
     )
     nystroem.fit(rows)
-    with single_threaded_blas():
+    with single_threaded_blas:
         between = kernel_matrix(
             rows, nystroem.components_, kernel_map.kernel, n_threads=model.n_threads, **kernel
         )

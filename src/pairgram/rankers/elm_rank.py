@@ -16,7 +16,7 @@ from pairgram._support.parameters import InputsName, Scope, check_parameters
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
-from pairgram.features.inputs import after_inputs, parts_of, whole_map
+from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
 from pairgram.features.random_nodes import (
     NEED_POSITIVE,
     Activation,
@@ -36,8 +36,8 @@ from pairgram.model_selection.judge import (
     search_results,
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
-from pairgram.rankers.base import LinearRanker, needs_rows
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, warn_of_inputs
+from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, needs_rows, warn_of_inputs
 from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
@@ -91,7 +91,12 @@ class DrawnSpec:
         if model.pairs is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         return cls(
-            Preparation(tuple(kinds), takes_offset=False, n_threads=model.n_threads),
+            Preparation(
+                tuple(kinds),
+                takes_offset=False,
+                no_table=needs_rows(model),
+                n_threads=model.n_threads,
+            ),
             PairSettings(model.pairs, model.scope),
             model.n_nodes,
             model.activation,
@@ -122,12 +127,8 @@ class DrawnSpec:
         """Return True: where compiled code cannot solve a draw, other code does."""
         return True
 
-    def refuse_table(self, name: str, validation: Any) -> None:
-        """Raise a ValueError: tables are not read often enough for draws."""
-        raise needs_rows(name)
-
     def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
-        """Do nothing: see `refuse_table`."""
+        """Do nothing: the preparation refuses tables."""
         raise NotImplementedError
 
     def fit(
@@ -206,7 +207,7 @@ class DrawnSpec:
         return [
             {
                 "coef_": np.concatenate(of_target) / len(nodes),
-                "inputs_": parts_of(whole_map(data))[0],
+                "inputs_": whole_parts(data)[0],
                 "feature_map_": feature_map,
             }
             for of_target in coefs

@@ -428,7 +428,7 @@ class _Batch:
         Groups are made as large as takes `GROUP_SECONDS`, because a group costs time as well.
         """
         begun = perf_counter()
-        with without_row_warnings(), at_most_threads(1), single_threaded_blas():
+        with without_row_warnings(), at_most_threads(1), single_threaded_blas:
             for fit in group:
                 if fit.solve is not None and fit.error is None:
                     try:

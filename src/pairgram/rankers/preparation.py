@@ -221,6 +221,8 @@ class Preparation:
         Why the model has no columns that weights of a prior could belong to; "" if it has.
     takes_offset : bool
         Whether the model can start from scores.
+    no_table : str
+        Why the model cannot be fitted to a table; "" if it can.
     n_threads : int or None
     """
 
@@ -231,6 +233,7 @@ class Preparation:
     prior: Any = None
     no_columns: str = ""
     takes_offset: bool = True
+    no_table: str = ""
     n_threads: int | None = None
 
     def refuse(self, name: str, info: RowInfo) -> None:
@@ -241,10 +244,6 @@ class Preparation:
                 f" must be None: {name} has no prior and takes no offset, but PairwiseELM and "
                 "RankRLS do",
             )
-
-    def prior_of(self, feature_map: Any) -> Prior | None:
-        """Return the prior of a model with a fitted map, its inputs included."""
-        return None if self.prior is None else Prior.of(self.prior, feature_map, self.no_columns)
 
     def each(self, data: RankingData) -> Iterator[RankingData]:
         """Yield the data with every kind of inputs. A single kind is there already."""
@@ -338,11 +337,21 @@ def warn_of_inputs(feature_map: Any, data: RankingData, inputs: FittedInputs | N
     warn_of_rows(feature_map, rows, names if known is None else known.names(names))
 
 
+def needs_rows(model: Any) -> str:
+    """Return why a ranker cannot be fitted to a table if it reads its rows again and again."""
+    return (
+        f"{type(model).__name__} cannot be fitted to a table, because it needs all rows in memory: "
+        "RankRLSCV, PairwiseELMCV and RankSVM can be"
+    )
+
+
 def rows_of_fit(
     model: Any, X: Any, y: ArrayLike | None, info: RowInfo, preparation: Preparation
 ) -> ArrayRows | TableRows:
     """Check the rows that `fit` is given, and return them."""
     table = as_table(X, y=y, **info._asdict())
+    if table is not None and preparation.no_table:
+        raise ValueError(preparation.no_table)
     if table is not None:
         return TableRows(model, begin_fit(model, table), preparation)
     return ArrayRows(model, X, y, info, preparation)
@@ -379,7 +388,7 @@ class ArrayRows:
         preparation, data = self._preparation, self._data
         if len(preparation.kinds) == 1:
             data = self.fitted(preparation.kinds[0], preparation.feature_map).whole
-        held = self.held(validation, whole_map(data))
+        held = None if validation is None else self.held(validation, whole_map(data))
         (fitted,) = spec.fit(data, self.prior, self.has_queries, held)
         if spec.warns_of_ties and data.offset is None:
             warn_of_equal_labels(lambda: data.labels_differ(spec.settings[0]))
@@ -494,7 +503,10 @@ class TableRows:
                 feature_names_in_=data.names,
             )
         own = preparation.with_map(data, inputs)
-        prior = self.prior = preparation.prior_of(whole_map(own))
+        prior = None
+        if preparation.prior is not None:
+            prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
+        self.prior = prior
         self._model.prior_ = None if prior is None else prior.kept
         if prior is not None:
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets

@@ -17,7 +17,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.features.base import is_known
-from pairgram.features.inputs import after_inputs, parts_of, whole_map
+from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
 from pairgram.features.known import same_map
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
@@ -221,7 +221,7 @@ uses_qid_, prior_, uses_offset_ :
             mapped_part = partial(_mapped_part, own, data.pattern)
             started = data.pattern.offset is not None
             Cs = _default_Cs(training, started) if given is None else np.sort(given)
-            with single_threaded_blas():
+            with single_threaded_blas:
                 found, histories = _held_out(training, data, judge, mapped_part, Cs)
             candidates.append(_Candidate(data, Cs, found, histories))
         judged = join_judged([c.judged for c in candidates])
@@ -254,7 +254,7 @@ uses_qid_, prior_, uses_offset_ :
         chosen = candidates[number]
         Cs = np.concatenate([c.Cs for c in candidates])
         of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
-        parts = [parts_of(whole_map(c.data.pattern)) for c in candidates]
+        parts = [whole_parts(c.data.pattern) for c in candidates]
         map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
         order = np.arange(len(chosen.Cs))
         if given is not None:  # they were solved in ascending order
@@ -365,7 +365,7 @@ def _solution(
 ) -> tuple[dict[str, Any], Convergence]:
     """Return the attributes of the model for one C, and how it was found."""
     settings, precondition = training.settings, training.preconditioner(C)
-    with single_threaded_blas():
+    with single_threaded_blas:
         solver = training.solver(start)
         history = solver.solve(C, precondition, settings.tol, settings.max_iter)
     coef = origin + solver.w

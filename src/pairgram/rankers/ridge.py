@@ -15,9 +15,9 @@ from pairgram._support.checks import Vector
 from pairgram._support.parameters import Form
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
-from pairgram.features.inputs import parts_of, whole_map
+from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import KERNELS, Kernel, KernelSettings
+from pairgram.features.kernels import KERNELS, Kernel, check_kernel
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
@@ -111,7 +111,8 @@ class RidgeSpec:
     @property
     def warns_of_ties(self) -> bool:
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
-        return not self.has_intercept and all(one.kind == "kept" for one in self.settings)
+        others = [one for one in self.settings if one.kind != "kept"]
+        return not (self.has_intercept or others)
 
     @property
     def is_batched(self) -> bool:
@@ -153,7 +154,9 @@ class RidgeSpec:
                 fitted = self._solved(data, prior, labels, small)
             else:
                 fitted = self._searched(data, prior, labels, small, held)
-        return [one | {"uses_qid_": uses_qid} for one in fitted]
+        for one in fitted:
+            one["uses_qid_"] = uses_qid
+        return fitted
 
     def _solved(
         self, data: RankingData, prior: Prior | None, labels: Vector | None, small: bool
@@ -214,7 +217,7 @@ class RidgeSpec:
         Weights of a prior are added. The map of a kernel drops rows whose coefficients are 0 in
         every model, such as rows of weight 0 and queries of one row.
         """
-        inputs, feature_map = parts_of(whole_map(data))
+        inputs, feature_map = whole_parts(data)
         kept: dict[str, Any] = {}
         if self.has_intercept:
             kept["intercept_"] = self._intercept(data, models["coef_"])
@@ -429,31 +432,13 @@ class RidgeSpec:
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def refuse_table(self, name: str, validation: Any) -> None:
-        """Raise a ValueError if a fit to a table would need all rows in memory."""
-        if self.has_intercept:
-            raise ValueError(
-                f"{name} cannot be fitted to a table: RankRLS(scope='global', "
-                "weighting='documents') has the same weights"
-            )
-        if self.rows.kernel is not None:
-            raise ValueError(
-                f"kernel={self.rows.kernel!r} needs all rows in memory, so a table cannot be "
-                "fitted: give feature_map=Nystroem(...) or RandomFourier(...) in its place"
-            )
-        if self.form == "dual":
-            raise ValueError("form='dual' needs all rows in memory, so a table cannot be fitted")
-        if self.search is None:
-            return
-        if self.search.store:
-            raise ValueError("store_held_out must be False for a table: its rows are not kept")
-        if validation is not None and self.search.cv is not None:
-            raise ValueError(
-                f"give cv or validation, not both: got cv={self.search.cv!r} and a table"
-            )
-
     def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
         """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
+        search = self.search
+        if search is not None and search.store:
+            raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        if search is not None and validation is not None and search.cv is not None:
+            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
         table, folds = rows.table, None
         held = None if validation is None else same_columns(table, validation)
         if self.search is not None and held is None:
@@ -533,7 +518,7 @@ class _Candidate(NamedTuple):
         if name == "gamma":
             return self.data.feature_map.gamma_
         if name == "inputs":
-            inputs = parts_of(whole_map(self.data))[0]
+            inputs = whole_parts(self.data)[0]
             return None if inputs is None else inputs.kind
         return getattr(self.settings, name)
 
@@ -582,6 +567,12 @@ def ridge_spec(
         Further attributes of `RidgeSpec`.
     """
     rows = _rows_of(model, feature_map, [model.inputs], [model.gamma], takes_path=False)
+    if others.get("has_intercept"):
+        rows = replace(
+            rows,
+            no_table=f"{type(model).__name__} cannot be fitted to a table: "
+            "RankRLS(scope='global', weighting='documents') has the same weights",
+        )
     return RidgeSpec(rows, (settings,), np.array([float(alpha)]), form=model.form, **others)
 
 
@@ -624,19 +615,23 @@ def _rows_of(
     """Return the preparation of rows for a model with a feature map or a kernel."""
     kernel: Kernel = "linear" if model.kernel is None else model.kernel
     for gamma in gammas:
-        KernelSettings(kernel, gamma, model.degree, model.coef0)  # checks them
+        check_kernel(kernel, gamma, model.degree, model.coef0)
     if model.kernel is not None and feature_map is not None:
         raise ValueError(
             f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
             f"feature_map={feature_map!r}"
         )
     no_columns = "a list of inputs" if len(kinds) > 1 else ""
+    no_table = ""
+    if model.form == "dual":
+        no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
     if not callable(kernel) and kernel == "linear":
         return Preparation(
             tuple(kinds),
             feature_map,
             prior=model.prior,
             no_columns=no_columns,
+            no_table=no_table,
             n_threads=model.n_threads,
         )
     return Preparation(
@@ -646,6 +641,8 @@ def _rows_of(
         takes_path,
         model.prior,
         no_columns or f"kernel={kernel!r}",
+        no_table=f"kernel={kernel!r} needs all rows in memory, so a table cannot be fitted: give "
+        "feature_map=Nystroem(...) or RandomFourier(...) in its place",
         n_threads=model.n_threads,
     )
 

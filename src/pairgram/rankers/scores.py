@@ -235,7 +235,7 @@ def _mapped_scores(feature_map: Any, coef: Vector, X: Any) -> Vector:
     if is_known(feature_map):
         require_finite(X, "X")
     try:
-        with single_threaded_blas():  # maps of this package have threads of their own
+        with single_threaded_blas:  # maps of this package have threads of their own
             return scores_of_rows(feature_map, X, _vector(coef), 1)
     except ValueError:
         require_finite(X, "X")  # this names the row, whereas the map only saw a block

@@ -219,7 +219,7 @@ class DualGram:
         ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
-        with single_threaded_blas():
+        with single_threaded_blas:
             projection = np.sqrt(values) * (ridge.basis.T @ target)
         vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
         self._root(labelled, vectors, axis=1, adjoint=True)

@@ -240,6 +240,8 @@ class Coordinates:
         cls, data: RankingData, settings: Sequence[PairSettings], *, small: bool = False
     ) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
+        if data.feature_map is None:
+            return cls(data, small=small)
         pointwise = any(setting.pairs is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:

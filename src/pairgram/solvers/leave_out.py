@@ -213,14 +213,15 @@ def scores_in_primal(
     `ridge` is in primal form, and pairs are formed within queries.
     """
     basis = ridge.basis
-    nodes = linear_nodes(data.feature_map)
-    if nodes is not None and settings.pairs is not None:  # offsets cancel in differences
+    mapped = data.feature_map is not None and settings.pairs is not None
+    nodes = linear_nodes(data.feature_map) if mapped else None
+    if nodes is not None:  # offsets cancel in differences
         data, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
-    elif settings.pairs is not None and (factors := factors_of(data.feature_map)) is not None:
+    elif mapped and (factors := factors_of(data.feature_map)) is not None:
         data, basis = replace(data, feature_map=None), factors[:, None] * basis
     basis = np.ascontiguousarray(basis)
     scores = np.empty((len(alphas), len(data.y)))
-    with single_threaded_blas():
+    with single_threaded_blas:
         for block in data.blocks(settings):
             block_scores = _core.leave_query_out(
                 block.problem,

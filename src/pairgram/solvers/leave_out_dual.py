@@ -85,7 +85,7 @@ def scores_without_folds(
         block = labelled.take(rows)
         problem = block.problem(settings)
         z = _rows_in_basis(data, ridge, rows, problem, largest, n_threads)
-        with single_threaded_blas():
+        with single_threaded_blas:
             scores[:, rows] = _core.leave_query_out(
                 problem,
                 z,
@@ -499,7 +499,7 @@ def _folds_of_rows(
         z = np.ones((len(rows), rank + free))
         for part_of in blocks_of_rows(len(rows), rank):
             z[part_of, :rank] = regression.features(rows[part_of])
-        with single_threaded_blas():
+        with single_threaded_blas:
             scores = _core.leave_query_out(
                 problem,
                 z,

@@ -667,7 +667,7 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
         tries.append((np.float64, ridge))
         ridge *= 64
     root = None
-    with single_threaded_blas():
+    with single_threaded_blas:
         for dtype, ridge in tries:
             try:
                 root = _factor(G, root_of_C / size, ridge, dtype)

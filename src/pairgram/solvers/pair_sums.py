@@ -198,7 +198,7 @@ class PairSums:
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
         factor = self.scale_factors() if scale else None
-        return solve_ridge(self.G, self.g, float(alpha), factor, self.n_threads)
+        return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads)
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
@@ -206,7 +206,12 @@ class PairSums:
 
     def path_at(self, factor: Vector | None, *, basis: bool = False) -> RidgePath:
         """Return the path for a given scaling of the features."""
-        return RidgePath.of(self.G, self.g, factor, self.n_threads, basis=basis)
+        return RidgePath.of(*self._equations(), factor, self.n_threads, basis=basis)
+
+    def _equations(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return (G, g)."""
+        factor, sums = self.factor, self.required()
+        return factor * sums[:-1, :-1], factor * sums[:-1, -1]
 
     def constrained_path(
         self,

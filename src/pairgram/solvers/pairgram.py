@@ -515,7 +515,7 @@ class Pairgram:
                 f"{weights.shape}{' with NaN or infinity' * (not np.isfinite(weights).all())}"
             )
         G = self.G
-        with single_threaded_blas():
+        with single_threaded_blas:
             return G, self.g - G @ weights, weights
 
     def path(

@@ -76,7 +76,7 @@ class LevelSums(NamedTuple):
         share = np.divide(other.weights, weights, out=np.zeros_like(weights), where=weights > 0)
         difference = (other.origin - self.origin) + other.means - self.means
         between = self.degrees * self.weights * share
-        with single_threaded_blas():
+        with single_threaded_blas:
             sums = self.sums + other.sums + difference.T @ (between[:, None] * difference)
         means = self.means + share[:, None] * difference
         return self._replace(
@@ -166,7 +166,7 @@ class LevelPairs:
         weights = np.bincount(numbers, data.v, minlength=n_levels).astype(np.float64)
         means = np.zeros((n_levels, len(origin)))
         share = data.v / np.where(weights > 0, weights, 1.0)[numbers]
-        with single_threaded_blas():
+        with single_threaded_blas:
             for rows in blocks(len(numbers), BLOCK_ROWS):
                 values = np.column_stack([data.features(rows), targets[rows]]) - origin
                 places = (numbers[rows], np.arange(len(values)))
@@ -201,7 +201,7 @@ class LevelPairs:
         known = self.pair_weights.any(axis=1)
         means = found.means - found.means[known].mean(axis=0) if known.any() else found.means
         off = self.pair_weights - np.diag(np.diag(self.pair_weights))
-        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):
             laplacian = np.diag(off.sum(axis=1)) - off
             sums = self.factor * (found.sums + means.T @ laplacian @ means)
         sums = np.asarray((sums + sums.T) / 2)

@@ -47,7 +47,7 @@ class BandForm:
             np.ldexp(matrix, -self._exponent, out=matrix)
         self._matrix = matrix
         self._is_formed = False
-        with single_threaded_blas():
+        with single_threaded_blas:
             self._band, self._factors = _core.reduce_to_band(
                 matrix, band_width(len(matrix)), self._threads
             )
@@ -78,7 +78,7 @@ class BandForm:
 
     def rotate(self, rows: Vector, *, transposed: bool = False) -> Vector:
         """Return Q, or Qᵀ, times each of the rows, (n_rows, n), which may be overwritten."""
-        with single_threaded_blas():
+        with single_threaded_blas:
             if self._is_formed:
                 return np.asarray(rows @ (self._matrix.T if transposed else self._matrix))
             _core.apply_band_basis(self._matrix, self._factors, rows, transposed, self._threads)
@@ -121,7 +121,7 @@ class BandForm:
         flops once, and then about ``3 width + 1`` times n flops, and n more for each row of the
         fold, for each row and alpha.
         """
-        with single_threaded_blas():
+        with single_threaded_blas:
             if not self._is_formed:
                 _core.form_band_basis(self._matrix, self._factors, self._threads)
                 self._is_formed = True
@@ -145,7 +145,7 @@ class BandForm:
         """
         matrix = self._matrix
         if self._is_formed:
-            with single_threaded_blas():
+            with single_threaded_blas:
                 return self._scale * (matrix.T @ _times_band(self._band, matrix))
         matrix[np.diag_indices_from(matrix)] = np.ldexp(self._diagonal, -self._exponent)
         return np.ldexp(matrix, self._exponent, out=matrix) if self._exponent else matrix
@@ -208,7 +208,7 @@ class EigenPath:
         on one thread, so the result has the same bits for any number.
         """
         constant = G.diagonal() == 0
-        with single_threaded_blas():
+        with single_threaded_blas:
             # The transpose is the same matrix, in the memory order of LAPACK.
             eigenvalues, vectors = scipy.linalg.eigh(
                 G.T, driver="evd", lower=not lower, check_finite=False, overwrite_a=True
@@ -229,7 +229,7 @@ class EigenPath:
             with np.errstate(over="ignore"):  # the weight of infinity is 0
                 a += np.square(damping).reshape(-1, 1) / a
         weights = np.where(solvable, self.projection / a, 0.0)
-        with single_threaded_blas():  # waking NumPy's threads takes longer than the product
+        with single_threaded_blas:  # waking NumPy's threads takes longer than the product
             return np.asarray(weights @ self.basis.T)
 
 
@@ -473,7 +473,7 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
         if the diagonal of L spans more than a factor of 1e7 (a condition number above 1e14).
     """
     threads = resolve_n_threads(n_threads)
-    with single_threaded_blas():
+    with single_threaded_blas:
         if _core.cholesky(matrix, threads) < len(matrix):
             return None
         pivots = matrix.diagonal()
@@ -493,7 +493,7 @@ def blas_guard(order: int) -> AbstractContextManager[None]:
 
     BLAS gets one thread for small matrices. Otherwise it keeps its own number of threads.
     """
-    return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()
+    return single_threaded_blas if order <= SINGLE_THREADED_ORDER else nullcontext()
 
 
 class ColumnSums(NamedTuple):

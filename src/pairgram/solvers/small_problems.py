@@ -102,7 +102,7 @@ def _decompose(problems: Sequence[SmallProblem], n_threads: int | None) -> Itera
     threads = resolve_n_threads(n_threads)
     sizes = [p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
     for batch in _batches(problems, sizes):
-        with single_threaded_blas():
+        with single_threaded_blas:
             found = _core.decompose_batch([p.problem for p in batch], threads)
         for one in found:
             if one is None:
@@ -141,7 +141,7 @@ def _hold_out(
         n_scores = problem.n_targets * len(alphas) * len(test[0])
         sizes.append(problem.n_features * problem.n_rows + n_scores)
     for batch in _batches(calls, sizes):
-        with single_threaded_blas():
+        with single_threaded_blas:
             found = _core.hold_out_batch(batch, threads)
         yield from found
 

@@ -198,7 +198,7 @@ def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
         yield A, B
         return
     step = max(1, DENSE_BLOCK_BYTES // (8 * n_columns))
-    with single_threaded_blas():
+    with single_threaded_blas:
         for rows in blocks(n_rows, step):
             block = A[rows].toarray()
             yield block, block if A is B else B[rows].toarray()
@@ -298,7 +298,8 @@ def _sums_of(
 ) -> tuple[NDArray[np.float64], float]:
     if varying is not None:
         varying[:] = 0
-    if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
+    nodes = None if data.feature_map is None else linear_nodes(data.feature_map)
+    if nodes is not None and nodes.acts_on_sums():
         # The offsets of the nodes cancel in differences within pairs.
         offsets, inputs = settings.pairs is None, replace(data, feature_map=nodes.before)
         of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
@@ -307,13 +308,16 @@ def _sums_of(
             has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
             varying[:] = has_values if offsets else of_inputs[-1]
         return _apply(nodes, sums, offsets), pair_weight
-    if settings.pairs is not None and (factors := factors_of(data.feature_map)) is not None:
+    factors = None
+    if settings.pairs is not None and data.feature_map is not None:
+        factors = factors_of(data.feature_map)
+    if factors is not None:
         inputs = replace(data, feature_map=None)
         sums, pair_weight = _sums_of(inputs, settings, n_threads, constant, varying)
         factors = np.append(factors, np.ones(len(sums) - len(factors)))
         return sums * factors[:, None] * factors, pair_weight
     threads = resolve_n_threads(n_threads)
-    node_map = node_map_of(data.feature_map, data.X.dtype)
+    node_map = data.node_map()
     if node_map is not None and not shows_not_finite(data.feature_map):
         require_finite(data.X, "X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
@@ -322,7 +326,7 @@ def _sums_of(
         clear_noise(sums, size)
     else:
         parts: list[tuple[NDArray[np.float64], float]] = []
-        with single_threaded_blas():
+        with single_threaded_blas:
             for block in data.blocks(settings, constant=constant):
                 part = _core.gram(
                     block.problem,
@@ -360,7 +364,7 @@ def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDAr
     T[: len(nodes.weights), :-1], T[-1, -1] = nodes.weights, 1.0
     if offsets:
         T[-2, :-1] = nodes.bias
-    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+    with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         return np.asarray(T.T @ (sums @ T))
 
 

@@ -210,7 +210,7 @@ class Training:
             curvature = total.G
             pair_weight = total.pair_weight if parts_of(pattern.feature_map)[1] is None else None
         else:
-            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+            with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):
                 curvature, sums = features.reduce(_DiagonalTask(settings))
             if curvature.max(initial=0.0) < SMALLEST_SQUARES:
                 spread = float(np.ptp(features.reduce(_RangeTask())))
@@ -253,7 +253,7 @@ class Training:
         narrow = single or (data.X.dtype == np.float32 and whitening is None)
         data = with_stored_features(data, np.float32 if narrow else np.float64, limit)
         rows = make_rows(data, n_threads, whitening)
-        with single_threaded_blas(), np.errstate(invalid="ignore"):
+        with single_threaded_blas, np.errstate(invalid="ignore"):
             finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
         features = given.through(lambda _: Features(data, rows, n_threads))
         return cls(features, curvature, settings, constant) if finite else None

@@ -259,7 +259,7 @@ class _Prepared(Generic[S]):
     def block(self, rows: TableRows) -> S:
         """Return what the task makes of some rows of whole queries."""
         prepared = _InTurn(self.steps)(rows)
-        with single_threaded_blas():
+        with single_threaded_blas:
             return self.task.block(prepared)
 
     def join(self, first: S, second: S) -> S:

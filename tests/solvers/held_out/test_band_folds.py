@@ -32,7 +32,7 @@ def folds_of(rng, order, largest):
     st.integers(0, 2**32 - 1),
 )
 def test_folds_as_explicit_solutions(order, largest, n_alphas, n_threads, size, seed):
-    with single_threaded_blas():  # waking other threads takes longer than small products
+    with single_threaded_blas:  # waking other threads takes longer than small products
         compare_with_explicit(order, largest, n_alphas, n_threads, size, seed)
 
 
