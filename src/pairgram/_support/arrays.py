@@ -631,7 +631,8 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
         If they are anything else: masked, complex, text or None (the message names the row), times,
         or ragged.
     """
-    refuse_lossy(values, name)
+    if not is_plain(values):
+        refuse_lossy(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":

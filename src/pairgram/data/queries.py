@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
-from pairgram._support.arrays import real_array, refuse_lossy
+from pairgram._support.arrays import is_plain, real_array, refuse_lossy
 from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, warn_caller
 from pairgram._support.machine import cached_property, resolve_n_threads
 
@@ -390,7 +390,8 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
     This is the only way in which the package reads ids, so that they are the same queries for all
     of its functions. Mixed types become an object array. `name` is what messages call the ids.
     """
-    refuse_lossy(qid, name)
+    if not is_plain(qid):
+        refuse_lossy(qid, name)
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
         if types & {list, np.ndarray}:

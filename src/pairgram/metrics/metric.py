@@ -541,23 +541,24 @@ class Metric:
     ) -> tuple[str, int, str, str, str, float, float, float, str, float]:
         """Return the options for `_core.evaluate_metrics`; unused ones have default values."""
         family = FAMILIES[self.family]
-
-        def option(name: str) -> Any:
-            value = family.fixed.get(name, getattr(self, name))
-            return DEFAULT[name] if value is None else value
-
+        chosen = {**DEFAULT, "family": self.family}
+        for name in ("gain", "discount", "ties", "divisor"):
+            value = getattr(self, name)
+            if value is not None:
+                chosen[name] = value
+        chosen |= family.fixed
         percent = family.cut == "percent"
         shape = self.k if percent else self.alpha or self.persistence
         return (
-            option("family"),
+            chosen["family"],
             _NO_CUT if percent or self.k is None else int(self.k),
-            option("gain"),
-            option("discount"),
-            option("ties"),
+            chosen["gain"],
+            chosen["discount"],
+            chosen["ties"],
             nan if self.empty is None or self.empty == "skip" else self.empty,
             nan if self.relevant is None else self.relevant,
             largest_label if self.max_grade is None else self.max_grade,
-            option("divisor"),
+            chosen["divisor"],
             0.0 if shape is None else shape,
         )
 

@@ -476,6 +476,8 @@ def table_metric(table: Table, scoring: Any) -> Metric:
 
 def join_judged(parts: Sequence[Judged]) -> Judged:
     """Join the values of several groups of models, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
     splits = [part.splits for part in parts if part.splits is not None]
     return Judged(
         np.concatenate([part.means for part in parts]),

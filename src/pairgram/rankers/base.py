@@ -194,10 +194,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else [self.inputs]
+        kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
         precomputed = getattr(self, "kernel", None) == "precomputed"
-        others = [kind for kind in kinds if kind not in (None, "maxabs")]
-        tags.input_tags.sparse = not (precomputed or others)
+        tags.input_tags.sparse = not precomputed and {*kinds} <= {None, "maxabs"}
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
         return tags

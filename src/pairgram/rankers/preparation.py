@@ -252,6 +252,8 @@ class Preparation:
 
     def mapped(self, data: RankingData, kind: str | None) -> RankingData:
         """Return the data with inputs of one kind and the map, which are fitted to them."""
+        if kind is None and self.feature_map is None:
+            return data
         return self.with_map(data, self.inputs(data, kind))
 
     def inputs(self, data: RankingData, kind: str | None) -> FittedInputs | None:

@@ -171,6 +171,9 @@ prior_, uses_offset_ :
 
 def _constraints_of(model: Any) -> Constraints | None:
     """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
+    free = model.positive is False and model.n_nonzero_coefs is None
+    if free and isinstance(model.l1_ratio, float) and model.l1_ratio == 0.0:
+        return None
     constraints = Constraints.make(model.positive, model.l1_ratio, model.n_nonzero_coefs, None)
     if constraints is not None and model.prior is not None:
         raise ValueError(NO_PRIOR)

@@ -337,7 +337,8 @@ class RidgeSpec:
         """Raise the errors of the search before a matrix is decomposed."""
         data = coordinates.data
         for settings in self.settings:
-            data.require_pairs(settings)
+            if coordinates.form == "dual":  # otherwise the statistics, which come first, tell it
+                data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
             held_out.require(settings, n_alphas, coordinates.form)
@@ -412,7 +413,7 @@ class RidgeSpec:
             "best_score_": float(judged.means[best]),
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
-            "gamma_": chosen.told("gamma") if "gamma" in search.told else None,
+            "gamma_": None,
             "_column_sums": chosen.coordinates.known_sums(chosen.settings, path[at]),
             **chosen.judged.stored,
             **self._kept(chosen.data, prior, {"coef_path_": path[order], "coef_": path[at].copy()}),
@@ -423,12 +424,13 @@ class RidgeSpec:
         else:
             columns = {"C": np.tile(search.Cs, len(candidates))}
             fitted |= {"Cs_": search.Cs, "C_": float(search.Cs[np.argmax(order == at)])}
-        for name in search.told:
-            values = [c.told(name) for c in candidates]
+        told = [candidate.told(search.told) for candidate in candidates]
+        for number, name in enumerate(search.told):
+            values = [of_candidate[number] for of_candidate in told]
             column = np.array(values) if name == "gamma" else column_of(values)
             columns[name] = np.repeat(column, n_alphas)
             if name != "inputs":  # of which the model has the fitted ones
-                fitted[f"{name}_"] = chosen.told(name)
+                fitted[f"{name}_"] = values[best // n_alphas]
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
@@ -511,16 +513,15 @@ class _Candidate(NamedTuple):
     solved: Vector  # in the coordinates, (n_alphas, n_dimensions)
     judged: Judged
 
-    def told(self, name: str) -> Any:
-        """Return a setting by its name."""
-        if name == "scale":
-            return self.scale
-        if name == "gamma":
-            return self.data.feature_map.gamma_
-        if name == "inputs":
+    def told(self, names: Sequence[str]) -> list[Any]:
+        """Return settings by their names."""
+        found: dict[str, Any] = {**vars(self.settings), "scale": self.scale}
+        if "gamma" in names:
+            found["gamma"] = self.data.feature_map.gamma_
+        if "inputs" in names:
             inputs = whole_parts(self.data)[0]
-            return None if inputs is None else inputs.kind
-        return getattr(self.settings, name)
+            found["inputs"] = None if inputs is None else inputs.kind
+        return [found[name] for name in names]
 
 
 def _constrained(

@@ -128,14 +128,9 @@ class PairSums:
         )
 
     @property
-    def joins_all_rows(self) -> bool:
-        """Whether all rows form pairs, as in one query."""
-        return self.settings.joins_all_rows
-
-    @property
     def is_scatter(self) -> bool:
         """Whether the sums are, or will be, a scatter matrix."""
-        return self.joins_all_rows and self.settings.kind == "kept"
+        return self.settings.joins_all_rows and self.settings.kind == "kept"
 
     @property
     def factor(self) -> float:
@@ -178,7 +173,7 @@ class PairSums:
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
-        if self.varying is not None and self.joins_all_rows:
+        if self.varying is not None and self.settings.joins_all_rows:
             return (np.diag(self.required())[:-1] > 0).astype(np.int64)
         return self.varying
 
@@ -234,7 +229,8 @@ class PairSums:
 
     def column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
         """Return how much every column, and the score of a model, vary over the pairs."""
-        G = self.required()[:-1, :-1]  # without their factor, which their weight has not
+        assert self.sums is not None
+        G = self.sums[:-1, :-1]  # without their factor, which their weight has not
         return ColumnSums(G.diagonal().copy(), G @ coef, self.weight)
 
     def without(
@@ -288,7 +284,7 @@ class PairSums:
         if self.sums is not None and n_features != len(self.sums) - 1:
             raise ValueError(f"X must have {len(self.sums) - 1} features, got {n_features}")
         n_queries = data.queries.n_queries
-        if self.joins_all_rows:
+        if self.settings.joins_all_rows:
             data, n_queries = data.as_one_query(), 1
         settings, mean = self.settings, None
         if self.is_scatter:
@@ -331,7 +327,7 @@ class PairSums:
             raise ValueError(
                 f"cannot {verb} statistics of {len(theirs) - 1} and {len(mine) - 1} features"
             )
-        if self.joins_all_rows and not self.is_scatter:
+        if self.settings.joins_all_rows and not self.is_scatter:
             raise ValueError(
                 f"cannot {verb} with scope='global' and pairs={self.settings.pairs!r}: the weight "
                 "of every label is needed first; pass all rows at once, or use pairs='kept'"
@@ -387,7 +383,7 @@ class PairSums:
                 varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
             )
         times = number
-        if self.joins_all_rows and mean is None:
+        if self.settings.joins_all_rows and mean is None:
             times = {"pairs": number * number, "documents": number, "queries": 1.0}[
                 self.settings.weighting
             ]
@@ -419,7 +415,7 @@ class PairSums:
             self,
             n_rows=n_rows,
             n_queries=int(n_rows > 0)
-            if self.joins_all_rows
+            if self.settings.joins_all_rows
             else n_queries + sign * other.n_queries,
             sums=sums,
             sums_weight=self.sums_weight + sign * other.sums_weight,
@@ -442,13 +438,13 @@ class PairSums:
             return
         after = np.diag(sums)
         constant = self.varying == 0
-        if self.joins_all_rows:
+        if self.settings.joins_all_rows:
             constant = after[:-1] <= NOISE * before[:-1]
         lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
         if lost.any():
             j = int(np.argmax(lost))
             where = f" varies in {self.varying[j]} of the queries left but"
-            where = "" if self.joins_all_rows else where
+            where = "" if self.settings.joins_all_rows else where
             share = max(0.0, after[j] / before[j])
             raise ValueError(
                 f"cannot subtract: feature {self.name_of(j)}{where} has {share:.0e} of its sum "

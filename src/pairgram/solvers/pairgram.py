@@ -279,7 +279,7 @@ class Pairgram:
             )
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
-        if not (table.has_queries or self._total.joins_all_rows or self.settings.pairs is None):
+        if not (table.has_queries or self.settings.joins_all_rows or self.settings.pairs is None):
             raise ArgumentError(
                 None,
                 f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
@@ -297,7 +297,7 @@ class Pairgram:
             QueryIds(None if self.ids is None else WeightedIds()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
-        needs_queries = not self._total.joins_all_rows
+        needs_queries = not self.settings.joins_all_rows
         added = table.reduce(_TableTask(empty, pattern, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)

@@ -296,7 +296,10 @@ class RidgePath:
         factor: Vector | None = None,
         is_dual: bool = False,
     ) -> None:
-        self._eigen = eigen
+        if isinstance(eigen, EigenPath):
+            self.eigen = eigen
+        else:
+            self._make = eigen
         self.band = band
         self.factor = factor
         self.is_dual = is_dual
@@ -350,13 +353,13 @@ class RidgePath:
         band = BandPath(form, g[varying], scaled if len(varying) == len(G) else expand, 0.0)
         return cls(eigen, band, factor=factor)
 
-    @property
+    @cached_property
     def eigen(self) -> EigenPath:
         """The decomposition into eigenvectors, which takes the place of the band form."""
-        if not isinstance(self._eigen, EigenPath):
-            self._eigen = self._eigen()
-            self.band = None
-        return self._eigen
+        made = self._make()
+        self.band = None
+        del self._make  # which keeps a matrix
+        return made
 
     @property
     def eigenvalues(self) -> Vector:

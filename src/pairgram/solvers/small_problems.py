@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,10 @@ def decompose_each(
     scale, basis : bool
         As in `Statistics.decompose`.
     """
+    if not any(map(attrgetter("small"), problems)):
+        for one in problems:
+            yield _paths(one, settings, labels, n_threads, scale, basis)
+        return
     small = [_small(one, settings, labels) for one in problems]
     found = _decompose([one for one in small if one is not None], n_threads)
     for number, one in enumerate(problems):
