@@ -165,7 +165,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 185, 24), (pairgram.RankRLSCV(), 367, 29), (pairgram.RankSVM(), 219, 19)],
+    [(pairgram.RankRLS(), 131, 21), (pairgram.RankRLSCV(), 283, 27), (pairgram.RankSVM(), 194, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

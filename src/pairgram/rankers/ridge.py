@@ -337,8 +337,7 @@ class RidgeSpec:
         """Raise the errors of the search before a matrix is decomposed."""
         data = coordinates.data
         for settings in self.settings:
-            if coordinates.form == "dual":  # otherwise the statistics, which come first, tell it
-                data.require_pairs(settings)
+            data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
             held_out.require(settings, n_alphas, coordinates.form)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import pairgram._core as _core
 from pairgram._support.arrays import read_rows, require_columns
-from pairgram._support.checks import ArgumentError, Vector, not_finite, require_finite
+from pairgram._support.checks import ArgumentError, Vector, require_finite
 from pairgram._support.files import replacing
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
@@ -203,7 +203,8 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
         If X holds NaN or infinity, or if a kernel value overflows. The message names the row.
     """
     scores = _scores_of(ranker, X)
-    if (row := not_finite(scores)) is not None:  # find out what is wrong with X
+    if not np.isfinite(scores).all():  # find out what is wrong with X
+        row = int(np.argmin(np.isfinite(scores)))
         require_finite(X, "X")
         feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
         require_finite_row(feature_map, X[row : row + 1], row)
