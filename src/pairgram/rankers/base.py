@@ -196,7 +196,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
         precomputed = getattr(self, "kernel", None) == "precomputed"
-        tags.input_tags.sparse = not precomputed and {*kinds} <= {None, "maxabs"}
+        others = [kind for kind in kinds if kind not in (None, "maxabs")]
+        tags.input_tags.sparse = not (precomputed or others)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
         return tags
@@ -248,7 +249,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _needs_queries(self) -> bool:
         """Whether the model is fitted to pairs within queries."""
         pairs = getattr(self, "pairs", "kept")
-        rows_alone = pairs is None or (isinstance(pairs, (list, tuple)) and {*pairs} == {None})
+        rows_alone = pairs is None
+        if isinstance(pairs, (list, tuple)):
+            rows_alone = all(one is None for one in pairs)
         return getattr(self, "scope", "query") == "query" and not rows_alone
 
     def _warn_of_missing_queries(self, data: RankingData, info: RowInfo) -> None:
