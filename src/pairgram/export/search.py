@@ -51,7 +51,7 @@ ELASTIC = (
 
 
 def to_solr(
-    model: Any,
+    model: object,
     name: str,
     *,
     store: str | None = None,
@@ -166,7 +166,7 @@ def _warn_missing(form: Form, engine: str) -> None:
     )
 
 
-def _check_normalizers(value: Any) -> None:
+def _check_normalizers(value: object) -> None:
     if value not in ("fold", "engine"):
         raise ValueError(f"normalizers must be 'fold' or 'engine', got {value!r}")
 
@@ -320,7 +320,7 @@ def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
 
 
 def to_ltr_plugin(
-    model: Any,
+    model: object,
     name: str,
     *,
     features: Sequence[str] | None = None,
@@ -415,7 +415,7 @@ def _require_linear(what: str, form: Form) -> None:
     )
 
 
-def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibModel:
+def to_ranklib(model: object, *, features: Sequence[str] | None = None) -> RanklibModel:
     """Return a linear model as RankLib writes it, for RankLib and for ``model/ranklib``.
 
     Columns are numbered from 1, in the order of X. Parameters, errors and warnings are those of
@@ -429,7 +429,7 @@ def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibM
 
 
 def to_vespa(
-    model: Any,
+    model: object,
     name: str,
     *,
     features: Sequence[str] | None = None,

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from keyword import iskeyword
-from typing import Any
 
 import numpy as np
 
@@ -130,7 +129,7 @@ def _one_of(name: str, values: Sequence[str]) -> str:
 
 
 def to_sql(
-    model: Any, *, features: Sequence[str] | None = None, dialect: str = "standard"
+    model: object, *, features: Sequence[str] | None = None, dialect: str = "standard"
 ) -> SqlExpression:
     """Return the score as an expression of SQL, for a ``SELECT`` or an ``ORDER BY``.
 
@@ -191,7 +190,7 @@ def to_sql(
 
 
 def to_python(
-    model: Any, *, features: Sequence[str] | None = None, name: str = "score"
+    model: object, *, features: Sequence[str] | None = None, name: str = "score"
 ) -> PythonFunction:
     """Return the source of a Python function that needs nothing but Python.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -13,6 +13,9 @@ from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.features.random_nodes import RandomNodes
 
+if TYPE_CHECKING:
+    pass
+
 # The maps by the names in model files. Types are compared exactly, since a subclass may have its
 # own code.
 MAPS: dict[str, type[FeatureMap]] = {
@@ -20,7 +23,9 @@ MAPS: dict[str, type[FeatureMap]] = {
 }
 
 
-def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
+def describe_map(
+    feature_map: FeatureMap | None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
     """Return the arrays and settings of a fitted map for a model file; see `restore_map`.
 
     Raises
@@ -48,7 +53,7 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
     return MAPS[settings.pop("kind")]._restore(arrays, settings)
 
 
-def same_map(a: Any, b: Any) -> bool:
+def same_map(a: object, b: object) -> bool:
     """Tell whether two fitted feature maps make the same features."""
     if a is b:
         return True

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import (
@@ -27,6 +27,11 @@ from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_sp
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
 from pairgram.solvers.pairgram import Pairgram
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import CV, Estimator, Transformer
+
 
 class _Preset(RidgeRanker):
     C: float
@@ -41,7 +46,7 @@ class _Preset(RidgeRanker):
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -166,7 +171,7 @@ prior_, uses_offset_ :
         return ridge_spec(self, settings, 1 / check_C("C", self.C), has_intercept=True)
 
 
-def _constraints_of(model: Any) -> Constraints | None:
+def _constraints_of(model: BaseEstimator) -> Constraints | None:
     """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
     constraints = Constraints.make(model.positive, model.l1_ratio, model.n_nonzero_coefs, None)
     if constraints is not None and model.prior is not None:
@@ -352,16 +357,16 @@ class RankRLS(RidgeRanker):
         weighting: Weighting = "pairs",
         target: Target = "label",
         scale: bool = False,
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         kernel: Kernel | None = None,
         gamma: float | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        positive: Any = False,
+        positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -400,10 +405,10 @@ class RankRLS(RidgeRanker):
         alpha: float = 1.0,
         *,
         scale: bool = False,
-        positive: Any = False,
+        positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
-        prior: Any = None,
+        prior: ArrayLike | None = None,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
 
@@ -660,19 +665,19 @@ class RankRLSCV(RidgeSearch):
         weighting: Weighting = "pairs",
         target: Target | Sequence[Target] = "label",
         scale: bool | Sequence[bool] = False,
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         kernel: Kernel | None = None,
-        gamma: Any = None,
+        gamma: ArrayLike | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        cv: Any = None,
+        cv: CV = None,
         scoring: str | Metric | None = None,
-        positive: Any = False,
+        positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
         store_held_out: bool = False,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, same_columns
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, Validation, same_columns
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates
@@ -47,6 +47,11 @@ from pairgram.solvers.passes import (
 from pairgram.solvers.ridge_path import ColumnSums, Statistics, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.tables.blocks import BlockReader
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import CV, RowsLike, Transformer
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
@@ -429,7 +434,7 @@ class RidgeSpec:
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def refuse_table(self, name: str, validation: Any) -> None:
+    def refuse_table(self, name: str, validation: Validation) -> None:
         """Raise a ValueError if a fit to a table would need all rows in memory."""
         if self.has_intercept:
             raise ValueError(
@@ -452,7 +457,7 @@ class RidgeSpec:
                 f"give cv or validation, not both: got cv={self.search.cv!r} and a table"
             )
 
-    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
+    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
         """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
         table, folds = rows.table, None
         held = None if validation is None else same_columns(table, validation)
@@ -562,12 +567,16 @@ def _constrained(
     return alphas, solved, judge.judge(judge.shared(scores))
 
 
-def _leaves_pairs_out(cv: Any) -> bool:
+def _leaves_pairs_out(cv: CV) -> bool:
     return isinstance(cv, str) and cv == LEAVE_PAIR_OUT
 
 
 def ridge_spec(
-    model: Any, settings: PairSettings, alpha: float, feature_map: Any = None, **others: Any
+    model: BaseEstimator,
+    settings: PairSettings,
+    alpha: float,
+    feature_map: Transformer | None = None,
+    **others: Any,
 ) -> RidgeSpec:
     """Return the spec of a ranker that fits one ridge.
 
@@ -586,10 +595,10 @@ def ridge_spec(
 
 
 def search_spec(
-    model: Any,
+    model: BaseEstimator,
     settings: Sequence[PairSettings],
     alphas: Vector | None,
-    feature_map: Any,
+    feature_map: Transformer | None,
     told: tuple[str, ...],
     *,
     Cs: Vector | None = None,
@@ -619,7 +628,11 @@ def search_spec(
 
 
 def _rows_of(
-    model: Any, feature_map: Any, kinds: list[Any], gammas: list[Any], takes_path: bool
+    model: BaseEstimator,
+    feature_map: Transformer | None,
+    kinds: list[Any],
+    gammas: list[Any],
+    takes_path: bool,
 ) -> Preparation:
     """Return the preparation of rows for a model with a feature map or a kernel."""
     kernel: Kernel = "linear" if model.kernel is None else model.kernel
@@ -655,7 +668,7 @@ class RidgeRanker(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -718,7 +731,7 @@ class RidgeSearch(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -726,7 +739,7 @@ class RidgeSearch(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        validation: Any = None,
+        validation: Validation = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
 
