@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -13,12 +13,15 @@ from pairgram.export.form import Form, OnnxModel, for_float32, form_of
 from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
 from pairgram.features.kernels import KernelTerm
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
 
 
 def to_onnx(
-    model: object,
+    model: BaseEstimator,
     *,
     features: Sequence[str] | None = None,
     input: str = "features",

@@ -34,6 +34,8 @@ from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sklearn.base import BaseEstimator
 
     from pairgram._support.types import Estimator, RowsLike
@@ -455,15 +457,15 @@ def get_metric(
 
 def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
-    y: ArrayLike,
-    score: ArrayLike,
+    y: ArrayLike | Table,
+    score: ArrayLike | Estimator,
     qid: ArrayLike | None = None,
     *,
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     convention: Convention = "default",
     per_query: bool = False,
-    n_relevant: ArrayLike | None = None,
+    n_relevant: ArrayLike | Mapping[Any, int] | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Return several metrics from one ranking of every query.

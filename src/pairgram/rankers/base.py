@@ -41,7 +41,6 @@ from pairgram.rankers.preparation import (
     Preparation,
     Prior,
     TableRows,
-    Validation,
     frozen,
     rows_of_fit,
 )
@@ -59,6 +58,7 @@ from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
+    from pairgram.rankers.preparation import Validation
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")

@@ -205,7 +205,7 @@ class BatchFit:
         return np.array([missing if model is None else model.coef_ for model in self.models])
 
     def predict(
-        self, X: Any, keys: ArrayLike, *, fallback: BaseEstimator | None = None
+        self, X: Any, keys: ArrayLike, *, fallback: BaseEstimator | float | None = None
     ) -> NDArray[Any]:
         """Return the score of every row by the model of its key.
 
@@ -511,9 +511,7 @@ def _scores(model: BaseEstimator, rows: NDArray[Any]) -> Vector:
     return scores if model.prior_ is None else scores + _scores(model.prior_, rows)
 
 
-def _scores_of_others(
-    fallback: BaseEstimator, X: NDArray[Any], rows: NDArray[Any], numbers: Rows
-) -> Any:
+def _scores_of_others(fallback: Any, X: NDArray[Any], rows: NDArray[Any], numbers: Rows) -> Any:
     """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
     if isinstance(fallback, Real):
         return fallback
@@ -523,7 +521,7 @@ def _scores_of_others(
     return fallback.predict(some)
 
 
-def check_fallback(fallback: BaseEstimator | None, names: NDArray[Any] | None) -> None:
+def check_fallback(fallback: BaseEstimator | float | None, names: NDArray[Any] | None) -> None:
     """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number.
 
     An estimator must have been fitted to the columns with the names that the models have, in their

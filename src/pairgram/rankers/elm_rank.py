@@ -37,7 +37,7 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker, needs_rows
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, Validation, warn_of_inputs
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, warn_of_inputs
 from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from pairgram._support.types import CV, RandomState, RowsLike
+    from pairgram.rankers.preparation import Validation
 
 Range = tuple[float, float]
 # These are the grids of Chen et al. 2014, §4.1.

@@ -62,7 +62,7 @@ def fit_many(
     qid: str | None = None,
     sample_weight: str | None = None,
     prior: Estimator | ArrayLike | None = None,
-    fallback: BaseEstimator | None = None,
+    fallback: BaseEstimator | float | None = None,
     n_threads: int | None = None,
     on_error: Literal["warn", "raise"] = "warn",
 ) -> BatchFit:

@@ -667,7 +667,7 @@ class RankRLSCV(RidgeSearch):
         scale: bool | Sequence[bool] = False,
         feature_map: Transformer | None = None,
         kernel: Kernel | None = None,
-        gamma: ArrayLike | None = None,
+        gamma: ArrayLike | Sequence[float | None] | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",

@@ -31,7 +31,7 @@ from pairgram.model_selection.judge import (
     search_results,
 )
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, Validation, rows_of_fit
+from pairgram.rankers.preparation import Preparation, Prior, rows_of_fit
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -43,6 +43,7 @@ from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, RowsLike, Transformer
+    from pairgram.rankers.preparation import Validation
 
 # A larger trace counts as this one, whose inverse is still far from 0.
 LARGEST_TRACE = 1e290

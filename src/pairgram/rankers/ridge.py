@@ -31,7 +31,7 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, Validation, same_columns
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, same_columns
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from pairgram._support.types import CV, RowsLike, Transformer
+    from pairgram.rankers.preparation import Validation
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
