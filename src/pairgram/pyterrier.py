@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+
+if TYPE_CHECKING:
+    import pandas
 
 try:
     import pyterrier
@@ -49,16 +52,16 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
     4
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         super().__init__()
         self.estimator = estimator
 
     def fit(
         self,
-        topics_and_results: Any,
-        qrels: Any,
-        topics_and_results_valid: Any = None,
-        qrels_valid: Any = None,
+        topics_and_results: pandas.DataFrame,
+        qrels: pandas.DataFrame,
+        topics_and_results_valid: pandas.DataFrame | None = None,
+        qrels_valid: pandas.DataFrame | None = None,
     ) -> Self:
         """Fit the estimator to results whose relevance is known.
 
@@ -101,7 +104,7 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
             self.estimator_ = clone(self.estimator).fit(X, y, qid=qid, **named)
         return self
 
-    def transform(self, results: Any) -> Any:
+    def transform(self, results: pandas.DataFrame) -> Any:
         """Return results with the scores of the fitted estimator, and the ranks by these.
 
         Raises
@@ -122,7 +125,9 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
         return [*columns, *(name for name in ("score", "rank") if name not in columns)]
 
 
-def _rows(results: Any, qrels: Any, ranker: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _rows(
+    results: pandas.DataFrame, qrels: pandas.DataFrame, ranker: BaseEstimator
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the features, labels and query ids of results."""
     pyterrier.validate.result_frame(results, extra_columns=["features"], context=ranker)
     missing = {"qid", "docno", "label"} - {*qrels.columns}
@@ -147,5 +152,5 @@ def _rows(results: Any, qrels: Any, ranker: Any) -> tuple[NDArray[Any], NDArray[
     return _matrix(results), labels.fillna(0).to_numpy(np.float64), results["qid"].to_numpy()
 
 
-def _matrix(results: Any) -> NDArray[Any]:
+def _matrix(results: pandas.DataFrame) -> NDArray[Any]:
     return np.stack(results["features"].tolist()).astype(np.float64)

@@ -10,15 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, overload
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 import pairgram._core as _core
 from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import Matrix, RowsLike, Sparse
 
 _TIMES = "subtract a reference from times and divide by a unit, such as a day"
 # For each kind, what the names of its types begin with in NumPy, pandas, polars or pyarrow, without
@@ -68,7 +73,7 @@ class NotNumbersError(ValueError, TypeError):
     parameter: str | None = None  # as that of an ArgumentError
 
 
-def kind_of(dtype: Any) -> str:
+def kind_of(dtype: object) -> str:
     """Return what messages call the values of a type of NumPy, pandas, polars or pyarrow.
 
     Booleans and columns without any value are numbers. Dictionaries and categories are of the kind
@@ -77,7 +82,7 @@ def kind_of(dtype: Any) -> str:
     return _kind_of_name(_name_of(dtype))
 
 
-def _name_of(dtype: Any) -> str:
+def _name_of(dtype: object) -> str:
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
     return re.sub(r"^(dictionary<values=|sparse\[)", "", name.lower())
@@ -117,7 +122,7 @@ def not_numbers(found: Mapping[Any, str]) -> str:
     )
 
 
-def require_numbers(X: Any, name: str) -> None:
+def require_numbers(X: RowsLike, name: str) -> None:
     """Raise a NotNumbersError if a column of an array or a frame holds something else.
 
     Sparse matrices, lists, and arrays or series that are not two-dimensional are left to other
@@ -148,13 +153,13 @@ def _types_of(X: Any) -> Iterator[tuple[Any, Any]]:
     return zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False)
 
 
-def _column(X: Any, number: int, label: Any) -> Any:
+def _column(X: Any, number: int, label: object) -> Any:
     if isinstance(X, np.ndarray):
         return X[:, number]
     return np.asarray(X.iloc[:, number] if hasattr(X, "iloc") else X[label])
 
 
-def _kind_of_values(column: Any) -> str:
+def _kind_of_values(column: NDArray[Any]) -> str:
     """Return the kind of the first value that is no number, and the value, or "numbers"."""
     if column.dtype.kind != "O":
         return kind_of(column.dtype)
@@ -176,7 +181,7 @@ def _kind_of_values(column: Any) -> str:
     return f"{text})"
 
 
-def row_dtypes(X: Any) -> Any:
+def row_dtypes(X: RowsLike) -> Any:
     """Return the type of rows that are read, or the list of types, for scikit-learn.
 
     Frames of all packages are float32 if a float32 holds what the columns hold.
@@ -194,7 +199,7 @@ BLOCK_ROWS = 4096
 BLOCK_BYTES = 16 << 20
 
 
-def block_rows(width: int, dtype: Any = np.float64) -> int:
+def block_rows(width: int, dtype: DTypeLike = np.float64) -> int:
     """Return how many rows with `width` values are mapped, or made dense, at once."""
     row = int(np.dtype(dtype).itemsize) * max(1, width)
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))
@@ -206,7 +211,7 @@ def blocks(n_rows: int, size: int) -> Iterator[slice]:
         yield slice(begin, min(begin + size, n_rows))
 
 
-def checked_sparse(X: Any, name: str) -> Any:
+def checked_sparse(X: Sparse, name: str) -> Any:
     """Check the structure of a sparse matrix and return it, possibly in another sparse format.
 
     This is needed because SciPy's conversions, products and sums read and write outside of their
@@ -258,7 +263,7 @@ def checked_sparse(X: Any, name: str) -> Any:
 
 
 def _check_compressed(
-    X: Any, name: str, shape: tuple[int, int], lines: tuple[str, str], *, block: str = ""
+    X: Sparse, name: str, shape: tuple[int, int], lines: tuple[str, str], *, block: str = ""
 ) -> None:
     """Check that `indptr` has shape[0] + 1 entries and that `indices` are below shape[1]."""
     indptr, indices = (_indices(getattr(X, part), f"{name}.{part}") for part in _PARTS)
@@ -297,7 +302,7 @@ def _check_compressed(
         )
 
 
-def _check_blocks(X: Any, name: str) -> None:
+def _check_blocks(X: Sparse, name: str) -> None:
     if np.ndim(X.data) != 3 or 0 in X.data.shape[1:]:
         raise ValueError(f"{name} must have data of shape (n_blocks, R, C), got {X.data.shape}")
     sizes = X.data.shape[1:]
@@ -307,7 +312,7 @@ def _check_blocks(X: Any, name: str) -> None:
     _check_compressed(X, name, shape, ("row", "column"), block="block ")
 
 
-def _check_coordinates(X: Any, name: str) -> None:
+def _check_coordinates(X: Sparse, name: str) -> None:
     rows, columns = _indices(X.row, f"{name}.row"), _indices(X.col, f"{name}.col")
     if np.ndim(X.data) != 1 or not len(rows) == len(columns) == len(X.data):
         raise ValueError(
@@ -319,13 +324,13 @@ def _check_coordinates(X: Any, name: str) -> None:
             raise _outside(name, X.shape, rows[at], columns[at])
 
 
-def _outside(name: str, shape: tuple[int, int], row: Any, column: Any) -> ValueError:
+def _outside(name: str, shape: tuple[int, int], row: object, column: object) -> ValueError:
     return ValueError(
         f"{name} must have entries within its shape {shape}, got one in row {row}, column {column}"
     )
 
 
-def _check_lists(X: Any, name: str) -> None:
+def _check_lists(X: Sparse, name: str) -> None:
     for part in (X.rows, X.data):
         if np.shape(part) != X.shape[:1]:
             raise ValueError(f"{name} must have a list for each of its {X.shape[0]} rows")
@@ -346,7 +351,7 @@ def _check_lists(X: Any, name: str) -> None:
 _PARTS = ("indptr", "indices")
 
 
-def _indices(values: Any, name: str) -> NDArray[Any]:
+def _indices(values: object, name: str) -> NDArray[Any]:
     """Return indices as an array for compiled code; copy them only if needed."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -364,7 +369,7 @@ _INDEX = re.compile("__index_level_[0-9]+__|__null_dask_index__")
 _COMPLEX = "Complex data not supported"  # scikit-learn uses these words
 
 
-def readable(X: Any, name: str) -> Any:
+def readable(X: object, name: str) -> Any:
     """Check rows before scikit-learn reads them, and return them in a form that it can read.
 
     Parameters
@@ -398,14 +403,48 @@ def readable(X: Any, name: str) -> Any:
     return X
 
 
+@overload
 def read_rows(
-    X: Any,
+    X: RowsLike,
     name: str = "X",
     *,
-    estimator: Any = None,
-    y: Any = "no_validation",
+    estimator: BaseEstimator | None = None,
     reset: bool = False,
-    sparse: Any = "csr",
+    sparse: Literal["csr"] = "csr",
+) -> Matrix: ...
+
+
+@overload
+def read_rows(
+    X: RowsLike,
+    name: str = "X",
+    *,
+    estimator: BaseEstimator | None = None,
+    reset: bool = False,
+    sparse: Literal[False],
+) -> NDArray[Any]: ...
+
+
+@overload
+def read_rows(
+    X: RowsLike,
+    name: str = "X",
+    *,
+    estimator: BaseEstimator,
+    y: ArrayLike | None,
+    reset: bool = False,
+    sparse: Literal["csr", False] = "csr",
+) -> tuple[Matrix, NDArray[Any]]: ...
+
+
+def read_rows(
+    X: RowsLike,
+    name: str = "X",
+    *,
+    estimator: BaseEstimator | None = None,
+    y: ArrayLike | None = "no_validation",
+    reset: bool = False,
+    sparse: str | bool = "csr",
 ) -> Any:
     """Return rows as a C-contiguous array or a CSR matrix, float64 or float32.
 
@@ -461,12 +500,12 @@ def read_rows(
         raise
 
 
-def is_plain(values: Any) -> TypeGuard[NDArray[Any]]:
+def is_plain(values: object) -> TypeGuard[NDArray[Any]]:
     """Tell whether values are an array of numbers, which loses nothing when it is read."""
     return type(values) is np.ndarray and values.dtype.kind in "biuf"
 
 
-def refuse_lossy(values: Any, name: str) -> None:
+def refuse_lossy(values: object, name: str) -> None:
     """Raise a ValueError if a conversion to real numbers would silently lose something.
 
     This is so for a masked array with a masked entry, and for complex numbers in an array or a flat
@@ -492,7 +531,7 @@ def refuse_lossy(values: Any, name: str) -> None:
         raise ArgumentError(name, text, lead=f"{_COMPLEX}: ")
 
 
-def refuse_index(X: Any) -> None:
+def refuse_index(X: object) -> None:
     """Raise a ValueError if rows to be fitted have the index of a frame of pandas as a column."""
     names = column_names(X) or ()
     index = [name for name in names if isinstance(name, str) and _INDEX.fullmatch(name)]
@@ -503,7 +542,7 @@ def refuse_index(X: Any) -> None:
         )
 
 
-def require_label_each(X: Any, y: Any, of: str = "") -> None:
+def require_label_each(X: object, y: object, of: str = "") -> None:
     """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
     if isinstance(y, str):
         wanted = "the column of labels itself, not its name"
@@ -515,7 +554,7 @@ def require_label_each(X: Any, y: Any, of: str = "") -> None:
         )
 
 
-def _length(values: Any) -> int | None:
+def _length(values: object) -> int | None:
     """Return the number of rows, or None if that is left to scikit-learn's checks."""
     shape = getattr(values, "shape", None)
     if shape is None:
@@ -523,7 +562,7 @@ def _length(values: Any) -> int | None:
     return shape[0] if shape else None
 
 
-def _name_label(error: ValueError, y: Any) -> None:
+def _name_label(error: ValueError, y: object) -> None:
     """Raise scikit-learn's error about NaN or infinity in y anew, with the row."""
     if not str(error).startswith("Input y contains"):
         return
@@ -538,12 +577,12 @@ def _name_label(error: ValueError, y: Any) -> None:
     raise ArgumentError("y", text, rest, lead="Input ", row=row) from None
 
 
-def _is_record_batch(X: Any) -> bool:
+def _is_record_batch(X: object) -> bool:
     kind = type(X)
     return kind.__name__ == "RecordBatch" and kind.__module__.partition(".")[0] == "pyarrow"
 
 
-def column_names(X: Any, name: str = "X") -> list[Any] | None:
+def column_names(X: object, name: str = "X") -> list[Any] | None:
     """Return the column names of a frame or a pyarrow table, or None for anything else.
 
     Raises
@@ -558,7 +597,7 @@ def column_names(X: Any, name: str = "X") -> list[Any] | None:
     return None if names is None else list(names)
 
 
-def index_columns(frame: Any) -> list[str]:
+def index_columns(frame: object) -> list[str]:
     """Return the columns that are the index of a frame of pandas, which Arrow and Parquet keep.
 
     Parameters
@@ -578,7 +617,7 @@ def index_columns(frame: Any) -> list[str]:
     return [name for name in texts if name in noted or _INDEX.fullmatch(name)]
 
 
-def select_columns(frame: Any, names: Any, what: str) -> Any:
+def select_columns(frame: Any, names: object, what: str) -> Any:
     """Return columns of a frame or a pyarrow table: a frame of those in a list, or one column.
 
     Raises
@@ -614,7 +653,7 @@ def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where
             raise ArgumentError(what, text, found, place=where, found=NO_COLUMN)
 
 
-def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
+def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
     """Return real numbers as a C-contiguous, aligned, native float64 array; copy only if needed.
 
     Parameters
@@ -647,11 +686,11 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
         raise ArgumentError(name, f" must be real numbers: {text}", row=row) from None
 
 
-def _is_no_number(value: Any) -> bool:
+def _is_no_number(value: object) -> bool:
     return value is None or isinstance(value, (str, bytes))
 
 
-def _wrong_entry(values: Any) -> tuple[str, int] | None:
+def _wrong_entry(values: object) -> tuple[str, int] | None:
     """Return words and the row of the first entry of a vector that is text or None, if any is."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         return None
@@ -684,7 +723,7 @@ def converted_times(
     return found, same
 
 
-def without_names(model: Any) -> Any:
+def without_names(model: BaseEstimator) -> Any:
     """Return a fitted model that scores arrays whose column names have been checked."""
     if hasattr(model, "_without_names"):
         return model._without_names()
@@ -698,10 +737,10 @@ def without_names(model: Any) -> Any:
 class _OfFrames:
     """Scores arrays by a pipeline, whose steps may choose the columns of frames by their names."""
 
-    def __init__(self, pipeline: Any) -> None:
+    def __init__(self, pipeline: BaseEstimator) -> None:
         self.pipeline = pipeline
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: NDArray[Any]) -> Any:
         """Return the scores of rows; the pipeline was fitted to frames of pandas or the like."""
         import pandas
 

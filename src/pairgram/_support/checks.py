@@ -7,11 +7,14 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    pass
 
 Rows = NDArray[np.int64]  # numbers of rows
 Vector = NDArray[np.float64]
@@ -57,8 +60,8 @@ class ArgumentError(ValueError):
         rest: str = "",
         *,
         lead: str = "",
-        row: Any = None,
-        column: Any = None,
+        row: int | np.integer[Any] | None = None,
+        column: int | np.integer[Any] | None = None,
         of: str = "",
         place: str | None = None,
         found: str | None = None,
@@ -86,7 +89,7 @@ def _in_python(name: str, value: str | None) -> str:
     return name if value is None else f"{name}={value}" if name else value
 
 
-def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+def did_you_mean(name: object, known: Iterable[Any]) -> str:
     """Return a question about the known name that is most like an unknown one, to end a message.
 
     Upper case counts as lower case. If no name is alike, the text is empty.
@@ -107,7 +110,7 @@ class naming_not_finite:  # entering a class takes less time than entering a gen
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             name_column(error, self._names)
 
@@ -121,7 +124,12 @@ def name_column(error: BaseException, names: Sequence[Any] | None) -> None:
         error.called = f" ({names[number]!r})"
 
 
-def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
+def require_finite(
+    X: NDArray[Any] | scipy.sparse.spmatrix | scipy.sparse.sparray,
+    name: str,
+    *,
+    with_row: bool = True,
+) -> None:
     """Raise a ValueError if a dense or CSR matrix is not finite; it names the row and the column.
 
     If all values are finite, X is read once.
@@ -133,7 +141,7 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
         raise ArgumentError(name, f" contains {what}: ", rest, lead="Input ", **place)
 
 
-def not_finite(values: Any) -> int | None:
+def not_finite(values: NDArray[Any]) -> int | None:
     """Return the place of the first value of an array, read row by row, that is not finite."""
     finite = np.isfinite(values)
     return None if finite.all() else int(np.argmin(finite))

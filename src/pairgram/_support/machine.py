@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
@@ -26,14 +26,14 @@ else:
         wait, and a child that is forked meanwhile would wait for ever.
         """
 
-        def __init__(self, compute: Any) -> None:
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
             self._compute = compute
             self.__doc__ = compute.__doc__
 
         def __set_name__(self, owner: type, name: str) -> None:
             self._name = name
 
-        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        def __get__(self, instance: object, owner: type | None = None) -> Any:
             if instance is None:
                 return self
             value = instance.__dict__[self._name] = self._compute(instance)

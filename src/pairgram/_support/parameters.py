@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 # The words that parameters take.
 PairsName = Literal["kept", "dropped", "gain", "absdiff"]
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
     low: int | None = None
 
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     """Tell whether a value is an integer. True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -76,7 +76,7 @@ def is_integer(value: Any) -> bool:
 def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
     """Return the description of an integer in a range, including both ends."""
 
-    def fits(value: Any) -> bool:
+    def fits(value: object) -> bool:
         return is_integer(value) and low <= value <= high
 
     span = f">= {low}" if high == LARGEST_INTEGER else f"from {low} to {high}"
@@ -93,7 +93,7 @@ def number(
     elif low > -LARGEST_NUMBER:
         wanted += f" {'>' if above else '>='} {low:g}"
 
-    def fits(value: Any) -> bool:
+    def fits(value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, Real):
             return False
         real: Any = value
@@ -123,7 +123,7 @@ def optional(setting: Setting) -> Setting:
 def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
     """Return the description of a list with at least one entry; `what` says it in words."""
 
-    def fits(value: Any) -> bool:
+    def fits(value: object) -> bool:
         if not isinstance(value, list) or not value:
             return False
         return len(value) == (length or len(value)) and all(map(setting.fits, value))
@@ -131,7 +131,7 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
     return Setting(what, fits)
 
 
-def _are_columns(value: Any) -> bool:
+def _are_columns(value: object) -> bool:
     """Tell whether a value is a list of names or numbers of columns."""
     return isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value)
 
@@ -452,7 +452,7 @@ def option_of(name: str) -> str:
     return PARAMETERS[name].option.replace("/", " ").partition(" ")[0]
 
 
-def check(key: str, value: Any) -> Any:
+def check(key: str, value: object) -> Any:
     """Return the value of a parameter; it must be as `PARAMETERS` says for the key."""
     setting = PARAMETERS[key].setting
     if setting is None or setting.fits(value):
@@ -460,7 +460,7 @@ def check(key: str, value: Any) -> Any:
     raise _refusal(key.rpartition(".")[2], value, setting)
 
 
-def check_parameters(estimator: Any, *keys: str) -> None:
+def check_parameters(estimator: object, *keys: str) -> None:
     """Check parameters of an estimator, by their keys in `PARAMETERS`."""
     for key in keys:
         name, setting = key.rpartition(".")[2], PARAMETERS[key].setting
@@ -471,14 +471,14 @@ def check_parameters(estimator: Any, *keys: str) -> None:
             raise _refusal(name, value, setting)
 
 
-def check_setting(name: str, value: Any, setting: Setting) -> Any:
+def check_setting(name: str, value: object, setting: Setting) -> Any:
     """Return a value that fits a setting."""
     if setting.fits(value):
         return value
     raise _refusal(name, value, setting)
 
 
-def _refusal(name: str, value: Any, setting: Setting) -> ValueError:
+def _refusal(name: str, value: object, setting: Setting) -> ValueError:
     """Return the error for a value that does not fit, which asks for the likely name."""
     from pairgram._support.checks import ArgumentError, did_you_mean
 
@@ -486,22 +486,22 @@ def _refusal(name: str, value: Any, setting: Setting) -> ValueError:
     return ArgumentError(name, f" must be {setting.wanted}, got {value!r}{likely}")
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise a ValueError unless `value` is True or False."""
     check_setting(name, value, FLAG)
 
 
-def check_size(name: str, value: Any, low: int = 1, high: int = LARGEST_INTEGER) -> int:
+def check_size(name: str, value: object, low: int = 1, high: int = LARGEST_INTEGER) -> int:
     """Return `value` as an int; it must be an integer ≥ `low`, and ≤ `high` if that is given."""
     return int(check_setting(name, value, integer(low, high)))
 
 
-def check_positive(name: str, value: Any) -> float:
+def check_positive(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite number > 0."""
     return float(check_setting(name, value, POSITIVE))
 
 
-def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
+def check_text(name: str, value: object, choices: Iterable[str], others: str = "") -> str:
     """Return `value`; it must be one of `choices`, or the error asks for the likely one.
 
     `others` describes further values that the caller accepts and has already checked for.
@@ -509,12 +509,12 @@ def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") 
     return str(check_setting(name, value, choice(*choices, others=others)))
 
 
-def check_at_least_zero(name: str, value: Any) -> float:
+def check_at_least_zero(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite number ≥ 0."""
     return float(check_setting(name, value, AT_LEAST_0))
 
 
-def check_C(name: str, value: Any) -> float:
+def check_C(name: str, value: object) -> float:
     """Return a C as a float; the number and its inverse must be finite and > 0."""
     wanted = POSITIVE.wanted if name == "C" else "a 1-d array of finite numbers > 0"
     invertible = number(1 / LARGEST_NUMBER, above=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -14,6 +14,9 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from pairgram._support.checks import warn_caller
 from pairgram._support.parameters import OF_DISTANCES
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
 
 # At most this many rows and values are examined.
 SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
@@ -69,7 +72,7 @@ def warn_of_threshold(
         )
 
 
-def warn_of_rows(feature_map: Any, X: Any, names: Sequence[Any] | None = None) -> None:
+def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = None) -> None:
     """Warn if checked rows do not suit a map or kernel of this package.
 
     Nodes that are not linear, and kernels of distances or powers, mix all columns in one number, to
@@ -108,14 +111,14 @@ def _is_linear(activation: Any) -> bool:
     return all(isinstance(kind, str) and kind == "linear" for kind in kinds)
 
 
-def sample_of(X: Any) -> Any:
+def sample_of(X: Matrix) -> Any:
     """Return up to 1,024 evenly spaced rows, those that are examined."""
     n_rows, n_features = X.shape
     size = min(SAMPLE_ROWS, max(16, SAMPLE_VALUES // n_features))
     return X if n_rows <= size else X[np.linspace(0, n_rows - 1, size).astype(np.int64)]
 
 
-def _spreads(X: Any) -> NDArray[np.float64]:
+def _spreads(X: Matrix) -> NDArray[np.float64]:
     """Return the standard deviation of every column of a sample."""
     rows = sample_of(X)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -124,7 +127,7 @@ def _spreads(X: Any) -> NDArray[np.float64]:
         return np.asarray(rows.std(axis=0, dtype=np.float64))
 
 
-def _warn_of_spreads(X: Any, names: Sequence[Any] | None, what: str) -> None:
+def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
     if X.shape[0] < FEWEST_ROWS:
         return
     spreads = _spreads(X)
@@ -152,7 +155,7 @@ def _warn_of_spreads(X: Any, names: Sequence[Any] | None, what: str) -> None:
     )
 
 
-def _warn_of_packed_bits(X: Any, kernel: str) -> None:
+def _warn_of_packed_bits(X: Matrix, kernel: str) -> None:
     rows = sample_of(X)
     values = rows.data if scipy.sparse.issparse(rows) else rows[rows != 0]
     if not len(values) or values.max() > 255 or values.min() < 0 or (values % 1 != 0).any():

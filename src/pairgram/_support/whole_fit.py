@@ -26,7 +26,7 @@ class WholeFit:
         return named
 
 
-def by_keyword(method: Any) -> Any:
+def by_keyword(method: Callable[..., Any]) -> Any:
     """Make a method explain which arguments it takes if it gets too many by position.
 
     Python's own message would name the private class that has the method.
@@ -41,13 +41,13 @@ def by_keyword(method: Any) -> Any:
     return checked
 
 
-def _check_of_positions(method: Any) -> Callable[[Any, tuple[Any, ...]], None]:
+def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], None]:
     """Return a function that raises a TypeError if a method gets too many arguments by position."""
     parameters = list(inspect.signature(method).parameters.values())[1:]
     taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     more = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
 
-    def check(self: Any, args: tuple[Any, ...]) -> None:
+    def check(self: object, args: tuple[Any, ...]) -> None:
         if len(args) > len(taken) and more:
             example = ", ".join([*taken, f"{more[0]}={more[0]}"])
             raise TypeError(
@@ -59,7 +59,7 @@ def _check_of_positions(method: Any) -> Callable[[Any, tuple[Any, ...]], None]:
     return check
 
 
-def _whole(fit: Any) -> Any:
+def _whole(fit: Callable[..., Any]) -> Any:
     check = _check_of_positions(fit)
     parameters = inspect.signature(fit).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())

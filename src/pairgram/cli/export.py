@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from pairgram._support.parameters import EngineName, check_text, words
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
 from pairgram.cli.tables import Columns, lacking
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 ENGINES = [name.replace("_", "-") for name in words(EngineName)]
 # Who scales columns.
@@ -108,7 +111,8 @@ def export(
     ranker = pairgram.load_model(model)
     names = _names(features, ranker)
     own: dict[str, Any] = {"features": names}
-    rows, ids = (None, None) if check is None else _rows_of(check, qid, ranker)
+    given: tuple[Any, Any] = (None, None) if check is None else _rows_of(check, qid, ranker)
+    rows, ids = given
     if to in ("solr", "ltr-plugin"):
         own["normalizers"] = normalizers
     elif normalizers == "engine":
@@ -150,7 +154,7 @@ def _names_are_known() -> Iterator[None]:
         yield
 
 
-def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
+def _rows_of(file: str, qid: str | None, ranker: BaseEstimator) -> tuple[Any, Any]:
     """Return the rows of a LETOR file, or a table, and the query ids that belong to them."""
     columns = Columns(qid=qid)
     if not columns.make_table(file):
@@ -164,7 +168,7 @@ def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
     return table, None
 
 
-def _lowest_score(ranker: Any, rows: Any) -> float:
+def _lowest_score(ranker: BaseEstimator, rows: Any) -> float:
     from pairgram.rankers.scores import scores_of_table
     from pairgram.tables.table import as_table
 
@@ -173,7 +177,7 @@ def _lowest_score(ranker: Any, rows: Any) -> float:
     return float(scores.min())
 
 
-def _names(features: Path | None, ranker: Any) -> list[str] | None:
+def _names(features: Path | None, ranker: BaseEstimator) -> list[str] | None:
     if features is None:
         steps = getattr(ranker, "steps", None)
         known = hasattr(steps[0][1] if steps else ranker, "feature_names_in_")
@@ -190,7 +194,7 @@ def _names(features: Path | None, ranker: Any) -> list[str] | None:
     return names
 
 
-def _write(exported: Any, output: Path) -> None:
+def _write(exported: object, output: Path) -> None:
     if isinstance(exported, bytes):
         if str(output) == "-":
             raise ValueError("--to onnx needs --output FILE: its bytes are no text")

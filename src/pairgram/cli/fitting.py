@@ -44,6 +44,8 @@ from pairgram.cli.report import (
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from pairgram.datasets import LetorData
     from pairgram.tables.table import Table
 
@@ -322,7 +324,7 @@ def train(
 
 
 def _fit_table(
-    search: Any,
+    search: BaseEstimator,
     columns: Columns,
     settings: Settings,
     file: str,
@@ -363,7 +365,7 @@ def _fit_table(
     return survey.n_rows, survey.n_queries
 
 
-def _fit_by_passes(search: Any, table: Table, held_out: Table | None) -> None:
+def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) -> None:
     from pairgram._support.checks import ONE_QUERY, ArgumentError
 
     try:
@@ -570,7 +572,7 @@ def cv(
     )
 
 
-def _held_out(entry: Model, search: Any) -> str:
+def _held_out(entry: Model, search: BaseEstimator) -> str:
     """Return as text what was held out if there was no validation set."""
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
     return f"{n_splits} folds" if n_splits else entry.held_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,11 @@ import pairgram
 from pairgram.cli import options as opt
 from pairgram.cli.options import heeds
 from pairgram.cli.report import print_json, print_table, show_rows, significant
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.checks import Vector
 
 
 def inspect(
@@ -134,7 +139,7 @@ def _batch(file: Path, top: int | None) -> dict[str, Any]:
     }
 
 
-def _ranker_of(model: Any) -> tuple[Any, list[str]]:
+def _ranker_of(model: BaseEstimator) -> tuple[Any, list[str]]:
     """Return the ranker of a pipeline, with names of the columns that it gets, and the steps."""
     import numpy as np
 
@@ -150,7 +155,7 @@ def _ranker_of(model: Any) -> tuple[Any, list[str]]:
     return ranker, [f"{name}: {_shown_step(step)}" for name, step in model.steps]
 
 
-def _shown_step(step: Any) -> str:
+def _shown_step(step: object) -> str:
     """Return the class of a step, and in parentheses those of the transformers within it."""
     if isinstance(step, str):
         return step
@@ -162,7 +167,7 @@ def _shown_step(step: Any) -> str:
     return type(step).__name__ + (f" ({inner})" if inner else "")
 
 
-def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
+def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
     """Return the columns of the table of weights; features count from 1."""
     import numpy as np
 
@@ -182,7 +187,7 @@ def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
     return {"feature": features + 1, **named, **table}
 
 
-def _map_parameters(feature_map: Any) -> dict[str, Any]:
+def _map_parameters(feature_map: BaseEstimator) -> dict[str, Any]:
     """Return the class of a fitted map of this package and the parameters of its fit."""
     from pairgram.features.known import describe_map
 

@@ -25,6 +25,8 @@ from pairgram._support.parameters import (
 from pairgram.cli.options import KERNELS, Settings, heeds, parse_grid, sharing
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from pairgram.metrics import Metric
 
 
@@ -299,12 +301,12 @@ ModelOrAuto = Annotated[
 with_settings = sharing("settings", OF_MODELS, _settings, kernel=_kernels_by_model())
 
 
-def chosen(model: Any) -> dict[str, Any]:
+def chosen(model: BaseEstimator) -> dict[str, Any]:
     """Return the settings that a fitted search has chosen, as values for JSON."""
     return _row(model.cv_results_, model.best_index_)
 
 
-def tried(model: Any) -> list[dict[str, Any]]:
+def tried(model: BaseEstimator) -> list[dict[str, Any]]:
     """Return a row for every combination of settings, with its held-out ``score``."""
     scores = model.cv_results_["mean_test_score"]
     return [
@@ -312,7 +314,7 @@ def tried(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def trials(model: Any) -> list[dict[str, Any]]:
+def trials(model: BaseEstimator) -> list[dict[str, Any]]:
     """Return a row for every model that the automatic choice tried or left out, for JSON."""
     names = [name for name in model.trials_ if name != "expected_seconds"]
     rows = zip(*(model.trials_[name].tolist() for name in names), strict=True)

@@ -32,7 +32,9 @@ from pairgram.cli.report import count, warn, working
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from sklearn.base import BaseEstimator
 
+    from pairgram._support.types import Matrix
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
 
@@ -622,13 +624,13 @@ def load_data_of(model_path: Path, width: int, path: Path, **options: Any) -> Le
         raise
 
 
-def width_of(model: Any) -> int:
+def width_of(model: BaseEstimator) -> int:
     """Return the number of columns of a ranker, or of the first step of a pipeline that knows."""
     steps = getattr(model, "steps", [("", model)])
     return next(int(step.n_features_in_) for _, step in steps if hasattr(step, "n_features_in_"))
 
 
-def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
+def _largest_feature(path: Path, X: Matrix, n_threads: int | None) -> int:
     """Return the largest feature in a file, counted from 1. For a pipe, it is the width of `X`."""
     from pairgram.datasets.letor import count_features
 
@@ -639,7 +641,7 @@ def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
     return count_features(path, n_threads=n_threads)  # a feature may be named and 0 in every row
 
 
-def require_ids(path: Path, data: LetorData, search: Any, one_query: bool) -> None:
+def require_ids(path: Path, data: LetorData, search: BaseEstimator, one_query: bool) -> None:
     """Raise a ValueError if a model of pairs within queries gets a file without ids.
 
     `one_query` says that the user wants the file to be one query.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,6 +20,9 @@ from typer.core import TyperCommand, TyperGroup
 import pairgram
 from pairgram._support.files import naming, printable, replacing, shown
 from pairgram._support.parameters import PARAMETERS, option_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 ENDINGS = (".png", ".svg", ".pdf")
 
@@ -51,7 +54,7 @@ def draw(path: Path, picture: Callable[[Any], Any], width: float = 6.4) -> None:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def draw_search(path: Path, search: Any) -> None:
+def draw_search(path: Path, search: BaseEstimator) -> None:
     """Draw the scores of a search: along alpha or C, or over two settings."""
     if hasattr(search, "trials_"):
         draw(path, lambda ax: pairgram.plots.settings(search, "features", "inputs", ax), 8.0)
@@ -158,12 +161,12 @@ def print_lines(lines: Iterable[str]) -> None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print JSON. Numbers that are not finite become null, because JSON does not have them."""
     print_lines([json.dumps(_finite(value), indent=2)])
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -292,12 +295,12 @@ def _print_part(
     print_lines(line.rstrip() for line in page.getvalue().rstrip().split("\n"))
 
 
-def significant(value: Any) -> str:
+def significant(value: object) -> str:
     """Return the text of a cell, with six digits for a float, however small it is."""
     return f"{value:.6g}" if isinstance(value, float) else show(value)
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """Return the text of a cell.
 
     A float has four decimals or digits. Other texts are yes and no, none, A:B for a range, and A+B

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -28,6 +28,9 @@ from pairgram.cli.report import (
     warn,
 )
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 COMPARED = ("ndcg@10", "map")
 DIFFERENCES = "Differences, system minus against"
@@ -471,7 +474,12 @@ def _of_rows(
 
 
 def _of_values(
-    file: str, y: Any, scores: Any, qid: Any, wanted: list[Any], threads: int | None
+    file: str,
+    y: NDArray[Any],
+    scores: NDArray[Any],
+    qid: NDArray[Any] | None,
+    wanted: list[Any],
+    threads: int | None,
 ) -> _Evaluated:
     """Evaluate scores of rows."""
     from pairgram.data.queries import Queries, one_query_meant, plain_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -40,6 +40,9 @@ from pairgram.features.base import (
     output_dtype,
     scores_of_rows,
 )
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RowsLike, Transformer
 
 # Dense blocks of rows take about this many bytes.
 DENSE_BLOCK_BYTES = 64 << 20
@@ -118,7 +121,7 @@ class RankingData:
     @classmethod
     def make(
         cls,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike,
         *,
         qid: ArrayLike | None = None,
@@ -144,7 +147,7 @@ class RankingData:
     @classmethod
     def delimit(
         cls,
-        X: Any,
+        X: Matrix,
         y: ArrayLike,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -485,7 +488,7 @@ def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     return values
 
 
-def require_finite_features(feature_map: Any, X: Any) -> None:
+def require_finite_features(feature_map: Transformer, X: Matrix) -> None:
     """Raise a ValueError if a fitted transformer makes NaN or infinity; it names the place."""
     for rows in blocks(X.shape[0], 1024):
         found = first_not_finite(mapped(feature_map, X[rows]))
@@ -496,7 +499,7 @@ def require_finite_features(feature_map: Any, X: Any) -> None:
             raise ArgumentError("feature_map", f" makes {what} of ", rest, row=row, of=" of X")
 
 
-def names_of(X: Any) -> list[str] | None:
+def names_of(X: RowsLike) -> list[str] | None:
     """Return the column names of a data frame, or None if there are none or not all are text."""
     names = column_names(X)
     return names if names and all(isinstance(name, str) for name in names) else None

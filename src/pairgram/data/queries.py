@@ -152,7 +152,7 @@ def warn_of_missing_queries(
         )
 
 
-def refuse_score_without_ids(estimator: Any) -> NoReturn:
+def refuse_score_without_ids(estimator: object) -> NoReturn:
     """Raise the ValueError for a ranker that was fitted with ids and is scored without.
 
     scikit-learn's cross-validation turns errors into NaN, so a `MissingQueryWarning` says the same
@@ -360,7 +360,7 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     return np.where(tiny, 0.0, weights) if tiny.any() else weights
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     is_time = isinstance(value, (np.datetime64, np.timedelta64))
     return value.item() if isinstance(value, np.generic) and not is_time else value
 
@@ -479,7 +479,7 @@ def _wrong_shape(shape: tuple[int, ...], n_rows: int, name: str) -> ValueError:
     return ArgumentError(name, f" must have shape ({n_rows},), one id per row, got {shape}{text}")
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """Tell whether an id is None, NaN, NaT or pandas.NA."""
     if value is None:
         return True
@@ -510,7 +510,7 @@ def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], 
     return codes, names
 
 
-def _is_hashable(value: Any) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:

@@ -171,7 +171,7 @@ def _hash_objects(ids: NDArray[np.object_]) -> tuple[Hashes, NDArray[np.bool_]]:
     return np.array([one or 0 for one in each], dtype=np.uint64), known
 
 
-def _hash_one(value: Any) -> int | None:
+def _hash_one(value: object) -> int | None:
     """Return the hash of one id, or None if its type has none."""
     if isinstance(value, (np.datetime64, np.timedelta64)):  # timedelta64 is also an np.integer
         hashes, known = _hash_times(np.array([value]))
@@ -727,7 +727,7 @@ def _counted(number: int) -> str:
     return "1 query id is" if number == 1 else f"{number} query ids are"
 
 
-def _one_of(name: Any, number: int) -> str:
+def _one_of(name: object, number: int) -> str:
     """Return the subject and the verb of a sentence on ids of which one is named."""
     return f"query {name!r} is" if number == 1 else f"query {name!r} and {number - 1} more are"
 

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Literal, NamedTuple, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,9 @@ from pairgram._support.checks import not_finite
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.queries import Queries, as_ids
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RowsLike, Sparse
 
 # The errors that reading a damaged file raises. An OSError for damage has no errno, whereas one of
 # the system has.
@@ -364,7 +367,7 @@ def _parser_type(dtype: DTypeLike) -> Any:
     raise ValueError(f"dtype must be float64 or float32, got {found}")
 
 
-def _check_n_features(n_features: Any) -> int:
+def _check_n_features(n_features: object) -> int:
     if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
         raise TypeError(f"n_features must be None or an integer, got {n_features!r}")
     if not 1 <= n_features <= MAX_FEATURES:
@@ -457,7 +460,7 @@ _ROWS_PER_WRITE = 1024
 
 def dump_letor(
     path: str | os.PathLike[str],
-    X: Any,
+    X: RowsLike,
     y: ArrayLike,
     qid: ArrayLike | None = None,
     *,
@@ -828,7 +831,7 @@ def padded(parts: list[LetorData]) -> list[LetorData]:
     return parts
 
 
-def _widened(X: Any, n_features: int) -> Any:
+def _widened(X: Sparse, n_features: int) -> Any:
     n_rows, n_own = X.shape
     if n_own == n_features:
         return X

@@ -94,7 +94,9 @@ def read_qrels(path: str | os.PathLike[str]) -> Columns:
     return _read(path, parse_qrels)
 
 
-def _read(path: Any, parse: Callable[[io.BufferedReader, str], Columns]) -> Columns:
+def _read(
+    path: str | os.PathLike[str], parse: Callable[[io.BufferedReader, str], Columns]
+) -> Columns:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be str or os.PathLike, got {type(path).__name__}")
     with open(path, "rb") as raw, naming(path):

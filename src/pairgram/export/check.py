@@ -8,7 +8,7 @@ import re
 import sqlite3
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,10 @@ from pairgram.export.form import (
     form_of,
 )
 from pairgram.features.formulas import FLOAT32_SHARE
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
+    from sklearn.base import BaseEstimator
 
 Vector = NDArray[Any]
 KINDS = (
@@ -92,7 +96,12 @@ class Parity:
         )
 
 
-def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Parity:
+def check(
+    exported: object,
+    model: BaseEstimator,
+    X: ArrayLike | sparray | spmatrix,
+    qid: ArrayLike | None = None,
+) -> Parity:
     """Score rows by an exported model, as its engine would, and compare with the model.
 
     Parameters
@@ -146,7 +155,7 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     return _parity(theirs, own, max(one[2] for one in found), queries)
 
 
-def _recognised(exported: Any, model: Any) -> Any:
+def _recognised(exported: object, model: BaseEstimator) -> Any:
     """Return an exported model; what was read back from a file gets its names again."""
     if isinstance(exported, KINDS):
         return exported
@@ -171,7 +180,7 @@ def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:
     return rows.X, rows.sizes, ids
 
 
-def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
+def _both(exported: Any, model: BaseEstimator, X: ArrayLike) -> tuple[Vector, Vector, float]:
     """Return the scores of the exported model, those of the model, and the bound of float32."""
     rows, given = _rows(exported, model, X)
     form = form_of(model, list(exported.feature_names))
@@ -210,7 +219,7 @@ def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Pari
     return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest)
 
 
-def _rows(exported: Any, model: Any, X: Any) -> tuple[Vector, Any]:
+def _rows(exported: Any, model: BaseEstimator, X: Any) -> tuple[Vector, Any]:
     """Return (rows in the order of the exported names, rows for the model's `predict`)."""
     if hasattr(X, "toarray"):
         X = X.toarray()
@@ -266,7 +275,7 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
     return bool((theirs > lowest[n_above]).any())
 
 
-def _scores(exported: Any, X: Vector) -> Vector:
+def _scores(exported: object, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
     if isinstance(exported, (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)):
         X = np.where(np.isnan(X), 0.0, X)  # what these engines take for a missing value
@@ -298,7 +307,7 @@ def _added(terms: Any) -> Vector:
     return np.asarray(total)
 
 
-def _of_solr(body: Any, X: Vector) -> Vector:
+def _of_solr(body: SolrModel, X: Vector) -> Vector:
     body = json.loads(json.dumps(body))  # as it is sent
     columns = []
     for j, feature in enumerate(body["features"]):
@@ -330,7 +339,7 @@ def _activated(name: str, values: Vector) -> Vector:
     return np.tanh(values) if name == "tanh" else values
 
 
-def _of_plugin(body: Any, X: Vector) -> Vector:
+def _of_plugin(body: LtrPluginModel, X: Vector) -> Vector:
     model = json.loads(json.dumps(body))["model"]["model"]
     weights = json.loads(model["definition"])
     norms = model.get("feature_normalizers", {})

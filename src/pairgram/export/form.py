@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
 
 import numpy as np
@@ -17,6 +17,9 @@ from pairgram.features.base import terms_of
 from pairgram.features.formulas import Affine, Column, Hidden, Indicator, Piecewise, stepped
 from pairgram.features.kernels import KernelTerm
 from pairgram.files.transformers import columns_after
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 class _Named:
@@ -122,11 +125,11 @@ class Form:
         """Return the values of the columns, (n_rows, n_columns), for the caller's rows."""
         return np.column_stack([column.of(X[:, column.source]) for column in self.columns])
 
-    def scores(self, X: Any) -> Vector:
+    def scores(self, X: NDArray[Any]) -> Vector:
         """Return the scores of the caller's rows, (n_rows,), in float64."""
         return self.terms(X)[0]
 
-    def terms(self, X: Any) -> tuple[Vector, Vector]:
+    def terms(self, X: NDArray[Any]) -> tuple[Vector, Vector]:
         """Return (scores, sums of the sizes of what rounding acts on), both (n_rows,).
 
         A term ``w h`` of the score has the size ``|w h|``. What enters a column is rounded before:
@@ -148,7 +151,7 @@ class Form:
 
 
 def form_of(
-    model: Any,
+    model: BaseEstimator,
     features: Sequence[str] | None = None,
     require: Callable[[Form], None] | None = None,
     *,
@@ -291,7 +294,7 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     return names
 
 
-def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Form:
+def _of_ranker(ranker: BaseEstimator, names: tuple[str, ...], columns: list[Column]) -> Form:
     if getattr(ranker, "uses_offset_", False):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "

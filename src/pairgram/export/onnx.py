@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of
 from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
 from pairgram.features.kernels import KernelTerm
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
 
 
 def to_onnx(
-    model: Any,
+    model: BaseEstimator,
     *,
     features: Sequence[str] | None = None,
     input: str = "features",
@@ -90,7 +93,7 @@ def to_onnx(
 class _Graph:
     """A graph to which nodes are added; values are called by their names."""
 
-    def __init__(self, name: str, output: str, n_features: int, dtype: Any) -> None:
+    def __init__(self, name: str, output: str, n_features: int, dtype: DTypeLike) -> None:
         self._dtype = dtype
         self._input, self._output, self._n_features = name, output, n_features
         self._nodes: list[Any] = []
@@ -104,13 +107,13 @@ class _Graph:
         self._nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
         return name
 
-    def cast(self, name: str, dtype: Any) -> str:
+    def cast(self, name: str, dtype: DTypeLike) -> str:
         """Add a conversion to a type."""
         import onnx
 
         return self.add("Cast", name, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def constant(self, values: Any, dtype: Any = None) -> str:
+    def constant(self, values: ArrayLike, dtype: DTypeLike | None = None) -> str:
         """Add an array, of the type that is computed in unless another is given."""
         import onnx
 

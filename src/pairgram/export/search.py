@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from pairgram.export.form import (
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
 from pairgram.features.formulas import Affine, Piecewise
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
 Normalizers = Literal["fold", "engine"]
@@ -51,7 +54,7 @@ ELASTIC = (
 
 
 def to_solr(
-    model: Any,
+    model: BaseEstimator,
     name: str,
     *,
     store: str | None = None,
@@ -166,7 +169,7 @@ def _warn_missing(form: Form, engine: str) -> None:
     )
 
 
-def _check_normalizers(value: Any) -> None:
+def _check_normalizers(value: object) -> None:
     if value not in ("fold", "engine"):
         raise ValueError(f"normalizers must be 'fold' or 'engine', got {value!r}")
 
@@ -320,7 +323,7 @@ def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
 
 
 def to_ltr_plugin(
-    model: Any,
+    model: BaseEstimator,
     name: str,
     *,
     features: Sequence[str] | None = None,
@@ -415,7 +418,7 @@ def _require_linear(what: str, form: Form) -> None:
     )
 
 
-def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibModel:
+def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -> RanklibModel:
     """Return a linear model as RankLib writes it, for RankLib and for ``model/ranklib``.
 
     Columns are numbered from 1, in the order of X. Parameters, errors and warnings are those of
@@ -429,7 +432,7 @@ def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibM
 
 
 def to_vespa(
-    model: Any,
+    model: BaseEstimator,
     name: str,
     *,
     features: Sequence[str] | None = None,

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from keyword import iskeyword
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
 from pairgram.features.formulas import Affine, Indicator, Piecewise
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
 
@@ -130,7 +133,7 @@ def _one_of(name: str, values: Sequence[str]) -> str:
 
 
 def to_sql(
-    model: Any, *, features: Sequence[str] | None = None, dialect: str = "standard"
+    model: BaseEstimator, *, features: Sequence[str] | None = None, dialect: str = "standard"
 ) -> SqlExpression:
     """Return the score as an expression of SQL, for a ``SELECT`` or an ``ORDER BY``.
 
@@ -191,7 +194,7 @@ def to_sql(
 
 
 def to_python(
-    model: Any, *, features: Sequence[str] | None = None, name: str = "score"
+    model: BaseEstimator, *, features: Sequence[str] | None = None, name: str = "score"
 ) -> PythonFunction:
     """Return the source of a Python function that needs nothing but Python.
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +31,9 @@ from pairgram._support.checks import Vector, naming_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.whole_fit import WholeFit
 from pairgram.features.formulas import Terms
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
 
 # A linear map is applied to the Gram matrix instead of the rows if its condition number is at most
 # this.
@@ -101,7 +104,7 @@ class RowScorer:
     parts: Iterable[tuple[Any, Vector]]
     offset: float = 0.0
 
-    def scores(self, X: Any, n_threads: int | None) -> Vector:
+    def scores(self, X: Matrix, n_threads: int | None) -> Vector:
         """Return the scores of checked rows. A row with NaN or infinity gets NaN or infinity."""
         threads = resolve_n_threads(n_threads)
         total: Any = None
@@ -132,11 +135,11 @@ def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vect
     return np.asarray(node_map.score(X, coef, n_threads))
 
 
-def _dense(X: Any) -> NDArray[Any]:
+def _dense(X: Matrix) -> NDArray[Any]:
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
-def score_features(H: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+def score_features(H: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
     """Return the scores of dense or CSR features by one model, or by every model of a path.
 
     The scores of a dense row have the same bits whatever other rows H has.
@@ -172,18 +175,18 @@ class ValueMap(ABC):
         """The number of threads of the map."""
 
     @abstractmethod
-    def checked(self, X: Any) -> Any:
+    def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform` of a `FeatureMap`."""
 
     @abstractmethod
-    def values(self, X: Any) -> NDArray[Any]:
+    def values(self, X: Matrix) -> NDArray[Any]:
         """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
 
     @abstractmethod
-    def node_map(self, dtype: Any) -> Any:
+    def node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map to values without the shift, or None if there is none."""
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: RowsLike) -> NDArray[Any]:
         """Return the values of dense or CSR rows, (n_rows, n_values)."""
         return self.values(self.checked(X))
 
@@ -206,7 +209,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     # Whether `_fit_checked` takes only the number of features from the rows.
     _draws_only = False
 
-    def _output_dtype(self, dtype: Any) -> np.dtype[Any]:
+    def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the type of the features, given the type of the rows."""
         own: np.dtype[Any] = np.dtype(dtype)
         return own
@@ -217,7 +220,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return True
 
     @abstractmethod
-    def _node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype, or None if only Python can map them."""
 
     def _as_linear(self) -> LinearNodes | None:
@@ -231,7 +234,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return None
 
-    def _fit_checked(self, X: Any) -> Self:
+    def _fit_checked(self, X: Matrix) -> Self:
         """Fit the map to rows that a ranker has checked, except for NaN and infinity.
 
         A map that does not depend on the values need not check them, since the ranker will.
@@ -239,7 +242,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.fit(X)
         return self
 
-    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of rows of a dtype, by the linear model `coef` of the features.
 
         It is None if only Python can map the rows; see `_scores`.
@@ -247,7 +250,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         node_map = self._node_map(dtype)
         return None if node_map is None else RowScorer([(node_map, coef)])
 
-    def _scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
         """Return the scores of checked rows by linear models of their features, block by block.
 
         Parameters
@@ -266,7 +269,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             return score_features(X, weights, n_threads) + offsets[..., None]
         return scores_in_blocks(self._features, X, coefs, n_threads)
 
-    def _require_finite_row(self, X: Any, row: int) -> None:
+    def _require_finite_row(self, X: Matrix, row: int) -> None:
         """Raise a ValueError if the map can say why the only row of X has no finite score.
 
         The message calls it row number `row`.
@@ -295,7 +298,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: RowsLike) -> NDArray[Any]:
         """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
 
         The features of a row have the same bits whatever other rows X has.
@@ -311,7 +314,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return self._features(self._checked(X))
 
-    def _features(self, X: Any) -> NDArray[Any]:
+    def _features(self, X: Matrix) -> NDArray[Any]:
         """Return the features of rows that have been checked."""
         threads = resolve_n_threads(self.n_threads)
         if not scipy.sparse.issparse(X):
@@ -321,7 +324,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
         return values
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
         return finite_rows(self, X, reset=False)
@@ -330,7 +333,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Return the features of dense rows that have been checked."""
         return np.asarray(self._node_map(X.dtype).map(X, n_threads))
 
-    def _rounding(self, X: Any) -> NDArray[np.float64]:
+    def _rounding(self, X: Matrix) -> NDArray[np.float64]:
         """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
         H = self.transform(X)
         with np.errstate(over="ignore"):
@@ -345,14 +348,16 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return parameters
 
 
-def generator(random_state: Any) -> Any:
+def generator(random_state: RandomState) -> Any:
     """Return the RandomState or Generator that `random_state` stands for, as scikit-learn does."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return check_random_state(random_state)
 
 
-def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> Any:
+def finite_rows(
+    estimator: BaseEstimator, X: RowsLike, *, reset: bool, sparse: Literal["csr", False] = "csr"
+) -> Matrix:
     """Return X as C-contiguous rows, or CSR, of float64 or float32, without NaN and infinity.
 
     Parameters
@@ -378,7 +383,7 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
     return X
 
 
-def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
+def mapped(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
     """Return the features that a fitted transformer makes of X, as a dense array.
 
     Raises
@@ -401,67 +406,67 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
     return H
 
 
-def is_known(feature_map: Any) -> TypeGuard[FeatureMap]:
+def is_known(feature_map: object) -> TypeGuard[FeatureMap]:
     """Tell whether a feature map derives directly from `FeatureMap`, and so uses no labels."""
     return FeatureMap in type(feature_map).__bases__
 
 
-def is_compiled(feature_map: Any) -> bool:
+def is_compiled(feature_map: Transformer | None) -> bool:
     """Tell whether compiled code can apply a fitted feature map."""
     return is_known(feature_map) and feature_map._is_compiled
 
 
-def node_map_of(feature_map: Any, dtype: Any) -> Any:
+def node_map_of(feature_map: Transformer | None, dtype: DTypeLike) -> Any:
     """Return the compiled map of a fitted feature map, or None if only Python can apply it."""
     return feature_map._node_map(np.dtype(dtype)) if is_known(feature_map) else None
 
 
-def linear_nodes(feature_map: Any) -> LinearNodes | None:
+def linear_nodes(feature_map: Transformer | None) -> LinearNodes | None:
     """Return the matrix and the offsets of a fitted linear map, or None for any other map."""
     return feature_map._as_linear() if is_known(feature_map) else None
 
 
-def unwhitened(feature_map: Any) -> tuple[ValueMap, Vector] | None:
+def unwhitened(feature_map: Transformer | None) -> tuple[ValueMap, Vector] | None:
     """Return a map to centred values K and a matrix W such that features are ``K W``, or None."""
     return feature_map._unwhitened() if is_known(feature_map) else None
 
 
-def n_outputs(feature_map: Any, X: Any) -> int:
+def n_outputs(feature_map: Transformer, X: Matrix) -> int:
     """Return the number of features of a fitted transformer; an unknown one maps a row of X."""
     if is_known(feature_map):
         return feature_map._n_features_out
     return int(mapped(feature_map, X[:1]).shape[1])
 
 
-def output_dtype(feature_map: Any, dtype: Any) -> np.dtype[Any]:
+def output_dtype(feature_map: Any, dtype: DTypeLike) -> np.dtype[Any]:
     """Return the type of the features, given the type of the rows."""
     ours = isinstance(feature_map, FeatureMap)
     found: np.dtype[Any] = feature_map._output_dtype(dtype) if ours else np.dtype(dtype)
     return found
 
 
-def set_threads(feature_map: Any, n_threads: int | None) -> None:
+def set_threads(feature_map: Transformer | None, n_threads: int | None) -> None:
     """Set the number of threads of a map of this package, unless the map has its own."""
     if is_known(feature_map) and feature_map.n_threads is None:
         feature_map.n_threads = n_threads
 
 
-def checked(feature_map: Any, X: Any) -> Any:
+def checked(feature_map: object, X: RowsLike) -> Any:
     """Check rows for a fitted map of this package and return them; others check by themselves."""
     return feature_map._checked(X) if is_known(feature_map) else X
 
 
-def features_of(feature_map: Any, X: Any) -> NDArray[Any]:
+def features_of(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
     """Return the features that a fitted transformer makes of checked rows, as a dense array."""
     return feature_map._features(X) if is_known(feature_map) else mapped(feature_map, X)
 
 
-def rounding_of(feature_map: FeatureMap, X: Any) -> NDArray[np.float64]:
+def rounding_of(feature_map: FeatureMap, X: Matrix) -> NDArray[np.float64]:
     """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
     return feature_map._rounding(X)
 
 
-def terms_of(feature_map: Any, coef: Vector) -> Terms:
+def terms_of(feature_map: Transformer | None, coef: Vector) -> Terms:
     """Return a linear model of the features of a fitted transformer as terms of a formula.
 
     If `feature_map` is None, the features are the rows themselves.
@@ -478,19 +483,19 @@ def terms_of(feature_map: Any, coef: Vector) -> Terms:
     return feature_map._terms(coef)
 
 
-def _no_formula(feature_map: Any) -> ValueError:
+def _no_formula(feature_map: Transformer | None) -> ValueError:
     return ValueError(
         f"feature_map is a {type(feature_map).__name__}, which cannot be exported: RandomNodes, "
         "RandomFourier, Nystroem and named kernels can"
     )
 
 
-def scores_sparse(feature_map: Any) -> bool:
+def scores_sparse(feature_map: Transformer | None) -> bool:
     """Tell whether compiled code, which makes CSR rows dense, scores them as fast as Python."""
     return not is_known(feature_map) or feature_map._scores_sparse
 
 
-def scorer_of(feature_map: Any, coef: Vector, dtype: Any) -> RowScorer | None:
+def scorer_of(feature_map: Transformer | None, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
     """Return a scorer of rows by a linear model of features, or None if only Python maps them.
 
     If `feature_map` is None, the features are the rows themselves.
@@ -500,7 +505,7 @@ def scorer_of(feature_map: Any, coef: Vector, dtype: Any) -> RowScorer | None:
     return feature_map._scorer(coef, dtype) if is_known(feature_map) else None
 
 
-def require_finite_row(feature_map: Any, X: Any, row: int) -> None:
+def require_finite_row(feature_map: Transformer | None, X: Matrix, row: int) -> None:
     """Raise a ValueError if the map can say why the only row of X has no finite score.
 
     The message calls it row number `row`.
@@ -509,7 +514,9 @@ def require_finite_row(feature_map: Any, X: Any, row: int) -> None:
         feature_map._require_finite_row(X, row)
 
 
-def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+def scores_of_rows(
+    feature_map: Transformer | None, X: Matrix, coefs: Vector, n_threads: int | None = None
+) -> Vector:
     """Return the scores of checked rows by linear models of the features of any transformer.
 
     If `feature_map` is None, the features are the rows themselves. The other parameters and the
@@ -528,7 +535,7 @@ def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | Non
 
 
 def scores_in_blocks(
-    features: Callable[[Any], Any], X: Any, coefs: Vector, n_threads: int | None
+    features: Callable[[Any], Any], X: Matrix, coefs: Vector, n_threads: int | None
 ) -> Vector:
     """Return the scores of rows by linear models of features that are made block by block."""
     size = block_rows(max(X.shape[1], coefs.shape[-1]), X.dtype)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram._core as _core
 
@@ -112,7 +112,7 @@ def stepped(source: int, knots: Vector, values: Vector) -> Column:
     return Piecewise(source, at[order], found[order])
 
 
-def through(column: Column, knots: Any, values: Any) -> Column:
+def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
     """Return a function, linear between knots and constant outside, of an affine column."""
     if not isinstance(column, Affine):
         raise ValueError(
@@ -220,7 +220,7 @@ class Terms:
 
 
 def native_nodes(
-    dtype: Any,
+    dtype: DTypeLike,
     weights: NDArray[Any],
     bias: NDArray[Any],
     square: NDArray[Any] | None,

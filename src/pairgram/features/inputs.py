@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
@@ -37,6 +37,9 @@ from pairgram.features.base import (
     unwhitened,
 )
 from pairgram.features.formulas import Column, scaled, through
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RowsLike, Transformer
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +86,15 @@ class FittedInputs(ABC):
         """Return the arrays that describe the function in a model file; see `restore_inputs`."""
 
     @abstractmethod
-    def rounding(self, X: Any) -> Vector:
+    def rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
 
-    def node_map(self, dtype: Any, then: Any = None) -> Any:
+    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
         """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
         make: Any = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
         return make.after_columns(self.columns(), then)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RowsLike) -> Any:
         """Return the columns of rows, (n_rows, n_outputs), float32 for float32 X, else float64.
 
         Parameters
@@ -117,7 +120,7 @@ class FittedInputs(ABC):
         require_finite(X, "X")
         return self.values(X)
 
-    def values(self, X: Any, n_threads: int | None = None) -> Any:
+    def values(self, X: Matrix, n_threads: int | None = None) -> Any:
         """Return the columns of rows that have been checked, or may be: NaN stays NaN.
 
         CSR rows stay sparse if 0 stays 0, and become dense otherwise.
@@ -137,7 +140,7 @@ class FittedInputs(ABC):
     def formulas(self, columns: list[Column]) -> list[Column]:
         """Return the columns that are made of the columns of X, as formulas."""
 
-    def names(self, names: Any) -> Any:
+    def names(self, names: Sequence[Any] | None) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""
         return names
 
@@ -182,7 +185,7 @@ class ScaledInputs(FittedInputs):
         """Return the arrays that describe the function in a model file."""
         return {"inputs_centre": self.centre, "inputs_scale": self.scale}
 
-    def rounding(self, X: Any) -> Vector:
+    def rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         return _rounding_of(self.values(X), 4)
 
@@ -248,7 +251,7 @@ class QuantileInputs(FittedInputs):
             "inputs_ends": self.ends,
         }
 
-    def rounding(self, X: Any) -> Vector:
+    def rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         found = _rounding_of(self.values(X), 64)
         if self._keeps_inputs:
@@ -266,7 +269,7 @@ class QuantileInputs(FittedInputs):
             ),
         ]
 
-    def names(self, names: Any) -> Any:
+    def names(self, names: Sequence[Any] | None) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""
         if names is None or not self._keeps_inputs:
             return names
@@ -296,14 +299,14 @@ FEW_VALUES = 1 << 17
 NEAREST = 1e-6
 
 
-def check_inputs(kind: Any) -> str | None:
+def check_inputs(kind: object) -> str | None:
     """Return the kind of inputs, or None. It is a ValueError if the word is unknown."""
     name: str | None = check("inputs", kind)
     return name
 
 
 def fit_inputs(
-    kind: str, X: Any, weights: Vector | None = None, n_threads: int | None = None
+    kind: str, X: Matrix, weights: Vector | None = None, n_threads: int | None = None
 ) -> FittedInputs:
     """Fit inputs to the rows that a ranker has checked, except for NaN and infinity.
 
@@ -339,7 +342,7 @@ def fit_inputs(
     return _scaled(kind, X, weights, threads)
 
 
-def _scaled(kind: str, X: Any, weights: Vector | None, n_threads: int) -> ScaledInputs:
+def _scaled(kind: str, X: Matrix, weights: Vector | None, n_threads: int) -> ScaledInputs:
     if scipy.sparse.issparse(X):
         lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
         none = np.zeros(X.shape[1])
@@ -421,7 +424,7 @@ def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> Quan
     return QuantileInputs(kind, quantiles[begins], values, np.cumsum(counts))
 
 
-def _quantiles(X: Any, levels: Vector, n_threads: int) -> Vector:
+def _quantiles(X: NDArray[Any], levels: Vector, n_threads: int) -> Vector:
     """Return the quantiles of every column, (n_features, n_levels), as `numpy.percentile` does."""
     places = (X.shape[0] - 1) * (levels * 100 / 100)
     below = np.floor(places).astype(np.int64)
@@ -440,7 +443,7 @@ def _between(low: Vector, high: Vector, share: Vector) -> Vector:
         return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
 
 
-def _weighted_quantiles(X: Any, levels: Vector, weights: Vector, n_threads: int) -> Vector:
+def _weighted_quantiles(X: NDArray[Any], levels: Vector, weights: Vector, n_threads: int) -> Vector:
     """Return the quantiles of rows that each stand as often as their weight, 0 or ≥ 1, says.
 
     The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
@@ -464,7 +467,10 @@ class InputMap(FeatureMap):
     """
 
     def __init__(
-        self, inputs: FittedInputs, feature_map: Any = None, n_threads: int | None = None
+        self,
+        inputs: FittedInputs,
+        feature_map: Any = None,
+        n_threads: int | None = None,
     ) -> None:
         self.inputs = inputs
         self.feature_map = feature_map
@@ -478,7 +484,7 @@ class InputMap(FeatureMap):
         """The number of columns of the rows as they are given."""
         return self.inputs.n_features_in_
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Return the map, which is fitted already."""
         return self
 
@@ -492,14 +498,14 @@ class InputMap(FeatureMap):
     def _scores_sparse(self) -> bool:  # type: ignore[override]
         return scores_sparse(self.feature_map)
 
-    def _output_dtype(self, dtype: Any) -> np.dtype[Any]:
+    def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         return output_dtype(self.feature_map, dtype)
 
     @property
     def _is_compiled(self) -> bool:
         return self.feature_map is None or is_compiled(self.feature_map)
 
-    def _node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: DTypeLike) -> Any:
         if self.feature_map is None:
             return self.inputs.node_map(dtype)
         then = node_map_of(self.feature_map, dtype)
@@ -513,11 +519,11 @@ class InputMap(FeatureMap):
         parts = unwhitened(self.feature_map)
         return None if parts is None else (_ValuesOfInputs(self, parts[0]), parts[1])
 
-    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         found = scorer_of(self.feature_map, coef, dtype)
         return None if found is None else replace(found, parts=self._parts(found.parts, dtype))
 
-    def _parts(self, parts: Iterable[tuple[Any, Vector]], dtype: Any) -> Iterable[Any]:
+    def _parts(self, parts: Iterable[tuple[Any, Vector]], dtype: DTypeLike) -> Iterable[Any]:
         factors = self.inputs.factors if self.inputs.keeps_zeros else None
         for node_map, coef in parts:
             if node_map is None and factors is not None:  # wide CSR rows need not become dense
@@ -525,7 +531,7 @@ class InputMap(FeatureMap):
             else:
                 yield self.inputs.node_map(dtype, node_map), coef
 
-    def _scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
         size = block_rows(max(self.inputs.n_outputs, coefs.shape[-1]), X.dtype)
         parts = [
             scores_of_rows(self.feature_map, self.inputs.values(X[rows]), coefs, n_threads)
@@ -533,15 +539,15 @@ class InputMap(FeatureMap):
         ]
         return np.concatenate(parts, axis=-1)
 
-    def _features(self, X: Any) -> NDArray[Any]:
+    def _features(self, X: Matrix) -> NDArray[Any]:
         if self._is_compiled:
             return super()._features(X)
         return features_of(self.feature_map, self.inputs.values(X))
 
-    def _require_finite_row(self, X: Any, row: int) -> None:
+    def _require_finite_row(self, X: Matrix, row: int) -> None:
         require_finite_row(self.feature_map, self.inputs.values(X), row)
 
-    def _rounding(self, X: Any) -> NDArray[np.float64]:
+    def _rounding(self, X: Matrix) -> NDArray[np.float64]:
         if scipy.sparse.issparse(X):
             X = X.toarray()
         if self.feature_map is None:
@@ -583,28 +589,28 @@ class _ValuesOfInputs(ValueMap):
         """The number of threads of the map."""
         return self.after.n_threads
 
-    def checked(self, X: Any) -> Any:
+    def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them."""
         return checked(self.feature_map, X)
 
-    def node_map(self, dtype: Any) -> Any:
+    def node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map to values without the shift, or None if there is none."""
         nodes = self.after.node_map(dtype)
         return None if nodes is None else self.feature_map.inputs.node_map(dtype, nodes)
 
-    def values(self, X: Any) -> NDArray[Any]:
+    def values(self, X: Matrix) -> NDArray[Any]:
         """Return the values of rows that have been checked."""
         return self.after.values(self.feature_map.inputs.values(X))
 
 
-def after_inputs(inputs: FittedInputs | None, feature_map: Any) -> Any:
+def after_inputs(inputs: FittedInputs | None, feature_map: Transformer | None) -> Any:
     """Return the map of rows as they are given, from the parts that a ranker keeps."""
     if inputs is None:
         return feature_map
     return InputMap(inputs, feature_map, getattr(feature_map, "n_threads", None))
 
 
-def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Any) -> FeatureMap:
+def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Matrix) -> FeatureMap:
     """Fit a map of this package to what inputs make of checked rows; return the map of the rows."""
     if inputs is not None:  # a map that only draws needs no more than one row
         X = inputs.values(X[:1] if feature_map._draws_only else X)
@@ -612,7 +618,7 @@ def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Any) -> F
     return fitted
 
 
-def shows_not_finite(feature_map: Any) -> bool:
+def shows_not_finite(feature_map: Transformer | None) -> bool:
     """Tell whether NaN or infinity in a row surely gives a feature that is not finite."""
     return isinstance(feature_map, InputMap) and feature_map.feature_map is None
 
@@ -622,7 +628,7 @@ def whole_map(data: Any) -> Any:
     return after_inputs(data.applied, data.feature_map)
 
 
-def parts_of(feature_map: Any) -> tuple[FittedInputs | None, Any]:
+def parts_of(feature_map: Transformer | None) -> tuple[FittedInputs | None, Any]:
     """Return the (inputs, feature map) that `after_inputs` joined."""
     if isinstance(feature_map, InputMap):
         return feature_map.inputs, feature_map.feature_map
@@ -636,7 +642,7 @@ def whole_parts(data: Any) -> tuple[FittedInputs | None, Any]:
     return parts_of(data.feature_map)
 
 
-def factors_of(feature_map: Any) -> Vector | None:
+def factors_of(feature_map: Transformer | None) -> Vector | None:
     """Return the factors of columns if the map does no more than scale and shift them, or None.
 
     Shifts cancel in differences within pairs. None is returned for factors so far from 1 that

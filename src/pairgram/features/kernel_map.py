@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import asdict, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import blocks
@@ -24,6 +24,9 @@ from pairgram.features.kernels import (
     kernel_terms,
     matrix_of,
 )
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RowsLike, Transformer
 
 # Support rows are prepared for scoring in parts of about this many bytes.
 PART_BYTES = 64 << 20
@@ -95,7 +98,7 @@ class KernelMap(FeatureMap):
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Keep the training rows, X of shape (n_rows, n_features).
 
         Raises
@@ -104,16 +107,17 @@ class KernelMap(FeatureMap):
             If a parameter or X is not as described.
         """
         settings = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
-        X = self._validated(X, reset=True)
+        rows = self._validated(X, reset=True)
         if self.kernel == "precomputed":
-            check_symmetric(X, "X, with kernel='precomputed',")
-        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
-        return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
+            check_symmetric(rows, "X, with kernel='precomputed',")
+        warn_of_rows(self, rows, getattr(self, "feature_names_in_", None))
+        kept = None if self.kernel == "precomputed" else rows.copy()
+        return self._set(settings, kept, rows.shape)
 
     def _set(
         self,
         settings: KernelSettings,
-        rows: Any,
+        rows: Matrix | None,
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
@@ -123,18 +127,18 @@ class KernelMap(FeatureMap):
         self.gamma_ = settings.with_gamma(self.n_features_in_)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
+    def fit_transform(self, X: RowsLike, y: object = None) -> NDArray[Any]:
         """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
         self.fit(X, y)
         if self.support_rows_ is None:
             return np.asarray(self._validated(X, reset=False))
         return kernel_between(self, self.support_rows_)
 
-    def _output_dtype(self, dtype: Any) -> np.dtype[Any]:
+    def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return float64, because float32 ruins a kernel."""
         return np.dtype(np.float64)
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: RowsLike) -> NDArray[Any]:
         """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
 
         Parameters
@@ -148,12 +152,12 @@ class KernelMap(FeatureMap):
         """
         return super().transform(X)
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
         return self._validated(X, reset=False)
 
-    def _features(self, X: Any) -> NDArray[Any]:
+    def _features(self, X: Matrix) -> NDArray[Any]:
         """Return the features of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
@@ -161,12 +165,12 @@ class KernelMap(FeatureMap):
         X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
         return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
 
-    def _require_finite_row(self, X: Any, row: int) -> None:
+    def _require_finite_row(self, X: Matrix, row: int) -> None:
         """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
         if self.support_rows_ is not None:
             matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
 
-    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
 
         It is None for support rows in CSR and for callables, since only Python can map these.
@@ -182,12 +186,12 @@ class KernelMap(FeatureMap):
             for part in blocks(len(rows), step)
         )
 
-    def _validated(self, X: Any, reset: bool) -> Any:
-        sparse = "csr" if self.kernel != "precomputed" else False
+    def _validated(self, X: RowsLike, reset: bool) -> Any:
+        sparse: Literal["csr", False] = "csr" if self.kernel != "precomputed" else False
         X = finite_rows(self, X, reset=reset, sparse=sparse)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
-    def _node_map(self, dtype: Any) -> None:
+    def _node_map(self, dtype: DTypeLike) -> None:
         """Return None: compiled least squares does not apply this map."""
 
     def _terms(self, coef: Vector) -> Terms:
@@ -248,7 +252,7 @@ class KernelMap(FeatureMap):
         return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
 
 
-def is_made(feature_map: Any) -> bool:
+def is_made(feature_map: Transformer | None) -> bool:
     """Tell whether a feature map is a kernel that is computed from rows whenever it is needed.
 
     This is not so for a precomputed kernel, nor for a callable, which may be slow.
@@ -258,7 +262,7 @@ def is_made(feature_map: Any) -> bool:
     return not (feature_map.kernel == "precomputed" or callable(feature_map.kernel))
 
 
-def kernel_between(kernel_map: KernelMap, X: Any) -> NDArray[Any]:
+def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
     """Return the exactly symmetric kernel matrix of checked rows."""
     return matrix_of(kernel_map._settings, X, None, kernel_map.n_threads)
 
@@ -277,13 +281,13 @@ def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
     return copy(kernel_map)._set(kernel_map._settings, chosen, shape, support)
 
 
-def linear_kernel_map(X: Any, n_threads: int | None) -> KernelMap:
+def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = KernelMap("linear", n_threads=n_threads)
     return made._set(KernelSettings("linear"), X, X.shape)
 
 
-def _packed(rows: Any) -> dict[str, NDArray[Any]]:
+def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:
     """Return rows as arrays of a file: bits as bits, and numbers as float32 if nothing is lost."""
     if not scipy.sparse.issparse(rows):
         if ((rows == 0) | (rows == 1)).all():

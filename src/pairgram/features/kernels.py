@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
@@ -24,6 +24,9 @@ from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import KERNEL_PARAMETERS, KernelName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.formulas import Terms, native_nodes
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RowsLike
 
 Kernel = KernelName | Callable[[Any, Any], Any]
 KERNELS = KERNEL_PARAMETERS
@@ -89,7 +92,7 @@ def alternatives(kernel: Kernel | None) -> str:
 
 
 def matrix_of(
-    settings: KernelSettings, X: Any, Z: Any, n_threads: int | None, *, first: int = 0
+    settings: KernelSettings, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
 ) -> NDArray[Any]:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
@@ -147,14 +150,14 @@ class _Values:
     If `steady` is True, values have the same bits wherever the rows stand.
     """
 
-    def __init__(self, settings: KernelSettings, X: Any, Z: Any, *, steady: bool) -> None:
+    def __init__(self, settings: KernelSettings, X: Matrix, Z: Matrix, *, steady: bool) -> None:
         self.settings = settings
         self.steady = steady
         self.gamma = settings.with_gamma(Z.shape[1])
         # A shift changes no distances.
         self.shift = mean_without_gaps(Z) if settings.kernel == "rbf" else None
 
-    def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
+    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> NDArray[np.float64]:
         """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
         x, z = (less(rows, self.shift) for rows in (x, z))
         name = self.settings.kernel
@@ -183,7 +186,7 @@ class _Values:
             return _exp_of(sums, -self.gamma)
 
 
-def mean_without_gaps(rows: Any) -> NDArray[np.float64]:
+def mean_without_gaps(rows: Matrix) -> NDArray[np.float64]:
     """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
     mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
     if not scipy.sparse.issparse(rows):
@@ -192,7 +195,7 @@ def mean_without_gaps(rows: Any) -> NDArray[np.float64]:
     return np.where(entries == rows.shape[0], mean, 0.0)
 
 
-def less(rows: Any, shift: NDArray[np.float64] | None) -> Any:
+def less(rows: Matrix, shift: NDArray[np.float64] | None) -> Any:
     """Return the rows in float64, less a shift."""
     rows = rows.astype(np.float64, copy=False)
     if shift is None or not shift.any():
@@ -203,14 +206,14 @@ def less(rows: Any, shift: NDArray[np.float64] | None) -> Any:
     return rows - shift
 
 
-def _dots(x: Any, z: Any, steady: bool) -> NDArray[np.float64]:
+def _dots(x: Matrix, z: Matrix, steady: bool) -> NDArray[np.float64]:
     if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
         return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
     K = x @ z.T
     return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
 
 
-def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
+def _manhattan(x: Matrix, z: Matrix) -> NDArray[np.float64]:
     """Return ``‖x − z‖₁``.
 
     Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
@@ -223,7 +226,7 @@ def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
     return np.asarray(cdist(x, z, "cityblock"))
 
 
-def _minmax(x: Any, z: Any) -> NDArray[np.float64]:
+def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
     """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
 
     For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
@@ -253,7 +256,7 @@ def _narrow(rows: Any) -> Any:
     return scipy.sparse.csr_array(parts, shape=rows.shape)
 
 
-def _squares(rows: Any) -> NDArray[np.float64]:
+def _squares(rows: Matrix) -> NDArray[np.float64]:
     if scipy.sparse.issparse(rows):
         return np.asarray(rows.power(2).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
@@ -267,7 +270,7 @@ def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
 
 
 def called(
-    kernel: Callable[[Any, Any], Any], X: Any, Z: Any, symmetric: bool = False
+    kernel: Callable[[Any, Any], Any], X: Matrix, Z: Matrix, symmetric: bool = False
 ) -> NDArray[Any]:
     """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
     shape = (X.shape[0], Z.shape[0])
@@ -300,8 +303,8 @@ def check_symmetric(K: NDArray[Any], what: str) -> None:
 
 
 def kernel_matrix(
-    X: Any,
-    Z: Any = None,
+    X: RowsLike,
+    Z: RowsLike | None = None,
     kernel: Kernel = "rbf",
     *,
     gamma: float | None = None,
@@ -407,7 +410,7 @@ def kernel_matrix(
     return matrix_of(settings, X, Z, n_threads)
 
 
-def _rows(X: Any, name: str) -> Any:
+def _rows(X: RowsLike, name: str) -> Matrix:
     X = read_rows(X, name)
     require_finite(X, name)
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
@@ -420,7 +423,7 @@ LANDMARKS_OF_MEAN = 32
 
 
 def kernel_nodes(
-    settings: KernelSettings, landmarks: Vector, dtype: Any, tail: Vector | None = None
+    settings: KernelSettings, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
 ) -> Any:
     """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
 
@@ -474,7 +477,7 @@ def kernel_nodes(
     )
 
 
-def kernel_values(settings: KernelSettings, X: Any, landmarks: Vector, n_threads: int) -> Vector:
+def kernel_values(settings: KernelSettings, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
     """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
 
     Raises
@@ -497,7 +500,7 @@ def kernel_values(settings: KernelSettings, X: Any, landmarks: Vector, n_threads
     return out
 
 
-def diagonal(settings: KernelSettings, X: Any) -> Vector:
+def diagonal(settings: KernelSettings, X: Matrix) -> Vector:
     """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
     kernel = settings.kernel
     if kernel in AT_MOST_ONE:
@@ -513,7 +516,7 @@ def diagonal(settings: KernelSettings, X: Any) -> Vector:
     return out
 
 
-def dense_blocks(X: Any, size: int | None = None) -> Any:
+def dense_blocks(X: Matrix, size: int | None = None) -> Any:
     """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
     size = block_rows(X.shape[1]) if size is None else size
     for rows in blocks(X.shape[0], size):

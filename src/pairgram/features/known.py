@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pairgram.features.base import is_known
+from pairgram.features.base import FeatureMap, is_known
 
 # The maps that model files can hold, by the names there.
 MAPS = {
@@ -19,7 +19,9 @@ MAPS = {
 }
 
 
-def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
+def describe_map(
+    feature_map: FeatureMap | None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
     """Return the arrays and settings of a fitted map for a model file; see `restore_map`.
 
     Raises
@@ -49,7 +51,7 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
     return getattr(import_module(MAPS[kind]), kind)._restore(arrays, settings)
 
 
-def same_map(a: Any, b: Any) -> bool:
+def same_map(a: object, b: object) -> bool:
     """Tell whether two fitted feature maps make the same features."""
     if a is b:
         return True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -39,12 +39,15 @@ from pairgram.features.kernels import (
     kernel_values,
 )
 
+if TYPE_CHECKING:
+    from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
+
 # With more rows than this, k-means works on small batches.
 MAX_LLOYD_ROWS = 20_000
 
 
 def choose_landmarks(
-    how: str, kernel: KernelSettings, X: Any, n_landmarks: int, rng: Any, n_threads: int
+    how: str, kernel: KernelSettings, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
 ) -> tuple[Vector, NDArray[np.int64] | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
@@ -71,7 +74,7 @@ def choose_landmarks(
     return np.ascontiguousarray(dense, dtype=np.float64), rows.astype(np.int64)
 
 
-def _centres(X: Any, n_clusters: int, rng: Any) -> Vector:
+def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
     """Return the centres of k-means, (n_clusters, n_features)."""
     from sklearn.cluster import KMeans, MiniBatchKMeans  # these are slow to import
 
@@ -89,7 +92,7 @@ def _centres(X: Any, n_clusters: int, rng: Any) -> Vector:
 
 
 def _pivots(
-    kernel: KernelSettings, X: Any, n_pivots: int, rng: Any, n_threads: int
+    kernel: KernelSettings, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
 ) -> NDArray[np.int64]:
     """Choose rows by randomly pivoted Cholesky.
 
@@ -132,7 +135,7 @@ def _pivots(
 
 
 def _accept(
-    schur: Vector, residual: Vector, at_most: int, rng: Any
+    schur: Vector, residual: Vector, at_most: int, rng: Draws
 ) -> tuple[NDArray[np.int64], Vector]:
     """Accept rows by rejection sampling; return (positions, their Cholesky factor).
 
@@ -153,7 +156,7 @@ def _accept(
     return positions, np.tril(root)
 
 
-def _rows_of(X: Any, rows: NDArray[Any]) -> Vector:
+def _rows_of(X: Matrix, rows: NDArray[Any]) -> Vector:
     block = X[rows]
     dense = block.toarray() if hasattr(block, "toarray") else block
     return np.ascontiguousarray(dense, dtype=np.float64)
@@ -260,7 +263,7 @@ default="rbf"
         n_components: int | None = 100,
         landmarks: Landmarks = "uniform",
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_threads: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -273,7 +276,7 @@ default="rbf"
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Choose landmarks among the rows of X, shape (n_rows, n_features), and whiten them.
 
         Raises
@@ -326,7 +329,7 @@ default="rbf"
         """Whether the kernel has a name, that is, is not a callable."""
         return not callable(self._kernel.kernel)
 
-    def _node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype, or None for a callable kernel."""
         return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
@@ -338,7 +341,7 @@ default="rbf"
         mean = _KernelValues(self).transform(self.components_[:LANDMARKS_OF_MEAN]).mean(axis=0)
         return _KernelValues(self, mean), self.whitening_
 
-    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer that multiplies kernel values by the whitened coefficients.
 
         This takes 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
@@ -348,7 +351,7 @@ default="rbf"
         nodes = kernel_nodes(self._kernel, self.components_, dtype)
         return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
 
-    def _scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
         """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
         if not self._scores_kernel_values:
             return super()._scores(X, coefs, n_threads)
@@ -376,7 +379,7 @@ default="rbf"
                 out[rows] = K @ self.whitening_
         return out
 
-    def _rounding(self, X: Any) -> Vector:
+    def _rounding(self, X: Matrix) -> Vector:
         with single_threaded_blas:
             K = kernel_values(self._kernel, X, self.components_, 1)
         size = np.abs(self.whitening_)
@@ -443,15 +446,15 @@ class _KernelValues(ValueMap):
         """The number of threads of the map."""
         return self.feature_map.n_threads
 
-    def checked(self, X: Any) -> Any:
+    def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them."""
         return self.feature_map._checked(X)
 
-    def node_map(self, dtype: Any) -> Any:
+    def node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map to kernel values, or None for a callable kernel."""
         return kernel_nodes(self.feature_map._kernel, self.feature_map.components_, dtype)
 
-    def values(self, X: Any) -> Vector:
+    def values(self, X: Matrix) -> Vector:
         """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
         fitted = self.feature_map
         threads = resolve_n_threads(fitted.n_threads)

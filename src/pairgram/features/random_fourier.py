@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pairgram._support.checks import Vector
 from pairgram._support.parameters import FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.base import FeatureMap, finite_rows, generator
 from pairgram.features.formulas import Hidden, Terms, native_nodes
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Draws, RandomState, RowsLike
 
 
 class RandomFourier(FeatureMap):
@@ -92,7 +95,7 @@ class RandomFourier(FeatureMap):
         kernel: FourierKernel = "rbf",
         gamma: float | None = None,
         orthogonal: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_threads: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -102,7 +105,7 @@ class RandomFourier(FeatureMap):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw W and b for the number of features of X, shape (n_rows, n_features).
 
         Raises
@@ -130,7 +133,7 @@ class RandomFourier(FeatureMap):
         self._n_features_out = n_components
         return self
 
-    def _node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype."""
         n_components = len(self.bias_)
         return native_nodes(
@@ -169,11 +172,11 @@ class RandomFourier(FeatureMap):
         )
 
 
-def _normal(rng: Any, shape: tuple[int, int]) -> Vector:
+def _normal(rng: Draws, shape: tuple[int, int]) -> Vector:
     return np.asarray(rng.normal(size=shape))
 
 
-def _orthogonal(rng: Any, shape: tuple[int, int]) -> Vector:
+def _orthogonal(rng: Draws, shape: tuple[int, int]) -> Vector:
     """Return columns of random rotations, with the lengths of standard normal vectors."""
     n_features, n_components = shape
     groups = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import Vector, not_finite, require_finite
@@ -27,6 +27,9 @@ from pairgram.features.base import (
 )
 from pairgram.features.formulas import ACTIVATIONS, Hidden, Terms, native_nodes
 from pairgram.features.inputs import after_inputs, parts_of
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
 
 Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
 Activations = Activation | Sequence[Activation]
@@ -132,7 +135,7 @@ class RandomNodes(FeatureMap):
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
         distribution: str = "uniform",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_threads: int | None = None,
     ) -> None:
         self.n_nodes = n_nodes
@@ -143,7 +146,7 @@ class RandomNodes(FeatureMap):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw the nodes for the number of features of X, shape (n_rows, n_features).
 
         Raises
@@ -157,7 +160,7 @@ class RandomNodes(FeatureMap):
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         return self
 
-    def _fit_checked(self, X: Any) -> Self:
+    def _fit_checked(self, X: Matrix) -> Self:
         """Draw the nodes; check the rows if Python maps them, which it does without row numbers."""
         draw_nodes(self, X.shape[1])
         if not self._is_compiled:
@@ -203,7 +206,7 @@ class RandomNodes(FeatureMap):
         """Whether no activation is a Python callable."""
         return not any(callable(kind) for _, _, kind in self._segments)
 
-    def _node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype, or None if an activation is a callable."""
         return self._linear_parts(dtype) if self._is_compiled else None
 
@@ -213,7 +216,7 @@ class RandomNodes(FeatureMap):
             return None
         return LinearNodes(self.weights_, self.bias_, self._well_conditioned)
 
-    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of rows. If all nodes are linear, it needs only the inputs."""
         if (nodes := self._as_linear()) is None:
             return super()._scorer(coef, dtype)
@@ -233,7 +236,7 @@ class RandomNodes(FeatureMap):
                 hidden.append(Hidden(kind, matrix, bias, coef[begin:end]))
         return Terms(weights, tuple(constants), tuple(hidden))
 
-    def _linear_parts(self, dtype: Any) -> Any:
+    def _linear_parts(self, dtype: DTypeLike) -> Any:
         """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
         weights, bias = self.weights_, self.bias_
         square: NDArray[np.float64] | None = None
@@ -341,7 +344,7 @@ def check_range(name: str, value: Any) -> tuple[float, float]:
 
 
 def _drawn(
-    rng: Any, distribution: str, bounds: tuple[float, float], shape: tuple[int, ...]
+    rng: Draws, distribution: str, bounds: tuple[float, float], shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
     low, high = bounds
     if distribution == "uniform":
@@ -373,7 +376,7 @@ class ReducedNodes:
             return np.asarray((coefs @ self._back) @ self._many)
 
 
-def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
+def reduce_nodes(feature_map: RandomNodes, *, constant: bool) -> ReducedNodes | None:
     """Return fewer linear nodes with the same inner products, if there are more than inputs.
 
     Let M = A, or M = [A; b] with the constant input, and ``M Mᵀ = R Rᵀ``. A model u of the few

@@ -46,7 +46,7 @@ PRIOR = "prior."
 Check = Callable[[Any, Arrays, Sizes], None]
 
 
-def _nothing_more(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _nothing_more(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Check nothing, because settings and arrays do not depend on each other."""
 
 
@@ -85,7 +85,7 @@ FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
 # Feature maps. The dimensions "features" and "outputs" are those of their inputs and outputs.
 
 
-def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     outputs, bias = sizes["outputs"], arrays["map_bias"]
     require(
         settings["n_nodes"] == outputs,
@@ -95,7 +95,7 @@ def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
         require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
 
 
-def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _kernel_map(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     rows, features = settings["shape"]
     of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
     given = {name for name in of_rows if name in arrays}
@@ -141,7 +141,7 @@ def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> 
         )
 
 
-def _nystroem(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _nystroem(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
@@ -214,7 +214,7 @@ OF_QUANTILES = {
 }
 
 
-def _inputs(kind: str, settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Check the inputs, and set the dimension "features" to that of the rows as given."""
     n_inputs = sizes["inputs"]
     n_columns = 2 * n_inputs if kind == "raw+quantile" else n_inputs
@@ -268,7 +268,7 @@ RIDGE_OR_KERNEL = {
 OF_MACHINE = {**RIDGE_OR_KERNEL, **stored(*OF_NODES, "bias_range", "C")}
 
 
-def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     fitted, features = settings["fitted"], sizes["features"]
     require(
         fitted["n_features_in_"] == features,
@@ -324,7 +324,7 @@ MODELS: Mapping[str, Kind] = {
 # Statistics
 
 
-def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     outputs, state = sizes["columns"] - 1, settings["state"]
     require(outputs >= 1, "sums must have two rows and columns, or more")
     found = sizes.setdefault("outputs", outputs)
@@ -405,7 +405,7 @@ def _number(text: str) -> str | None:
         return None
 
 
-def _batch(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+def _batch(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     models = sizes["models"]
     for name in ("errors", "keys"):
         found = settings[name]
@@ -439,7 +439,7 @@ BATCHES: Mapping[str, Kind] = {
 }
 
 
-def _check_parts(arrays: Arrays, settings: Any) -> Arrays:
+def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
     """Check the models within a batch, and return the arrays that belong to none of them."""
     rest = dict(arrays)
     for name in PARTS:
@@ -475,7 +475,7 @@ PIPELINES: Mapping[str, Kind] = {
 }
 
 
-def _check_pipeline(arrays: Arrays, settings: Any) -> Arrays:
+def _check_pipeline(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
     """Check a pipeline, and return the arrays that belong to no part of it."""
     # Other files need none of scikit-learn's transformers, which take a while to import.
     from pairgram.files.transformers import by_owner, check_transformer
@@ -549,7 +549,7 @@ def arrays_of_prior(arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def _check_prior(prior: Any, outer: Any, arrays: Arrays) -> None:
+def _check_prior(prior: Mapping[str, Any], outer: Mapping[str, Any], arrays: Arrays) -> None:
     """Check the model whose scores are added to those of a model with these fitted settings."""
     try:
         check_contents(prior["kind"], arrays, prior["settings"])

@@ -176,7 +176,7 @@ def written_by(path: str | os.PathLike[str]) -> str | None:
     return version
 
 
-def check_setting(name: str, value: Any) -> None:
+def check_setting(name: str, value: object) -> None:
     """Raise a ValueError unless JSON can hold a setting."""
     if callable(value):
         raise ValueError(
@@ -191,7 +191,7 @@ def check_setting(name: str, value: Any) -> None:
         ) from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a NumPy scalar as a Python scalar."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, (bool, int, float, str)):

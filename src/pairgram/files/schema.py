@@ -39,18 +39,18 @@ _BRIEF.maxlevel = 2
 _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 60
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """Return a short text of a value for messages, however long and deep it is."""
     return _BRIEF.repr(value)
 
 
-def require(condition: Any, message: str) -> None:
+def require(condition: object, message: str) -> None:
     """Raise a ValueError with the message unless the condition holds."""
     if not condition:
         raise ValueError(message)
 
 
-def check_record(record: Any, table: Record, name: str = "") -> None:
+def check_record(record: object, table: Record, name: str = "") -> None:
     """Raise a ValueError unless a record has the keys of its table and values that fit."""
     where = f"{name}." if name else ""
     if not isinstance(record, dict):

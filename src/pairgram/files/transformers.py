@@ -12,7 +12,7 @@ places.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -86,7 +86,7 @@ class Place(NamedTuple):
     step: str
     arrays: dict[str, NDArray[Any]]
 
-    def within(self, number: Any, name: str) -> Place:
+    def within(self, number: object, name: str) -> Place:
         """Return the place of a part, given its number and its name."""
         within = "" if self.step.endswith(" ") else ", within it "
         return self._replace(name=f"{self.name}.{number}", step=f"{self.step}{within}{name!r}")
@@ -206,7 +206,7 @@ def by_owner(arrays: Arrays) -> Owned:
     return owned
 
 
-def describe_transformer(transformer: Any, at: Place, fitted: bool = True) -> Any:
+def describe_transformer(transformer: object, at: Place, fitted: bool = True) -> Any:
     """Return the record of a transformer, and add its arrays to those of the place.
 
     Raises
@@ -284,7 +284,7 @@ def check_transformer(
     return kind.check(record, name, arrays, depth)
 
 
-def restore_transformer(record: Any, place: str, arrays: Owned) -> Any:
+def restore_transformer(record: dict[str, Any], place: str, arrays: Owned) -> Any:
     """Make the transformer of a record that has been checked.
 
     Raises
@@ -335,12 +335,12 @@ def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> lis
     )
 
 
-def _is_identity(step: Any) -> bool:
+def _is_identity(step: BaseEstimator) -> bool:
     """Tell whether a step is what a fitted ColumnTransformer has in place of "passthrough"."""
     return type(step).__name__ == "FunctionTransformer" and step.func is None
 
 
-def _width(part: Any, n_columns: int) -> int:
+def _width(part: object, n_columns: int) -> int:
     """Return how many columns a fitted transformer makes of some."""
     kind = TRANSFORMERS.get(type(part).__name__)
     return n_columns if kind is None else kind.width(part, n_columns)
@@ -420,13 +420,13 @@ class Scaler(Transformer):
         return changed
 
 
-def same_category(a: Any, b: Any) -> bool:
+def same_category(a: object, b: object) -> bool:
     """Tell whether two values are one category: NaN is itself."""
     both_nan = a != a and b != b
     return bool(both_nan or a == b)
 
 
-def _check_categories(record: Any, name: str) -> list[Any]:
+def _check_categories(record: Mapping[str, Any], name: str) -> list[Any]:
     """Check the categories of one column, and return them."""
     table = {
         "dtype": choice("object", "str", *NUMBERS),
@@ -460,7 +460,7 @@ def _check_categories(record: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def _is_bounded(value: Any) -> bool:
+def _is_bounded(value: object) -> bool:
     return isinstance(value, str) or number().fits(value) or isinstance(value, (bool, int))
 
 
@@ -559,7 +559,7 @@ class Encoder(Transformer):
         return len(step.get_feature_names_out())
 
 
-def _plain_values(values: Any) -> list[Any]:
+def _plain_values(values: Iterable[object]) -> list[Any]:
     return [getattr(value, "item", lambda v=value: v)() for value in values]
 
 
@@ -675,7 +675,7 @@ class Columns(Transformer):
         if len(set(names)) < len(names):
             names = names[:0]
 
-        def record(name: str, part: Any, k: Any) -> Any:
+        def record(name: str, part: object, k: Any) -> Any:
             if isinstance(part, str):
                 return part
             selected = bool(places.get(name))
@@ -781,11 +781,11 @@ def _is_by_name(columns: Any) -> bool:
     return isinstance(columns, str) or any(isinstance(column, str) for column in columns)
 
 
-def _plain(part: Any) -> str:
+def _plain(part: object) -> str:
     return part if isinstance(part, str) else "passthrough"
 
 
-def _unfitted(part: Any) -> Any:
+def _unfitted(part: object) -> Any:
     return part if isinstance(part, str) else clone(part)
 
 
@@ -803,7 +803,13 @@ def _output_indices(parts: list[Any], places: dict[str, list[int]]) -> dict[str,
 
 
 def _check_part(
-    part: Any, name: str, arrays: Owned, fitted: bool, names: Any, taken: list[int], depth: int
+    part: Mapping[str, Any],
+    name: str,
+    arrays: Owned,
+    fitted: bool,
+    names: Sequence[Any] | None,
+    taken: list[int],
+    depth: int,
 ) -> int:
     """Check a transformer of some columns, add these to `taken`, and return how many it makes."""
     columns, transformer = part["columns"], part["transformer"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import pairgram
 from pairgram.data.queries import Queries
+
+if TYPE_CHECKING:
+    from pairgram import Metric
+    from pairgram._support.types import Estimator, RandomState, RowsLike
 
 
 class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,12 +40,12 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
-    def __init__(self, ranker: Any) -> None:
+    def __init__(self, ranker: BaseEstimator) -> None:
         self.ranker = ranker
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike,
         *,
         qid: ArrayLike | None = None,
@@ -51,7 +55,7 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.ranker_ = clone(self.ranker).fit(X, y, qid=qid, sample_weight=sample_weight)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: RowsLike) -> NDArray[Any]:
         """Return the scores of rows, shape (n_rows,)."""
         check_is_fitted(self)
         scores: NDArray[Any] = self.ranker_.predict(X)
@@ -70,7 +74,7 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-def _affine(ranker: Any) -> tuple[NDArray[np.float64], float]:
+def _affine(ranker: BaseEstimator) -> tuple[NDArray[np.float64], float]:
     """Return the weights of the columns of X, and the constant; or raise an AttributeError."""
     inputs, found = getattr(ranker, "inputs_", None), None
     if not hasattr(ranker, "feature_map_"):
@@ -94,7 +98,7 @@ def _affine(ranker: Any) -> tuple[NDArray[np.float64], float]:
     return coef, constant - float(inputs.centre @ coef)
 
 
-def as_regressor(model: Any) -> RankerRegressor:
+def as_regressor(model: Estimator) -> RankerRegressor:
     """Return a ranker as a regressor, for tools of scikit-learn that take these alone.
 
     Such are `PartialDependenceDisplay`, `VotingRegressor` and `StackingRegressor`. A score is no
@@ -141,15 +145,15 @@ def as_regressor(model: Any) -> RankerRegressor:
 
 
 def query_permutation_importance(
-    model: Any,
+    model: Estimator,
     X: Any,
     y: ArrayLike,
     *,
     qid: ArrayLike,
-    scoring: Any = "ndcg@10",
+    scoring: str | Metric = "ndcg@10",
     n_repeats: int = 5,
     across: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> Bunch:
     """Measure how much a metric falls when the values of one column are shuffled.
@@ -252,7 +256,7 @@ def query_permutation_importance(
     )
 
 
-def _weights(model: Any, n_features: int) -> NDArray[np.float64] | None:
+def _weights(model: BaseEstimator, n_features: int) -> NDArray[np.float64] | None:
     """Return the weights of the columns of a linear ranker; None if predictions are needed."""
     plain = (
         hasattr(model, "_file_kind")

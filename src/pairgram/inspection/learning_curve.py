@@ -5,17 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 import pairgram
 from pairgram._support.arrays import require_label_each, take_rows
 from pairgram.data.queries import Queries, check_weights
+
+if TYPE_CHECKING:
+    from pairgram import Metric
+    from pairgram._support.types import Estimator, RandomState, RowsLike, Splitter
 
 Numbers = NDArray[np.int64]
 # With these parameters of RankRLS, statistics of rows are not enough.
@@ -65,16 +69,16 @@ class LearningCurve:
 
 
 def learning_curve(
-    estimator: Any,
-    X: Any,
+    estimator: Estimator,
+    X: RowsLike,
     y: ArrayLike,
     *,
     qid: ArrayLike,
     sample_weight: float | ArrayLike | None = None,
     sizes: ArrayLike | None = None,
-    cv: Any = None,
-    scoring: Any = "ndcg@10",
-    random_state: Any = None,
+    cv: int | Splitter | None = None,
+    scoring: str | Metric = "ndcg@10",
+    random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> LearningCurve:
     """Measure how good a ranker is after so many queries.
@@ -217,7 +221,7 @@ def _sizes(sizes: ArrayLike | None, n_queries: int) -> Numbers:
     return np.unique(numbers).astype(np.int64)
 
 
-def _models(estimator: Any, rows: _Rows, train: Numbers, sizes: Numbers) -> Iterator[Any]:
+def _models(estimator: BaseEstimator, rows: _Rows, train: Numbers, sizes: Numbers) -> Iterator[Any]:
     """Yield a model of the first queries of `train`, whose rows stand together, for each size.
 
     An error stands in place of a model that could not be fitted.
@@ -254,7 +258,7 @@ def _models(estimator: Any, rows: _Rows, train: Numbers, sizes: Numbers) -> Iter
         yield model
 
 
-def _is_plain(estimator: Any) -> bool:
+def _is_plain(estimator: BaseEstimator) -> bool:
     """Tell whether statistics of rows are all that a ranker is fitted to."""
     return (
         type(estimator) is pairgram.RankRLS

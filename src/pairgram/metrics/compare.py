@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, listed_metrics
 from pairgram.metrics.runs import evaluate_run
+
+if TYPE_CHECKING:
+    pass
 
 Values = NDArray[np.float64]
 
@@ -351,7 +354,7 @@ def compare(
 
 
 def compare_runs(
-    qrels: Any,
+    qrels: object,
     runs: Mapping[str, Any],
     metrics: str | Metric | Iterable[str | Metric] = ("map", "ndcg@10"),
     *,
@@ -550,7 +553,7 @@ def _texts(values: Iterable[Any]) -> NDArray[Any]:
     return column
 
 
-def _for_json(one: Any) -> Any:
+def _for_json(one: object) -> Any:
     return one if isinstance(one, (int, float, str)) else str(one)
 
 
@@ -573,7 +576,7 @@ def _text(table: Table) -> str:
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.4g}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"

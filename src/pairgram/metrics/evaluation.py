@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,13 @@ from pairgram.metrics.metric import (
 )
 from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table, as_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import Estimator, RowsLike
 
 
 class MetricSums(NamedTuple):
@@ -138,7 +145,7 @@ class EvaluateTask:
 def evaluate_table(
     metrics: Sequence[Metric],
     table: Table,
-    model: Any,
+    model: BaseEstimator,
     per_query: bool,
     n_threads: int | None,
 ) -> dict[str, float | NDArray[Any]]:
@@ -173,8 +180,8 @@ class RankingScorer:
 
     def __call__(
         self,
-        estimator: Any,
-        X: Any,
+        estimator: Estimator,
+        X: RowsLike,
         y: ArrayLike,
         *,
         qid: ArrayLike | None = None,
@@ -227,7 +234,10 @@ class RankingScorer:
         return request
 
 
-def _was_fitted_with_qid(estimator: Any) -> bool:
+Scoring = str | Metric | RankingScorer | None
+
+
+def _was_fitted_with_qid(estimator: BaseEstimator) -> bool:
     """Tell whether a ranker, or the ranker in a pipeline or a search, was fitted with qid."""
     while not hasattr(estimator, "uses_qid_"):
         if hasattr(estimator, "best_estimator_"):
@@ -447,15 +457,15 @@ def get_metric(
 
 def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
-    y: Any,
-    score: Any,
+    y: ArrayLike | Table,
+    score: ArrayLike | Estimator,
     qid: ArrayLike | None = None,
     *,
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     convention: Convention = "default",
     per_query: bool = False,
-    n_relevant: Any = None,
+    n_relevant: ArrayLike | Mapping[Any, int] | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Return several metrics from one ranking of every query.

@@ -145,7 +145,7 @@ def metric_names() -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_option(option: str, default: Any, value: Any) -> Any:
+def check_option(option: str, default: object, value: Any) -> Any:
     """Return an option after checking it, or the default for None."""
     if value is None:
         return default
@@ -219,7 +219,7 @@ def with_unretrieved(
     y: Vector,
     scores: Vector,
     queries: Queries,
-    n_relevant: Any,
+    n_relevant: ArrayLike | Mapping[Any, int] | None,
 ) -> tuple[Vector, Vector, Queries]:
     """Return labels, scores and queries with a row for every relevant document that has none.
 
@@ -288,7 +288,9 @@ def _one_threshold(metrics: Sequence[tuple[str, str, float | None]]) -> float:
     return thresholds.pop()
 
 
-def _counts(n_relevant: Any, queries: Queries) -> NDArray[np.int64]:
+def _counts(
+    n_relevant: ArrayLike | Mapping[Any, int] | None, queries: Queries
+) -> NDArray[np.int64]:
     """Return the number of relevant documents of every query."""
     if isinstance(n_relevant, Mapping):
         if queries.ids is None:
@@ -590,13 +592,13 @@ def listed_metrics(metrics: Any, hint: str) -> list[str | Metric]:
 def evaluate_metrics(
     metrics: Sequence[Metric],
     y: ArrayLike,
-    score: ArrayLike,
+    score: object,
     qid: ArrayLike | None = None,
     *,
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
-    n_relevant: Any = None,
+    n_relevant: ArrayLike | Mapping[Any, int] | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
+
+if TYPE_CHECKING:
+    pass
 
 Missing = Literal["zero", "skip"]
 # For every query, by its text, the numbers of its documents.
@@ -39,8 +42,8 @@ _ORDER = "; the order is evaluate_run(qrels, run, metrics)"
 
 
 def evaluate_run(
-    qrels: Any,
-    run: Any,
+    qrels: object,
+    run: object,
     metrics: str | Metric | Iterable[str | Metric] = ("map", "ndcg@10", "mrr", "p@10"),
     *,
     convention: Convention = "trec",
@@ -233,14 +236,26 @@ def _values(metrics: list[Metric], lists: list[Any], n_threads: int | None) -> d
     return evaluate(metrics, *rows, group=sizes, per_query=True, n_threads=n_threads)
 
 
-def _count(name: str, scores: Any, labels: Any, missed: Any, judgements: Any) -> float:
+def _count(
+    name: str,
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    missed: NDArray[Any],
+    judgements: Mapping[str, float],
+) -> float:
     if name == "num_ret":
         return float(len(scores))
     n_found = int((labels >= 1).sum())
     return float(n_found if name == "num_rel_ret" else n_found + int((missed >= 1).sum()))
 
 
-def _bpref(name: str, scores: Any, labels: Any, missed: Any, judgements: Any) -> float:
+def _bpref(
+    name: str,
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    missed: NDArray[Any],
+    judgements: Mapping[str, float],
+) -> float:
     """Return bpref as trec_eval defines it, of judged documents alone.
 
     Buckley, Voorhees (2004). Retrieval evaluation with incomplete information. SIGIR.
@@ -258,7 +273,7 @@ def _bpref(name: str, scores: Any, labels: Any, missed: Any, judgements: Any) ->
 # --- forms of judgements and runs --------------------------------------------------------------
 
 
-def qrels_of(source: Any) -> Lists:
+def qrels_of(source: object) -> Lists:
     """Return judgements in any of the forms of `evaluate_run`."""
     lists = _lists(source, "qrels", "label", read_qrels)
     for query, own in lists.items():
@@ -271,12 +286,12 @@ def qrels_of(source: Any) -> Lists:
     return lists
 
 
-def run_of(source: Any) -> Lists:
+def run_of(source: object) -> Lists:
     """Return a run in any of the forms of `evaluate_run`."""
     return _lists(source, "run", "score", read_run)
 
 
-def _lists(source: Any, argument: str, number: str, read: Callable[[Any], Any]) -> Lists:
+def _lists(source: object, argument: str, number: str, read: Callable[[Any], Any]) -> Lists:
     if isinstance(source, (str, os.PathLike)):
         source = read(source)
     names = getattr(source, "column_names", getattr(source, "columns", None))
@@ -317,14 +332,16 @@ def _column(source: Any, names: list[Any], which: str, argument: str) -> Any:
     return source[found]
 
 
-def _numbers(values: Any, argument: str) -> list[float]:
+def _numbers(values: Iterable[Any], argument: str) -> list[float]:
     try:
         return [float(value) for value in values]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{argument} must have numbers as labels and scores: {error}") from None
 
 
-def _by_query(ids: Any, documents: Any, values: Any, argument: str) -> Lists:
+def _by_query(
+    ids: NDArray[Any], documents: NDArray[Any], values: NDArray[Any], argument: str
+) -> Lists:
     lists: Lists = {}
     numbers = real_array(values, f"{argument}: the column of numbers").tolist()
     if len({len(ids), len(documents), len(numbers)}) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,21 @@ from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import whole_map
-from pairgram.metrics.evaluation import MetricSums, RankingScorer, checked_metrics, get_metric
+from pairgram.metrics.evaluation import (
+    MetricSums,
+    RankingScorer,
+    Scoring,
+    checked_metrics,
+    get_metric,
+)
 from pairgram.metrics.metric import Metric, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table
+
+if TYPE_CHECKING:
+    from pairgram._support.types import CV
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
@@ -91,9 +100,9 @@ class Judge:
     def make(
         cls,
         data: RankingData,
-        cv: Any,
+        cv: CV,
         validation: RankingData | None,
-        scoring: Any,
+        scoring: Scoring,
         n_threads: int | None,
         store: bool = False,
     ) -> Judge:
@@ -125,9 +134,9 @@ class Judge:
         cls,
         data: RankingData,
         labels: Vector | None,
-        cv: Any,
+        cv: CV,
         validation: RankingData | None,
-        scoring: Any,
+        scoring: Scoring,
         n_threads: int | None,
         store: bool = False,
     ) -> list[Judge]:
@@ -148,7 +157,7 @@ class Judge:
         data: RankingData,
         splits: Splits | None,
         validation: RankingData | None,
-        scoring: Any,
+        scoring: Scoring,
         n_threads: int | None,
         store: bool,
     ) -> Judge:
@@ -459,7 +468,7 @@ class JudgeTask(NamedTuple):
         return joined
 
 
-def table_metric(table: Table, scoring: Any) -> Metric:
+def table_metric(table: Table, scoring: Scoring) -> Metric:
     """Return the metric that judges, by the range of the labels alone.
 
     Raises
@@ -486,7 +495,7 @@ def join_judged(parts: Sequence[Judged]) -> Judged:
     )
 
 
-def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
+def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     """Return the metric that `scoring` names. For None it depends on the labels."""
     if isinstance(scoring, Metric):
         return scoring
@@ -587,7 +596,7 @@ def column_of(values: Sequence[Any]) -> NDArray[np.object_]:
     return column
 
 
-def as_list(value: Any, name: str) -> list[Any]:
+def as_list(value: object, name: str) -> list[Any]:
     """Return the settings to choose from as a list; a single setting becomes a list of one."""
     if isinstance(value, (list, tuple)):
         if not value:

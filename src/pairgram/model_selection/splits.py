@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +22,9 @@ from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.tables.columns import TableRows
 from pairgram.tables.survey import changed
 from pairgram.tables.table import Table
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RandomState, Splitter
 
 Splits = tuple[tuple[Rows, Rows], ...]
 # Folds of rows are cached for the next fit if there are at most this many rows.
@@ -61,7 +64,7 @@ class QueryKFold:
     """
 
     def __init__(
-        self, n_splits: Any = 5, *, shuffle: bool = False, random_state: Any = None
+        self, n_splits: Any = 5, *, shuffle: bool = False, random_state: RandomState = None
     ) -> None:
         if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or n_splits < 2:
             raise ValueError(f"n_splits must be an integer >= 2, got {n_splits!r}")
@@ -70,7 +73,7 @@ class QueryKFold:
         self.random_state = random_state
 
     def get_n_splits(
-        self, X: Any = None, y: Any = None, groups: Any = None, qid: Any = None
+        self, X: object = None, y: object = None, groups: object = None, qid: object = None
     ) -> int:
         """Return the number of folds."""
         return self.n_splits
@@ -78,7 +81,7 @@ class QueryKFold:
     def split(
         self,
         X: Any,
-        y: Any = None,
+        y: object = None,
         groups: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -186,7 +189,7 @@ class Folds:
     folds: Rows
 
     @classmethod
-    def of(cls, table: Table, cv: Any) -> Folds:
+    def of(cls, table: Table, cv: object) -> Folds:
         """Return the folds of an int or a `QueryKFold`, which are those of the rows in memory.
 
         The survey of the table knows where queries begin.
@@ -252,7 +255,7 @@ class OutsideFold:
         return np.repeat(self.folds.of_runs(rows) != self.fold, rows.sizes).astype(np.float64)
 
 
-def make_splits(cv: Any, data: RankingData) -> Splits:
+def make_splits(cv: object, data: RankingData) -> Splits:
     """Return the (training rows, test rows) of every split as arrays of row numbers.
 
     Raises
@@ -290,13 +293,13 @@ def _split(splitter: Any, data: RankingData) -> list[Any]:
     return list(splitter.split(np.empty((len(data.y), 1)), data.y, groups))
 
 
-def _takes_groups(splitter: Any) -> bool:
+def _takes_groups(splitter: Splitter) -> bool:
     """Tell whether a splitter uses groups: those of scikit-learn that do not would warn."""
     routing = getattr(splitter, "get_metadata_routing", None)
     return routing is None or "groups" in routing().split.requests
 
 
-def refuse_validation(cv: Any, has_validation: bool) -> None:
+def refuse_validation(cv: object, has_validation: bool) -> None:
     """Raise a ValueError if `cv` is given beside a validation set, or is one itself."""
     if isinstance(cv, tuple) and 2 <= len(cv) <= 4 and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
         raise ValueError(
@@ -307,7 +310,7 @@ def refuse_validation(cv: Any, has_validation: bool) -> None:
         raise ValueError(f"give cv or validation, not both: got cv={cv!r} and a validation set")
 
 
-def _is_matrix(X: Any) -> bool:
+def _is_matrix(X: object) -> bool:
     """Tell whether a value is a matrix of rows rather than a split."""
     return scipy.sparse.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 0) == 2
 

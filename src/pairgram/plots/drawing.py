@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
+
+    from pairgram import Comparison
 
 # Okabe and Ito's palette, in an order in which neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
@@ -30,7 +36,7 @@ class Plot(NamedTuple):
     data: Mapping[str, NDArray[Any]]
 
 
-def axes_of(ax: Any, width: float = 6.4, height: float = 4.0) -> Any:
+def axes_of(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Any:
     """Return the axes to draw in: a new one of so many inches if there is none."""
     if ax is not None:
         return ax
@@ -42,7 +48,7 @@ def axes_of(ax: Any, width: float = 6.4, height: float = 4.0) -> Any:
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def require(model: Any, attribute: str, wanted: str) -> Any:
+def require(model: BaseEstimator, attribute: str, wanted: str) -> Any:
     """Return an attribute of a model, or raise a ValueError that says which models have it."""
     found = getattr(model, attribute, None)
     if found is None:
@@ -59,13 +65,13 @@ def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> i
     return int(value)
 
 
-def shortened(label: Any) -> str:
+def shortened(label: object) -> str:
     """Return a label that leaves room for the picture."""
     text = str(label)
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
 
 
-def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
+def coefficients(search: BaseEstimator, ax: Axes | None = None, *, n_named: int = 7) -> Plot:
     """Draw the weights of a linear model along alpha, and the chosen alpha.
 
     The axis is as high as the lines with names. Grey ones may leave it where alpha is small.
@@ -117,14 +123,14 @@ def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     return Plot(ax, {"alpha": tried, "coef": path, "named": named})
 
 
-def _names(model: Any, n_features: int) -> list[str]:
+def _names(model: BaseEstimator, n_features: int) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if names is None or len(names) != n_features:
         return [f"column {j}" for j in range(n_features)]
     return [str(name) for name in names]
 
 
-def importances(found: Any, ax: Any = None, *, n_largest: int = 20) -> Plot:
+def importances(found: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
     """Draw bars of the importances of columns, the largest first.
 
     Parameters
@@ -206,7 +212,7 @@ def convergence(models: Any, ax: Any = None) -> Plot:
 
 
 def differences(
-    comparison: Any,
+    comparison: Comparison,
     systems: tuple[str, str] | None = None,
     metric: str | None = None,
     ax: Any = None,
@@ -302,7 +308,7 @@ def learning_curve(curve: Any, ax: Any = None) -> Plot:
     return Plot(ax, {"n_queries": sizes, "mean": means, "standard_error": errors})
 
 
-def scores(search: Any, ax: Any = None) -> Plot:
+def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     """Draw the held-out score along alpha or C, its standard error, and the choice.
 
     Parameters
@@ -352,7 +358,9 @@ def scores(search: Any, ax: Any = None) -> Plot:
     )
 
 
-def _standard_errors(search: Any, name: str, tried: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standard_errors(
+    search: BaseEstimator, name: str, tried: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the standard errors of the scores of the chosen settings, NaN if not known."""
     unknown = np.full(len(tried), np.nan)
     results = getattr(search, "cv_results_", None)
@@ -375,17 +383,19 @@ def _standard_errors(search: Any, name: str, tried: NDArray[np.float64]) -> NDAr
     return np.asarray(deviations / size**0.5)
 
 
-def _equal(first: Any, second: Any) -> bool:
+def _equal(first: object, second: object) -> bool:
     return first is second or bool(np.all(first == second))
 
 
-def _metric_name(search: Any) -> str:
+def _metric_name(search: BaseEstimator) -> str:
     metric = getattr(search, "scoring_", None)
     less = "" if getattr(metric, "greater_is_better", True) else " (less is better)"
     return str(getattr(metric, "name", "score")) + less
 
 
-def settings(search: Any, rows: str | None = None, columns: str = "alpha", ax: Any = None) -> Plot:
+def settings(
+    search: BaseEstimator, rows: str | None = None, columns: str = "alpha", ax: Any = None
+) -> Plot:
     """Draw a heat map of the held-out scores over two settings; the best of the others is taken.
 
     If the columns are numbers, such as alpha, and the others have grids of their own, then each of
@@ -510,11 +520,11 @@ def _different(values: list[Any]) -> list[Any]:
     return sorted(known, key=float) if all(map(_is_number, known)) else known
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _label(value: Any) -> str:
+def _label(value: object) -> str:
     return f"{value:.3g}" if _is_number(value) else str(value)
 
 

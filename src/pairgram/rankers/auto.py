@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -28,6 +28,10 @@ from pairgram.rankers.preparation import needs_rows
 from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
 from pairgram.tables.table import as_table
+
+if TYPE_CHECKING:
+    from pairgram._support.types import CV, Matrix, RandomState, RowsLike
+    from pairgram.rankers.preparation import Validation
 
 # Seconds per operation, near what trials take on two cores. They are constants, so that a budget
 # chooses the same trials on every machine.
@@ -66,7 +70,7 @@ class Task:
     sparse: bool
 
     @classmethod
-    def of(cls, X: Any, n_choices: int) -> Task:
+    def of(cls, X: Matrix, n_choices: int) -> Task:
         """Return the task of dense or CSR rows."""
         n_rows, n_columns = X.shape
         return cls(n_rows, n_columns, n_choices, scipy.sparse.issparse(X))
@@ -112,7 +116,7 @@ class Trial:
         return self.features if self.inputs is None else f"{self.features} of {self.inputs} inputs"
 
 
-def trials(task: Task, random_state: Any, engine: EngineName | None = None) -> list[Trial]:
+def trials(task: Task, random_state: RandomState, engine: EngineName | None = None) -> list[Trial]:
     """Return all trials for a task, in the order in which they are made.
 
     With an `engine`, those whose models it cannot express are left out; see `pairgram.export`.
@@ -125,7 +129,7 @@ def trials(task: Task, random_state: Any, engine: EngineName | None = None) -> l
     return every
 
 
-def _all_trials(task: Task, random_state: Any) -> list[Trial]:
+def _all_trials(task: Task, random_state: RandomState) -> list[Trial]:
     linear: list[InputsName | None] = [None, task.scaled]
     if not task.sparse:
         linear += ["quantile", "raw+quantile"]
@@ -186,14 +190,16 @@ def _path(task: Task, order: int) -> float:
     return DECOMPOSITION * order**3 + held_out
 
 
-def _fourier(task: Task, inputs: InputsName | None, gamma: float, random_state: Any) -> Trial:
+def _fourier(
+    task: Task, inputs: InputsName | None, gamma: float, random_state: RandomState
+) -> Trial:
     feature_map = RandomFourier(N_FEATURES, gamma=gamma, random_state=random_state)
     seconds = _seconds(task, N_FEATURES) + MAPPED * task.n_rows * task.n_columns * N_FEATURES
     name = f"{N_FEATURES} Fourier features, gamma {gamma:.2g}"
     return Trial(name, inputs, seconds, {"feature_map": feature_map})
 
 
-def _nystroem(task: Task, inputs: InputsName | None, random_state: Any) -> Trial:
+def _nystroem(task: Task, inputs: InputsName | None, random_state: RandomState) -> Trial:
     feature_map = Nystroem("minmax", n_components=N_FEATURES, random_state=random_state)
     seconds = _seconds(task, N_FEATURES) + MAPPED * task.n_rows * task.n_columns * N_FEATURES * 4
     name = f"{N_FEATURES} minmax landmarks"
@@ -304,11 +310,11 @@ class AutoRanker(LinearRanker):
         self,
         budget: float = 30.0,
         *,
-        cv: Any = None,
+        cv: CV = None,
         scoring: str | Metric | None = None,
         exportable_to: EngineName | None = None,
         verbose: bool = False,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
         n_threads: int | None = None,
     ) -> None:
         self.budget = budget
@@ -321,7 +327,7 @@ class AutoRanker(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -329,7 +335,7 @@ class AutoRanker(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        validation: Any = None,
+        validation: Validation = None,
     ) -> Self:
         """Try the models that the budget allows, and keep the best.
 

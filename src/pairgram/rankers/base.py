@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse
@@ -37,7 +37,13 @@ from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.rankers.known import ranker_called
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, frozen, rows_of_fit
+from pairgram.rankers.preparation import (
+    Preparation,
+    Prior,
+    TableRows,
+    frozen,
+    rows_of_fit,
+)
 from pairgram.rankers.scores import (
     Scorer,
     checked_rows,
@@ -50,12 +56,16 @@ from pairgram.rankers.scores import (
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
+    from pairgram.rankers.preparation import Validation
+
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
 SPELLINGS = ("eval_set", "eval_group", "eval_qid")
 
 
-def with_validation(model: Any, named: dict[str, Any]) -> dict[str, Any]:
+def with_validation(model: BaseEstimator, named: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `fit` with `validation` in place of its other spellings.
 
     Parameters
@@ -101,7 +111,7 @@ def with_validation(model: Any, named: dict[str, Any]) -> dict[str, Any]:
     return named | {"validation": (X, y) if qid is None else (X, y, qid)}
 
 
-def _pair(sets: Any) -> tuple[Any, Any]:
+def _pair(sets: object) -> tuple[Any, Any]:
     """Return the only (X, y)."""
     if isinstance(sets, list) and len(sets) == 1:
         (sets,) = sets
@@ -111,7 +121,7 @@ def _pair(sets: Any) -> tuple[Any, Any]:
     raise ValueError(f"eval_set must be [(X, y)], one set, got {found}")
 
 
-def _only(name: str, values: Any) -> Any:
+def _only(name: str, values: object) -> Any:
     """Return the only array of a list, or the array that was given itself."""
     if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
         return values
@@ -124,7 +134,7 @@ def _only(name: str, values: Any) -> Any:
 _VALIDATION = ("validation", "X of validation", "y of validation")
 
 
-def delimited(X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
     """Return rows whose X and y have been checked, by query, and check their weights."""
     data = RankingData.delimit(X, y, *info)
     for name, weights in (
@@ -167,7 +177,7 @@ class Spec(Protocol):
             The rows of a validation set.
         """
 
-    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
+    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
         """Return the fitted attributes for a table and a validation table, or None."""
 
 
@@ -213,7 +223,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _spec(self) -> Spec:
         """Return what is to be fitted, after a check of the parameters."""
 
-    def _fit(self, X: Any, y: ArrayLike | None, info: RowInfo, validation: Any = None) -> Self:
+    def _fit(
+        self, X: RowsLike, y: ArrayLike | None, info: RowInfo, validation: Validation = None
+    ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
         rows = rows_of_fit(self, X, y, info, spec.rows)
@@ -221,7 +233,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _with_prior(
-        self, X: Any, data: RankingData, rows: Preparation
+        self, X: RowsLike, data: RankingData, rows: Preparation
     ) -> tuple[RankingData, Prior | None]:
         """Return the prior, and the data with its scores; X is as the caller gave it."""
         self.uses_offset_, self.prior_, self.missing_ = data.offset is not None, None, None
@@ -237,7 +249,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         own = type(self).predict is LinearRanker.predict and not hasattr(self, "intercept_")
         return own and self.prior_ is None and not self.uses_offset_
 
-    def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
+    def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
             refuse_index(X)
             refuse_lossy(y, "y")
@@ -263,7 +275,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return with_validation(self, named)
 
     def _held_rows(
-        self, validation: Any, feature_map: Any, prior: Prior | None, info: RowInfo
+        self,
+        validation: Validation,
+        feature_map: Transformer | None,
+        prior: Prior | None,
+        info: RowInfo,
     ) -> RankingData | None:
         """Return the rows of a validation set, with the map and the prior of the rows of `fit`.
 
@@ -289,10 +305,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _validation(
         self,
-        feature_map: Any,
+        feature_map: Transformer | None,
         prior: Prior | None,
         uses_qid: bool,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike,
         qid: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -316,7 +332,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         data = replace(RankingData.delimit(X, y, qid, offset=offset), feature_map=feature_map)
         return data if prior is None else data.plus_offset(prior.scores(given, data, None))
 
-    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: RowsLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
@@ -386,7 +402,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             other.prior_ = without_names(other.prior_)
         return other
 
-    def _rows_to_score(self, X: Any) -> Any:
+    def _rows_to_score(self, X: RowsLike) -> Any:
         try:
             rows = checked_rows(self, X)
         except ValueError as error:
@@ -404,7 +420,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     @by_keyword
     def score(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -473,7 +489,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return names_of(self)
 
-    def weights(self, X: Any = None, *, qid: ArrayLike | None = None) -> dict[str, NDArray[Any]]:
+    def weights(
+        self, X: RowsLike | None = None, *, qid: ArrayLike | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Return the weights of the columns, the most important first.
 
         Parameters
@@ -517,7 +535,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return weights_of(self, X, qid)
 
-    def contributions(self, X: Any) -> Any:
+    def contributions(self, X: RowsLike) -> Any:
         """Return what every column adds to the score of every row.
 
         Parameters
@@ -573,7 +591,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return Scorer(self, dtype)
 
-    def compress(self, n_landmarks: int, *, random_state: Any = 0) -> Any:
+    def compress(self, n_landmarks: int, *, random_state: RandomState = 0) -> Any:
         """Return a smaller model that replaces a kernel's training rows by a few of them.
 
         Parameters

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,6 +33,10 @@ from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import restore_model
 from pairgram.rankers.scores import checked_rows, scores_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 # The parameters in which the models of a file may differ, and the attributes of a search for them.
 OWN = {"alpha": "alpha_", "C": "C_"}
@@ -77,7 +81,7 @@ class BatchFit:
         """
         return len(self.models)
 
-    def model_of(self, key: Any) -> Any:
+    def model_of(self, key: object) -> Any:
         """Return the model of a key.
 
         Parameters
@@ -136,7 +140,7 @@ class BatchFit:
     def _numbers(self) -> dict[Any, int]:
         return {key: number for number, key in enumerate(self.keys.tolist())}
 
-    def _number_of(self, key: Any) -> int:
+    def _number_of(self, key: object) -> int:
         are_times = self.keys.dtype.kind in "mM"
         try:
             number = self._numbers.get(_plain_time(key, self.keys.dtype) if are_times else key)
@@ -200,7 +204,9 @@ class BatchFit:
         missing = np.full(np.shape(first.coef_), np.nan)
         return np.array([missing if model is None else model.coef_ for model in self.models])
 
-    def predict(self, X: Any, keys: Any, *, fallback: Any = None) -> NDArray[Any]:
+    def predict(
+        self, X: Any, keys: ArrayLike, *, fallback: BaseEstimator | float | None = None
+    ) -> NDArray[Any]:
         """Return the score of every row by the model of its key.
 
         Parameters
@@ -421,7 +427,7 @@ def _kind_of(keys: NDArray[Any]) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
+def _plain_time(key: object, dtype: np.dtype[Any]) -> Any:
     """Return a time as `tolist` of an array of this dtype has it; other keys as they are."""
     if not isinstance(key, (date, timedelta, np.datetime64, np.timedelta64)):
         return key
@@ -465,23 +471,25 @@ def _rows_without_model(X: Any) -> Any:
     return np.empty((n_rows, 0), np.float32 if is_narrow else np.float64)
 
 
-def _map_of(model: Any) -> Any:
+def _map_of(model: BaseEstimator) -> Any:
     """Return what makes the features of a model from rows: its inputs and its map."""
     return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
 
 
-def _is_product(model: Any) -> bool:
+def _is_product(model: BaseEstimator) -> bool:
     """Tell whether every score is the product of the row and the coefficients."""
     return bool(getattr(model, "_is_linear", False)) and _map_of(model) is None
 
 
-def _columns_of(model: Any) -> tuple[Any, ...]:
+def _columns_of(model: BaseEstimator) -> tuple[Any, ...]:
     """Return the number and the names of the columns that a model takes."""
     names = getattr(model, "feature_names_in_", None)
     return getattr(model, "n_features_in_", None), None if names is None else tuple(names)
 
 
-def _contents(model: Any, name: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, Any]]:
+def _contents(
+    model: BaseEstimator, name: str
+) -> tuple[str, dict[str, NDArray[Any]], dict[str, Any]]:
     if not isinstance(model, LinearRanker):
         raise ValueError(
             f"{name} of type {type(model).__name__} cannot be saved: only rankers of this package"
@@ -495,7 +503,7 @@ def _part(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]
     return {key[len(start) :]: array for key, array in arrays.items() if key.startswith(start)}
 
 
-def _scores(model: Any, rows: Any) -> Vector:
+def _scores(model: BaseEstimator, rows: NDArray[Any]) -> Vector:
     """Return the scores of rows that have been checked."""
     if not isinstance(model, LinearRanker):
         return np.asarray(model.predict(rows))
@@ -503,7 +511,7 @@ def _scores(model: Any, rows: Any) -> Vector:
     return scores if model.prior_ is None else scores + _scores(model.prior_, rows)
 
 
-def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:
+def _scores_of_others(fallback: Any, X: NDArray[Any], rows: NDArray[Any], numbers: Rows) -> Any:
     """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
     if isinstance(fallback, Real):
         return fallback
@@ -513,7 +521,7 @@ def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:
     return fallback.predict(some)
 
 
-def check_fallback(fallback: Any, names: Any) -> None:
+def check_fallback(fallback: BaseEstimator | float | None, names: NDArray[Any] | None) -> None:
     """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number.
 
     An estimator must have been fitted to the columns with the names that the models have, in their

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,13 @@ from pairgram.features.nystroem import Nystroem
 from pairgram.metrics.evaluation import evaluate
 from pairgram.rankers.known import ranker_called
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
-def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
+    from pairgram._support.types import RandomState
+
+
+def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState) -> Any:
     """Return a `RankRLS` with a Nyström map; see `LinearRanker.compress`."""
     check_size("n_landmarks", n_landmarks)
     kernel_map = model.feature_map_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +17,16 @@ from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import CV, Estimator, RandomState
+
 # This is the grid of Zong and Huang, §5.2.
 CS = 2.0 ** np.arange(-30, 21, 2)
 
 
-def _nodes_of(model: Any) -> RandomNodes | None:
+def _nodes_of(model: BaseEstimator) -> RandomNodes | None:
     """Return the unfitted nodes of a machine, or None if it has a kernel."""
     if model.kernel is not None:
         return None
@@ -34,17 +39,19 @@ def _nodes_of(model: Any) -> RandomNodes | None:
     )
 
 
-def _pairwise(pairs: Any) -> PairSettings:
+def _pairwise(pairs: Pairs | None) -> PairSettings:
     if pairs is None:
         raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
     return PairSettings(pairs)
 
 
-def _machine(model: Any, settings: PairSettings) -> RidgeSpec:
+def _machine(model: BaseEstimator, settings: PairSettings) -> RidgeSpec:
     return ridge_spec(model, settings, 1 / check_C("C", model.C), _nodes_of(model))
 
 
-def _search(model: Any, settings: Sequence[PairSettings], told: tuple[str, ...]) -> RidgeSpec:
+def _search(
+    model: BaseEstimator, settings: Sequence[PairSettings], told: tuple[str, ...]
+) -> RidgeSpec:
     given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
     Cs = np.array([check_C("Cs", C) for C in given.tolist()])
     return search_spec(model, settings, 1 / Cs, _nodes_of(model), told, Cs=Cs)
@@ -143,8 +150,8 @@ callable or None, default=None
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        random_state: Any = None,
-        prior: Any = None,
+        random_state: RandomState = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -227,8 +234,8 @@ prior_, uses_offset_ :
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        random_state: Any = None,
-        prior: Any = None,
+        random_state: RandomState = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -325,20 +332,20 @@ prior_, uses_offset_ :
         self,
         Cs: ArrayLike | None = None,
         *,
-        cv: Any = None,
+        cv: CV = None,
         scoring: str | Metric | None = None,
         n_nodes: int = 1000,
         activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
         kernel: Kernel | None = None,
-        gamma: Any = None,
+        gamma: ArrayLike | Sequence[float | None] | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         store_held_out: bool = False,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -407,21 +414,21 @@ uses_qid_, prior_, uses_offset_ :
         self,
         Cs: ArrayLike | None = None,
         *,
-        pairs: Any = "kept",
-        cv: Any = None,
+        pairs: Pairs | Sequence[Pairs] = "kept",
+        cv: CV = None,
         scoring: str | Metric | None = None,
         n_nodes: int = 1000,
         activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
         kernel: Kernel | None = None,
-        gamma: Any = None,
+        gamma: ArrayLike | Sequence[float | None] | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         store_held_out: bool = False,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:

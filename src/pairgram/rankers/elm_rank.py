@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +42,12 @@ from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
 from pairgram.solvers.small_problems import Grid, Paths, decompose_each, hold_out_each
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import CV, RandomState, RowsLike
+    from pairgram.rankers.preparation import Validation
 
 Range = tuple[float, float]
 # These are the grids of Chen et al. 2014, §4.1.
@@ -82,7 +88,11 @@ class DrawnSpec:
 
     @classmethod
     def of(
-        cls, model: Any, kinds: list[Any], ranges: list[Range], search: Search | None = None
+        cls,
+        model: BaseEstimator,
+        kinds: list[Any],
+        ranges: list[Range],
+        search: Search | None = None,
     ) -> DrawnSpec:
         """Check the parameters that both rankers have; the spec has no alphas and Cs then."""
         check_parameters(model, "n_estimators")
@@ -127,7 +137,7 @@ class DrawnSpec:
         """Return True: where compiled code cannot solve a draw, other code does."""
         return True
 
-    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
+    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
         """Do nothing: the preparation refuses tables."""
         raise NotImplementedError
 
@@ -408,7 +418,7 @@ class ELMRank(LinearRanker):
         weight_range: Range = (-1.0, 1.0),
         bias_range: Range | None = None,
         n_estimators: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -427,7 +437,7 @@ class ELMRank(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -555,7 +565,7 @@ feature_names_in_, uses_qid_ :
         alphas: ArrayLike | None = None,
         Cs: ArrayLike | None = None,
         *,
-        cv: Any = None,
+        cv: CV = None,
         scoring: str | Metric | None = "msd",
         pairs: Pairs = "kept",
         scope: Scope = "global",
@@ -564,7 +574,7 @@ feature_names_in_, uses_qid_ :
         weight_range: Range | list[Range] = (-1.0, 1.0),
         bias_range: Range | None = None,
         n_estimators: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
         store_held_out: bool = False,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
@@ -587,7 +597,7 @@ feature_names_in_, uses_qid_ :
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -595,7 +605,7 @@ feature_names_in_, uses_qid_ :
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        validation: Any = None,
+        validation: Validation = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
 
@@ -631,7 +641,7 @@ feature_names_in_, uses_qid_ :
         )
 
 
-def _ranges_of(value: Any) -> list[Range]:
+def _ranges_of(value: object) -> list[Range]:
     """Return the ranges of weights to choose from."""
     value = value.tolist() if isinstance(value, np.ndarray) else value
     if not (isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value)):
@@ -641,7 +651,7 @@ def _ranges_of(value: Any) -> list[Range]:
     return [check_range("weight_range", bounds) for bounds in value]
 
 
-def _bias_range(model: Any, weight_range: Range) -> Range:
+def _bias_range(model: BaseEstimator, weight_range: Range) -> Range:
     """Return the range of the biases for a range of the weights."""
     if model.bias_range is not None:
         return check_range("bias_range", model.bias_range)
@@ -653,7 +663,7 @@ def _bias_range(model: Any, weight_range: Range) -> Range:
     return weight_range
 
 
-def _folds(cv: Any, data: RankingData) -> Any:
+def _folds(cv: CV, data: RankingData) -> Any:
     """Return `cv`; with one query, an int is limited so that every fold has two rows."""
     if isinstance(cv, Integral) and not isinstance(cv, bool) and data.queries.n_filled == 1:
         return min(cv, max(2, len(data.y) // 2))

@@ -12,11 +12,11 @@ from functools import partial
 from itertools import pairwise
 from numbers import Number, Real
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -43,6 +43,9 @@ from pairgram.rankers.batch_fit import BatchFit, check_fallback
 from pairgram.rankers.preparation import frozen
 from pairgram.solvers.constrained import numbers_of
 
+if TYPE_CHECKING:
+    from pairgram._support.types import Estimator, FrameLike
+
 # A group of fits takes about so many seconds, and has at most so many fits.
 GROUP_SECONDS, GROUP_SIZE = 5e-3, 32
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -50,7 +53,7 @@ KNOWN = {"X", "y", *RowInfo._fields}
 
 
 def fit_many(
-    estimator: Any,
+    estimator: Estimator,
     problems: Any,
     *,
     by: str | None = None,
@@ -58,8 +61,8 @@ def fit_many(
     label: str | None = None,
     qid: str | None = None,
     sample_weight: str | None = None,
-    prior: Any = None,
-    fallback: Any = None,
+    prior: Estimator | ArrayLike | None = None,
+    fallback: BaseEstimator | float | None = None,
     n_threads: int | None = None,
     on_error: Literal["warn", "raise"] = "warn",
 ) -> BatchFit:
@@ -222,7 +225,7 @@ class _Columns(NamedTuple):
         if given:
             raise ValueError(f"{given[0]} names a column of a frame: give by as well, its keys")
 
-    def split(self, frame: Any) -> tuple[Iterator[dict[str, Any]], Queries, NDArray[Any]]:
+    def split(self, frame: FrameLike) -> tuple[Iterator[dict[str, Any]], Queries, NDArray[Any]]:
         """Return the problems of a frame, the rows of their keys, and the names of the features.
 
         The rows are sorted by key once, and the problems are slices of them.
@@ -251,7 +254,7 @@ class _Columns(NamedTuple):
         )
         return problems, queries, np.array(names, dtype=object)
 
-    def _features(self, frame: Any, others: list[str]) -> list[str]:
+    def _features(self, frame: FrameLike, others: list[str]) -> list[str]:
         if self.features is None:
             others = [*others, *index_columns(frame)]
             return [name for name in column_names(frame) or () if name not in others]
@@ -283,7 +286,7 @@ def _name_rows(error: Exception, rows: Rows | slice) -> None:
         error.row, error.of = int(numbers[error.row]), " of the frame"
 
 
-def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, Any]]:
+def _with_numbers(estimator: BaseEstimator, names: NDArray[Any]) -> tuple[Any, dict[str, Any]]:
     """Return the estimator with numbers in place of names of columns, and what it had before.
 
     The problems of a frame are arrays, and their models get the names after the fits.
@@ -296,7 +299,9 @@ def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, A
     return clone(estimator).set_params(positive=numbers), {"positive": positive}
 
 
-def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
+def _with_prior(
+    estimator: BaseEstimator, prior: Any, names: NDArray[Any] | None
+) -> tuple[Any, Any]:
     """Return the estimator with a fitted model as its prior, and a copy of it without names.
 
     The problems of a frame are arrays, so their prior does without names during the fits. There is
@@ -320,7 +325,7 @@ def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple
     return clone(estimator).set_params(prior=FrozenEstimator(start)), nameless
 
 
-def _require_estimator(name: str, value: Any, methods: Sequence[str], wanted: str) -> None:
+def _require_estimator(name: str, value: object, methods: Sequence[str], wanted: str) -> None:
     """Raise a TypeError if an argument is not an instance that has some methods."""
     if isinstance(value, type):
         raise TypeError(f"{name} must be {wanted}, got the class {value.__name__}")
@@ -328,13 +333,13 @@ def _require_estimator(name: str, value: Any, methods: Sequence[str], wanted: st
         raise TypeError(f"{name} must be {wanted}, got {_found(value)}")
 
 
-def _found(value: Any) -> str:
+def _found(value: object) -> str:
     """Return how messages call a value: by its type, and a number or a text by itself as well."""
     kind = type(value).__name__
     return f"{kind} {value!r:.60}" if np.isscalar(value) else kind
 
 
-def _refuse_one_problem(problems: Any) -> None:
+def _refuse_one_problem(problems: object) -> None:
     """Raise a TypeError if the data of one problem are given in place of a list of problems."""
     if isinstance(problems, str) or not isinstance(problems, Iterable):
         raise TypeError(
@@ -377,7 +382,7 @@ class _Fit:
 class _Batch:
     """Fits of clones of one estimator."""
 
-    def __init__(self, estimator: Any, n_threads: int | None) -> None:
+    def __init__(self, estimator: BaseEstimator, n_threads: int | None) -> None:
         self.estimator = clone(estimator)
         self.n_threads = n_threads
         if n_threads is None:
@@ -446,7 +451,7 @@ class _Batch:
         for model, attributes in zip(fit.models, fitted, strict=True):
             vars(model).update(known | attributes)
 
-    def _take(self, fit: _Fit, problem: Any) -> None:
+    def _take(self, fit: _Fit, problem: object) -> None:
         if isinstance(problem, Mapping):
             fit.arguments = dict(problem)
         elif isinstance(problem, (tuple, list)) and len(problem) in (2, 3):
@@ -544,7 +549,7 @@ class _Batch:
         ids = [arguments.get(name) for name in ("qid", "group")]
         fit.n_queries = Queries.make(fit.n_rows, qid=ids[0], group=ids[1]).n_queries
 
-    def _fitted(self, y: Any, arguments: dict[str, Any]) -> Any:
+    def _fitted(self, y: NDArray[Any], arguments: dict[str, Any]) -> Any:
         """Fit a clone in the threads of this batch."""
         model = clone(self.estimator)
         if not hasattr(model, "n_threads"):
@@ -561,14 +566,14 @@ class _Batch:
         return model
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: object) -> bool:
     """Tell whether a parameter is one that nobody can change in place, or that clones share."""
     if isinstance(value, tuple):
         return all(_is_constant(each) for each in value)
     return value is None or isinstance(value, (str, Number, FrozenEstimator))
 
 
-def _is_plain(array: Any, ndim: int, dtypes: tuple[Any, ...]) -> bool:
+def _is_plain(array: NDArray[Any], ndim: int, dtypes: tuple[Any, ...]) -> bool:
     """Tell whether an array has one of these types and needs no conversion."""
     return (
         type(array) is np.ndarray
@@ -584,7 +589,7 @@ def _is_plain(array: Any, ndim: int, dtypes: tuple[Any, ...]) -> bool:
 def _table(fits: list[_Fit]) -> dict[str, NDArray[Any]]:
     rows = [(fit, target, model) for fit in fits for target, model in enumerate(fit.models)]
 
-    def number(model: Any, *names: str) -> float:
+    def number(model: BaseEstimator, *names: str) -> float:
         found = (getattr(model, name) for name in names if hasattr(model, name))
         value = next(found, None)
         return float(value) if isinstance(value, Real) else np.nan

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -47,8 +47,19 @@ from pairgram.tables.table import Table, as_table
 
 QUANTILES = ("quantile", "raw+quantile")
 
+if TYPE_CHECKING:
+    from pairgram._support.types import Estimator, RowsLike, Transformer
 
-def frozen(prior: Any) -> Any:
+    Validation = (
+        tuple[RowsLike, ArrayLike]
+        | tuple[RowsLike, ArrayLike, ArrayLike | None]
+        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | None]
+        | Table
+        | None
+    )
+
+
+def frozen(prior: object) -> Any:
     """Return a fitted model as a FrozenEstimator, and any other prior as it is.
 
     A clone of a model is not fitted, but a clone of a FrozenEstimator is the same object.
@@ -83,7 +94,9 @@ class Prior(NamedTuple):
         return self.model if self.coef is None else None
 
     @classmethod
-    def of(cls, prior: Any, feature_map: Any, no_columns: str) -> Prior:
+    def of(
+        cls, prior: Estimator | ArrayLike | None, feature_map: Transformer | None, no_columns: str
+    ) -> Prior:
         """Read the parameter.
 
         Parameters
@@ -157,7 +170,7 @@ class Prior(NamedTuple):
         """Return a prior that scores arrays whose column names have been checked."""
         return self._replace(model=without_names(self.model))
 
-    def scores(self, X: Any, data: RankingData, n_threads: int | None) -> Vector:
+    def scores(self, X: RowsLike, data: RankingData, n_threads: int | None) -> Vector:
         """Return the scores of rows, (n_rows,), float64.
 
         Parameters
@@ -332,7 +345,7 @@ class Preparation:
         )
 
 
-def warn_of_inputs(feature_map: Any, data: RankingData, inputs: FittedInputs | None) -> None:
+def warn_of_inputs(feature_map: object, data: RankingData, inputs: FittedInputs | None) -> None:
     """Warn if the rows, after `inputs`, do not suit a map or kernel of this package."""
     known, names = data.applied or inputs, None if data.names is None else data.names.tolist()
     rows = data.X if inputs is None else inputs.values(sample_of(data.X))
@@ -348,7 +361,7 @@ def needs_rows(model: Any) -> str:
 
 
 def rows_of_fit(
-    model: Any, X: Any, y: ArrayLike | None, info: RowInfo, preparation: Preparation
+    model: BaseEstimator, X: RowsLike, y: ArrayLike | None, info: RowInfo, preparation: Preparation
 ) -> ArrayRows | TableRows:
     """Check the rows that `fit` is given, and return them."""
     table = as_table(X, y=y, **info._asdict())
@@ -373,7 +386,12 @@ class ArrayRows:
     prior: Prior | None = None
 
     def __init__(
-        self, model: Any, X: Any, y: ArrayLike | None, info: RowInfo, preparation: Preparation
+        self,
+        model: BaseEstimator,
+        X: RowsLike,
+        y: ArrayLike | None,
+        info: RowInfo,
+        preparation: Preparation,
     ) -> None:
         self._model, self._X, self._info, self._preparation = model, X, info, preparation
         self.has_queries = info.has_queries
@@ -385,7 +403,7 @@ class ArrayRows:
             self._data, self.prior = model._with_prior(X, self._data, preparation)
         model._warn_of_missing_queries(self._data, info)
 
-    def fitted_by(self, spec: Any, validation: Any) -> dict[str, Any]:
+    def fitted_by(self, spec: Any, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that a spec fits to the rows; see `Spec`."""
         preparation, data = self._preparation, self._data
         if len(preparation.kinds) == 1:
@@ -402,7 +420,7 @@ class ArrayRows:
         """The number of rows."""
         return len(self._data.y)
 
-    def fitted(self, kind: str | None, feature_map: Any) -> Arrays[RankingData]:
+    def fitted(self, kind: str | None, feature_map: Transformer | None) -> Arrays[RankingData]:
         """Return the rows with inputs and a clone of a feature map that are fitted to them.
 
         The scores of the model's prior are added to their offset.
@@ -413,14 +431,16 @@ class ArrayRows:
             data, self.prior = self._model._with_prior(self._X, data, preparation)
         return Arrays(data, data)
 
-    def held(self, validation: Any, feature_map: Any) -> RankingData | None:
+    def held(self, validation: Validation, feature_map: Transformer | None) -> RankingData | None:
         """Return the rows of a validation set, with the prior and a map of the rows."""
         held: RankingData | None = self._model._held_rows(
             validation, feature_map, self.prior, self._info
         )
         return held
 
-    def judge(self, data: Dataset[RankingData], maps: Sequence[Any], validation: Any) -> Judge:
+    def judge(
+        self, data: Dataset[RankingData], maps: Sequence[Any], validation: Validation
+    ) -> Judge:
         """Return which rows a search holds out, and what judges them.
 
         Parameters
@@ -455,11 +475,11 @@ class TableRows:
 
     prior: Prior | None = None
 
-    def __init__(self, model: Any, table: Table, preparation: Preparation) -> None:
+    def __init__(self, model: BaseEstimator, table: Table, preparation: Preparation) -> None:
         self._model, self._preparation = model, preparation
         self.table, self.has_queries = table, table.has_queries
 
-    def fitted_by(self, spec: Any, validation: Any) -> dict[str, Any]:
+    def fitted_by(self, spec: Any, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that a spec fits to the table; see `Spec`."""
         attributes: dict[str, Any] = spec.fit_table(self, validation)
         return attributes
@@ -481,7 +501,7 @@ class TableRows:
         """What scales are made of; they are exact."""
         return self.table.reduce(MomentsTask(self._preparation.n_threads))
 
-    def reader(self, kind: str | None, feature_map: Any) -> BlockReader:
+    def reader(self, kind: str | None, feature_map: Transformer | None) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.
 
         Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
@@ -523,12 +543,14 @@ class TableRows:
         scores = None if prior is None else prior.scores
         return BlockReader(own, scores, self._preparation.n_threads)
 
-    def fitted(self, kind: str | None, feature_map: Any) -> Blocks[RankingData]:
+    def fitted(self, kind: str | None, feature_map: Transformer | None) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
         reader = self.reader(kind, feature_map)
         return Blocks(self.table, reader.pattern, (reader.data,))
 
-    def judge(self, data: Dataset[RankingData], maps: Sequence[Any], validation: Any) -> TableJudge:
+    def judge(
+        self, data: Dataset[RankingData], maps: Sequence[Any], validation: Validation
+    ) -> TableJudge:
         """Return which rows a search holds out, and what judges them."""
         model, table, folds = self._model, self.table, None
         if model.store_held_out:
@@ -552,7 +574,7 @@ class TableRows:
         return TableJudge(table, metric, folds, model.n_threads)
 
 
-def begin_fit(model: Any, table: Table) -> Table:
+def begin_fit(model: BaseEstimator, table: Table) -> Table:
     """Check that a model can be fitted to a table, and return it with its missing values filled.
 
     Raises
@@ -579,7 +601,7 @@ def begin_fit(model: Any, table: Table) -> Table:
     return table
 
 
-def same_columns(table: Table, other: Any) -> Table:
+def same_columns(table: Table, other: object) -> Table:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
     Raises

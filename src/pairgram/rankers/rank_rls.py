@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import (
@@ -30,6 +30,11 @@ from pairgram.solvers.pair_sums import PairSums
 if TYPE_CHECKING:
     from pairgram.solvers.pairgram import Pairgram
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import CV, Estimator, Transformer
+
 
 class _Preset(RidgeRanker):
     C: float
@@ -44,7 +49,7 @@ class _Preset(RidgeRanker):
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -169,7 +174,7 @@ prior_, uses_offset_ :
         return ridge_spec(self, settings, 1 / check_C("C", self.C), has_intercept=True)
 
 
-def _constraints_of(model: Any) -> Constraints | None:
+def _constraints_of(model: BaseEstimator) -> Constraints | None:
     """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
     free = model.positive is False and model.n_nonzero_coefs is None
     if free and isinstance(model.l1_ratio, float) and model.l1_ratio == 0.0:
@@ -358,16 +363,16 @@ class RankRLS(RidgeRanker):
         weighting: Weighting = "pairs",
         target: Target = "label",
         scale: bool = False,
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         kernel: Kernel | None = None,
         gamma: float | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        positive: Any = False,
+        positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -406,10 +411,10 @@ class RankRLS(RidgeRanker):
         alpha: float = 1.0,
         *,
         scale: bool = False,
-        positive: Any = False,
+        positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
-        prior: Any = None,
+        prior: ArrayLike | None = None,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
 
@@ -667,19 +672,19 @@ class RankRLSCV(RidgeSearch):
         weighting: Weighting = "pairs",
         target: Target | Sequence[Target] = "label",
         scale: bool | Sequence[bool] = False,
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         kernel: Kernel | None = None,
-        gamma: Any = None,
+        gamma: ArrayLike | Sequence[float | None] | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
-        cv: Any = None,
+        cv: CV = None,
         scoring: str | Metric | None = None,
-        positive: Any = False,
+        positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
         store_held_out: bool = False,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,10 @@ from pairgram.solvers.svm_training import (
     warn_if_not_converged,
 )
 from pairgram.tables.blocks import Arrays, Dataset
+
+if TYPE_CHECKING:
+    from pairgram._support.types import CV, Estimator, RowsLike, Transformer
+    from pairgram.rankers.preparation import Validation
 
 # A larger trace counts as this one, whose inverse is still far from 0.
 LARGEST_TRACE = 1e290
@@ -143,7 +147,7 @@ uses_qid_, prior_, uses_offset_ :
         Cs: ArrayLike | None = None,
         *,
         feature_map: Any | Sequence[Any] = None,
-        cv: Any = None,
+        cv: CV = None,
         scoring: str | Metric | None = None,
         loss: Loss = "squared_hinge",
         weighting: Weighting = "pairs",
@@ -151,7 +155,7 @@ uses_qid_, prior_, uses_offset_ :
         max_iter: int = 100,
         memory_limit: float | None = None,
         store_held_out: bool = False,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -171,7 +175,7 @@ uses_qid_, prior_, uses_offset_ :
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -179,7 +183,7 @@ uses_qid_, prior_, uses_offset_ :
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        validation: Any = None,
+        validation: Validation = None,
     ) -> Self:
         """Score every feature map and C on held-out rows, and fit the best to all rows.
 
@@ -529,14 +533,14 @@ class RankSVM(LinearRanker):
         self,
         C: float = 1.0,
         *,
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         loss: Loss = "squared_hinge",
         weighting: Weighting = "pairs",
         tol: float = 1e-3,
         max_iter: int = 100,
         warm_start: bool = False,
         memory_limit: float | None = None,
-        prior: Any = None,
+        prior: Estimator | ArrayLike | None = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -554,7 +558,7 @@ class RankSVM(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,

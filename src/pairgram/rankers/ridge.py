@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,12 @@ from pairgram.solvers.passes import (
 from pairgram.solvers.ridge_path import ColumnSums, Statistics, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.tables.blocks import BlockReader
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import CV, RowsLike, Transformer
+    from pairgram.rankers.preparation import Validation
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
@@ -433,7 +439,7 @@ class RidgeSpec:
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
+    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
         """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
         search = self.search
         if search is not None and search.store:
@@ -547,12 +553,16 @@ def _constrained(
     return alphas, solved, judge.judge(judge.shared(scores))
 
 
-def _leaves_pairs_out(cv: Any) -> bool:
+def _leaves_pairs_out(cv: CV) -> bool:
     return isinstance(cv, str) and cv == LEAVE_PAIR_OUT
 
 
 def ridge_spec(
-    model: Any, settings: PairSettings, alpha: float, feature_map: Any = None, **others: Any
+    model: BaseEstimator,
+    settings: PairSettings,
+    alpha: float,
+    feature_map: Transformer | None = None,
+    **others: Any,
 ) -> RidgeSpec:
     """Return the spec of a ranker that fits one ridge.
 
@@ -577,10 +587,10 @@ def ridge_spec(
 
 
 def search_spec(
-    model: Any,
+    model: BaseEstimator,
     settings: Sequence[PairSettings],
     alphas: Vector | None,
-    feature_map: Any,
+    feature_map: Transformer | None,
     told: tuple[str, ...],
     *,
     Cs: Vector | None = None,
@@ -610,7 +620,11 @@ def search_spec(
 
 
 def _rows_of(
-    model: Any, feature_map: Any, kinds: list[Any], gammas: list[Any], takes_path: bool
+    model: BaseEstimator,
+    feature_map: Transformer | None,
+    kinds: list[Any],
+    gammas: list[Any],
+    takes_path: bool,
 ) -> Preparation:
     """Return the preparation of rows for a model with a feature map or a kernel."""
     kernel: Kernel = "linear" if model.kernel is None else model.kernel
@@ -652,7 +666,7 @@ class RidgeRanker(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -715,7 +729,7 @@ class RidgeSearch(LinearRanker):
 
     def fit(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -723,7 +737,7 @@ class RidgeSearch(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        validation: Any = None,
+        validation: Validation = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,6 +35,11 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.table import Table, as_table, no_rows
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from pairgram._support.types import Matrix, RowsLike, Transformer
+
 # The name of the column of scores.
 SCORE = "score"
 # What the name of a Parquet file may end with.
@@ -57,7 +62,7 @@ class Scorer:
 
     __slots__ = ("_coef", "_constant", "_dtype", "_missing", "_n_features", "_parts")
 
-    def __init__(self, model: Any, dtype: DTypeLike = np.float64) -> None:
+    def __init__(self, model: BaseEstimator, dtype: DTypeLike = np.float64) -> None:
         self._dtype = np.dtype(dtype)
         if self._dtype not in (np.float64, np.float32):
             raise ValueError(f"dtype must be float64 or float32, got {self._dtype}")
@@ -131,7 +136,7 @@ class Scorer:
                 scores = scores + node_map.score(X, coef, 1)
         return scores + self._constant if self._constant else scores
 
-    def _refuse(self, X: Any, error: Exception) -> None:
+    def _refuse(self, X: object, error: Exception) -> None:
         """Raise an error that says what is wrong with the rows, if it is their form."""
         wanted = f"a scorer takes a C-contiguous ndarray of {self._dtype}, (n, {self._n_features})"
         if not isinstance(X, np.ndarray):
@@ -158,7 +163,7 @@ class Scorer:
 KEPT_BYTES = 64 << 20
 
 
-def checked_rows(estimator: Any, X: Any) -> Any:
+def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     """Return the rows that `predict` is given, dense or CSR, as float64 or float32.
 
     They may still hold NaN or infinity. scikit-learn's checks take longer than scoring a hundred
@@ -189,12 +194,12 @@ def checked_rows(estimator: Any, X: Any) -> Any:
     return read_rows(X, estimator=estimator)
 
 
-def _is_ready(dtype: Any) -> bool:
+def _is_ready(dtype: DTypeLike) -> bool:
     """Tell whether a dtype is NumPy's float64 or float32, in the byte order of the machine."""
     return isinstance(dtype, np.dtype) and dtype.char in "df" and dtype.isnative
 
 
-def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
+def scores_of(ranker: BaseEstimator, X: Matrix) -> NDArray[Any]:
     """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in the type of X.
 
     Raises
@@ -218,7 +223,7 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
     return scores.astype(X.dtype)
 
 
-def _scores_of(ranker: Any, X: Any) -> Vector:
+def _scores_of(ranker: BaseEstimator, X: Matrix) -> Vector:
     feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
     if feature_map is None:
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
@@ -231,7 +236,7 @@ def _scores_of(ranker: Any, X: Any) -> Vector:
     return scorer.scores(X, feature_map.n_threads)
 
 
-def _mapped_scores(feature_map: Any, coef: Vector, X: Any) -> Vector:
+def _mapped_scores(feature_map: Transformer | None, coef: Vector, X: Matrix) -> Vector:
     """Return the scores of rows whose features Python makes, block by block."""
     if is_known(feature_map):
         require_finite(X, "X")
@@ -243,7 +248,7 @@ def _mapped_scores(feature_map: Any, coef: Vector, X: Any) -> Vector:
         raise
 
 
-def _vector(coef: Any) -> Vector:
+def _vector(coef: ArrayLike) -> Vector:
     return np.ascontiguousarray(coef, np.float64)
 
 
@@ -265,7 +270,7 @@ class _Prepared:
     coef: bytes
     scorer: RowScorer
 
-    def is_of(self, feature_map: Any, coef: bytes) -> bool:
+    def is_of(self, feature_map: Transformer | None, coef: bytes) -> bool:
         """Tell whether the model was made from this map and these coefficients."""
         now = _attributes(feature_map)
         return (
@@ -276,7 +281,7 @@ class _Prepared:
         )
 
 
-def _attributes(feature_map: Any) -> dict[str, Any]:
+def _attributes(feature_map: Transformer | None) -> dict[str, Any]:
     """Return all that a map was made from: its attributes, and those of a map after inputs."""
     own = dict(vars(feature_map))
     if isinstance(feature_map, InputMap) and feature_map.feature_map is not None:
@@ -284,7 +289,9 @@ def _attributes(feature_map: Any) -> dict[str, Any]:
     return own
 
 
-def _prepared(ranker: Any, feature_map: Any, dtype: np.dtype[Any]) -> RowScorer | None:
+def _prepared(
+    ranker: BaseEstimator, feature_map: Transformer | None, dtype: np.dtype[Any]
+) -> RowScorer | None:
     """Return the prepared model for rows of a type, or None if only Python can score them.
 
     A small one is kept for the next call.
@@ -318,13 +325,15 @@ class _Scores:
         return self.model.predict(rows.X), rows.kept
 
 
-def _batches(model: Any, table: Table, keep: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+def _batches(
+    model: BaseEstimator, table: Table, keep: tuple[str, ...]
+) -> Iterator[tuple[Any, Any]]:
     check_is_fitted(model)
     table, model = table.in_order().for_model(model)
     return table.for_scores(keep).each(_Scores(model))
 
 
-def scores_of_table(model: Any, table: Table) -> NDArray[Any]:
+def scores_of_table(model: BaseEstimator, table: Table) -> NDArray[Any]:
     """Return the scores of the rows of a table, in their order."""
     found = [scores for scores, _ in _batches(model, table, ())]
     if not found:
@@ -333,7 +342,7 @@ def scores_of_table(model: Any, table: Table) -> NDArray[Any]:
 
 
 def predict(
-    model: Any,
+    model: BaseEstimator,
     table: Table,
     *,
     output: str | os.PathLike[str] | None = None,
@@ -435,7 +444,7 @@ def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
             yield kept.append_column(SCORE, column)
 
 
-def input_weights(model: Any) -> Vector | None:
+def input_weights(model: BaseEstimator) -> Vector | None:
     """Return the weights of the columns of X, or of those of `inputs_`; None if there are none.
 
     Linear nodes have such weights, other feature maps and kernels do not.
@@ -446,7 +455,7 @@ def input_weights(model: Any) -> Vector | None:
     return None if nodes is None else nodes.fold(model.coef_)[0]
 
 
-def _required_weights(model: Any, what: str) -> Vector:
+def _required_weights(model: BaseEstimator, what: str) -> Vector:
     if model.prior_ is not None:
         raise ValueError(
             f"{what} needs a model that is linear in the columns of X, but the scores of a "
@@ -461,7 +470,9 @@ def _required_weights(model: Any, what: str) -> Vector:
     return weights
 
 
-def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[Any]]:
+def weights_of(
+    model: BaseEstimator, X: RowsLike | None, qid: ArrayLike | None
+) -> dict[str, NDArray[Any]]:
     """Return the table of `LinearRanker.weights`."""
     weights = _required_weights(model, "weights")
     if X is None and qid is not None:
@@ -491,7 +502,7 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
     return {name: values[order] for name, values in table.items()}
 
 
-def _why_not(model: Any) -> str:
+def _why_not(model: BaseEstimator) -> str:
     """Return why a fit did not measure its columns, as far as the model tells."""
     reasons = {
         "it starts from a prior": getattr(model, "prior", None) is not None,
@@ -506,21 +517,23 @@ def _why_not(model: Any) -> str:
     return next((reason for reason, holds in reasons.items() if holds), other)
 
 
-def names_of(model: Any) -> NDArray[Any]:
+def names_of(model: BaseEstimator) -> NDArray[Any]:
     """Return `LinearRanker.column_names_`."""
     names = getattr(model, "feature_names_in_", None)
     names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names
     return np.array(names if model.inputs_ is None else model.inputs_.names(names), object)
 
 
-def _columns(model: Any, X: Any) -> Any:
+def _columns(model: BaseEstimator, X: RowsLike) -> Any:
     """Return the columns of rows that weights belong to; they are checked."""
     rows = checked_rows(model, X)
     require_finite(rows, "X")
     return rows if model.inputs_ is None else model.inputs_.values(rows, model.n_threads)
 
 
-def _measured_on(model: Any, X: Any, qid: ArrayLike | None, weights: Vector) -> ColumnSums:
+def _measured_on(
+    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, weights: Vector
+) -> ColumnSums:
     """Measure the columns on given rows, where every pair of rows of a query counts once."""
     rows = _columns(model, X)
     data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
@@ -537,7 +550,7 @@ def _measured_on(model: Any, X: Any, qid: ArrayLike | None, weights: Vector) -> 
     return ColumnSums(squares, products, pair_weight)
 
 
-def contributions_of(model: Any, X: Any) -> Any:
+def contributions_of(model: BaseEstimator, X: RowsLike) -> Any:
     """Return the matrix of `LinearRanker.contributions`."""
     weights = _required_weights(model, "contributions")
     rows = _columns(model, X)

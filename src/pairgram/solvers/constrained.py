@@ -64,7 +64,11 @@ class Constraints:
 
     @classmethod
     def make(
-        cls, positive: Any, l1_ratio: Any, n_nonzero_coefs: Any, names: Sequence[str] | None
+        cls,
+        positive: Any,
+        l1_ratio: Any,
+        n_nonzero_coefs: Any,
+        names: Sequence[str] | None,
     ) -> Constraints | None:
         """Check the parameters of an estimator; return None if they constrain nothing.
 
@@ -190,7 +194,7 @@ def numbers_of(positive: Sequence[str | int], names: Sequence[str] | None) -> li
     return [known.index(c) if isinstance(c, str) else int(c) for c in positive]
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: object) -> bool:
     return isinstance(value, (str, Integral)) and not isinstance(value, bool)
 
 

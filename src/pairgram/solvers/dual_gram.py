@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -24,6 +24,11 @@ from pairgram.solvers.ridge_path import (
     smallest_eigenvalue,
     solve_definite,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from pairgram._support.types import Transformer
 
 # The largest entry of a kernel matrix must be at least this.
 SMALLEST_KERNEL = 1e-290
@@ -342,8 +347,8 @@ class DualGram:
 def bytes_per_square(
     n_rows: int,
     path: bool,
-    feature_map: Any,
-    dtype: Any,
+    feature_map: Transformer | None,
+    dtype: DTypeLike,
     *,
     basis: bool = False,
     held_out: int = 0,
@@ -361,8 +366,8 @@ def bytes_per_square(
 def require_memory(
     n_rows: int,
     path: bool,
-    feature_map: Any,
-    dtype: Any,
+    feature_map: Transformer | None,
+    dtype: DTypeLike,
     *,
     feature_bytes: float = 0.0,
     basis: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from pairgram.solvers.leave_out_dual import (
     in_one_query,
 )
 from pairgram.solvers.ridge_path import RidgePath, Statistics
+
+if TYPE_CHECKING:
+    from pairgram.metrics.evaluation import Scoring
 
 LEAVE_PAIR_OUT = "leave-pair-out"
 # Differences of scores are computed in blocks of this many entries.
@@ -56,7 +59,7 @@ class LeavePairOut:
     n_threads: int | None
 
     @classmethod
-    def make(cls, data: RankingData, scoring: Any, n_threads: int | None) -> LeavePairOut:
+    def make(cls, data: RankingData, scoring: Scoring, n_threads: int | None) -> LeavePairOut:
         """Check the scoring, and find rows with equal values.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -18,9 +18,12 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
-from pairgram.features.base import ValueMap, checked, node_map_of, unwhitened
+from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
 from pairgram.features.formulas import native_nodes
 from pairgram.tables.blocks import Dataset
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
@@ -211,7 +214,9 @@ def with_stored_features(
     return replace(data, X=H, feature_map=None)
 
 
-def _storing(feature_map: Any, X: Any) -> Callable[[Any, NDArray[Any]], None] | None:
+def _storing(
+    feature_map: FeatureMap | ValueMap, X: Matrix
+) -> Callable[[Any, NDArray[Any]], None] | None:
     """Return a function that writes the features of rows into an array, rounded to its type.
 
     It is None if only Python can map the rows.
@@ -229,7 +234,7 @@ def _storing(feature_map: Any, X: Any) -> Callable[[Any, NDArray[Any]], None] | 
         return None
     threads = resolve_n_threads(feature_map.n_threads)
 
-    def store(rows: Any, out: NDArray[Any]) -> None:
+    def store(rows: Matrix, out: NDArray[Any]) -> None:
         rows = np.require(check(rows), dtype, ["C", "A"])
         nodes.store(rows, out, shift, threads)
 

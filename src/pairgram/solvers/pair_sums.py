@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from pairgram.features.known import same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
 
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
 # left then has no correct digits.
@@ -256,7 +259,7 @@ class PairSums:
         names = self.names if self.feature_map is None else None
         return j if names is None else repr(names[j])
 
-    def fitted_map(self, X: Any) -> Any:
+    def fitted_map(self, X: Matrix) -> Any:
         """Return a copy of the feature map, or a clone fitted to X if it was not fitted yet."""
         try:
             check_is_fitted(self.feature_map)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,9 @@ from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table, as_table
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RowsLike, Transformer
 
 
 class Pairgram:
@@ -153,7 +156,7 @@ class Pairgram:
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         n_threads: int | None = None,
         ids: Literal["check"] | None = "check",
     ) -> None:
@@ -174,7 +177,7 @@ class Pairgram:
     @classmethod
     def from_rows(
         cls,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -185,7 +188,7 @@ class Pairgram:
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
-        feature_map: Any = None,
+        feature_map: Transformer | None = None,
         n_threads: int | None = None,
         ids: Literal["check"] | None = "check",
     ) -> Self:
@@ -208,7 +211,7 @@ class Pairgram:
 
     def update(
         self,
-        X: Any,
+        X: RowsLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -444,7 +447,7 @@ class Pairgram:
     __rmul__ = __mul__
     __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
 
-    def __radd__(self, other: Any) -> Pairgram:
+    def __radd__(self, other: object) -> Pairgram:
         """Let ``sum`` merge shards: it begins with 0."""
         return self if other == 0 else NotImplemented
 
@@ -462,7 +465,7 @@ class Pairgram:
         alpha: float,
         *,
         scale: bool = False,
-        positive: Any = False,
+        positive: object = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
         prior: ArrayLike | None = None,
@@ -689,7 +692,7 @@ class Pairgram:
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
 
 
-def _checked_factor(factor: Any) -> float:
+def _checked_factor(factor: object) -> float:
     """Return what statistics are multiplied by as a float, if it is a finite number >= 0."""
     if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, Real):
         got = repr(factor) if isinstance(factor, (bool, np.bool_, str)) else type(factor).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -38,6 +38,9 @@ from pairgram.tables.blocks import BlockReader
 from pairgram.tables.columns import TableRows
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
+
+if TYPE_CHECKING:
+    from pairgram._support.types import CV
 
 
 class LevelSums(NamedTuple):
@@ -463,7 +466,7 @@ def _sum_of(parts: dict[int, Totals]) -> Totals:
 
 
 def folds_of(
-    table: Table, cv: Any, settings: Sequence[PairSettings], constrained: bool
+    table: Table, cv: CV, settings: Sequence[PairSettings], constrained: bool
 ) -> Folds | None:
     """Return the folds of queries, or None if every query is held out in turn.
 

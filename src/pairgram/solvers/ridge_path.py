@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -16,6 +16,9 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+
+if TYPE_CHECKING:
+    pass
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200
@@ -383,7 +386,7 @@ class RidgePath:
             return self.band.form.largest
         return float(self.eigenvalues.max(initial=0.0))
 
-    def rows_of_laplacian(self, rows: Any) -> Vector:
+    def rows_of_laplacian(self, rows: Rows | slice) -> Vector:
         """Return the given rows of ``basis Λ``, C-contiguous (n_rows, n_features)."""
         numbers = np.arange(len(self.basis))[rows]
         out = np.empty((len(numbers), len(self.eigenvalues)))

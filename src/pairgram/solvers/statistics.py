@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -20,6 +20,9 @@ from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, Sparse
 
 # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
 # dense product. Above this share of entries other than 0, dense blocks are faster.
@@ -191,7 +194,7 @@ def count_varying(
     )
 
 
-def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
+def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of two sparse matrices: all at once, or in dense blocks if that is faster."""
     n_rows, n_columns = A.shape
     if A.nnz <= DENSE_SHARE * n_rows * n_columns:
@@ -204,11 +207,11 @@ def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
             yield block, block if A is B else B[rows].toarray()
 
 
-def _scaled(rows: Any, factor: NDArray[np.float64]) -> Any:
+def _scaled(rows: Matrix, factor: NDArray[np.float64]) -> Any:
     return scipy.sparse.diags_array(factor) @ rows
 
 
-def _sum_rows(rows: Any, v: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> Any:
+def _sum_rows(rows: Matrix, v: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> Any:
     select = scipy.sparse.csr_array(
         (v, (group, np.arange(len(v)))), shape=(n_groups, len(v)), dtype=np.float64
     )

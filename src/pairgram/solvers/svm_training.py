@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -38,6 +38,9 @@ from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.statistics import SMALLEST_SQUARES, count_varying
 from pairgram.tables.blocks import Dataset
+
+if TYPE_CHECKING:
+    pass
 
 # A sample must have room for at least this many queries of the largest size.
 FEWEST_QUERIES = 8
@@ -299,7 +302,7 @@ def _scaled(exponent: int, data: RankingData) -> RankingData:
     return replace(data, y=np.ldexp(data.y, -exponent))
 
 
-def _stored(settings: SolverSettings, dtype: Any, data: RankingData) -> Features:
+def _stored(settings: SolverSettings, dtype: type[np.floating[Any]], data: RankingData) -> Features:
     """Store features, if they fit into memory, and make them ready for products."""
     data = with_stored_features(data, dtype, settings.memory_limit)
     n_threads = resolve_n_threads(settings.n_threads)

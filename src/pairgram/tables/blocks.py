@@ -241,7 +241,7 @@ class _InTurn:
 
     steps: tuple[Callable[[Any], Any], ...]
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         for step in self.steps:
             value = step(value)
         return value

@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import kind_of, not_numbers, real_array, require_numbers
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.queries import as_ids, check_weights
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from pairgram._support.types import FrameLike, RowsLike
 
 # The place of a row has so many bits for its number in its partition.
 PLACE_BITS = 40
@@ -141,14 +146,14 @@ def runs_of(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 
 
-def value_type(kind: Any) -> Any:
+def value_type(kind: pyarrow.DataType) -> Any:
     """Return the type of the values of a column, which a dictionary may hold, without views."""
     import pyarrow
 
     return _plain_type(kind.value_type if pyarrow.types.is_dictionary(kind) else kind)
 
 
-def _plain_type(kind: Any) -> Any:
+def _plain_type(kind: pyarrow.DataType) -> Any:
     """Return a type without views of text or bytes, as polars writes them.
 
     pyarrow reads views, but can neither take rows of them nor decode dictionaries of them.
@@ -169,7 +174,7 @@ def _plain_type(kind: Any) -> Any:
     return kind
 
 
-def plain_values(table: Any) -> Any:
+def plain_values(table: pyarrow.Table) -> Any:
     """Return a table whose text and bytes are no views, which pyarrow knows too little of."""
     import pyarrow
 
@@ -192,14 +197,14 @@ def plain_values(table: Any) -> Any:
     return table
 
 
-def is_number(kind: Any) -> bool:
+def is_number(kind: pyarrow.DataType) -> bool:
     """Tell whether a type is one of numbers, booleans, or columns without any value."""
     import pyarrow
 
     return not pyarrow.types.is_dictionary(kind) and kind_of(kind) == "numbers"
 
 
-def kind_of_values(kind: Any) -> str:
+def kind_of_values(kind: pyarrow.DataType) -> str:
     """Return what messages call the values of a type. Values of different kinds are never equal.
 
     Numbers, booleans and columns without any value are of one kind.
@@ -213,7 +218,7 @@ def kind_of_values(kind: Any) -> str:
     return "values of another kind" if found == "objects" else found
 
 
-def common_schema(schema: Any, own: Any) -> Any:
+def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
     """Return the schema of a table with types that hold the numbers of one more file too.
 
     Integers and floats become float64, and so do booleans and other numbers. Types that are no
@@ -241,7 +246,7 @@ def common_schema(schema: Any, own: Any) -> Any:
     return schema
 
 
-def with_floats(schema: Any, names: Sequence[str]) -> tuple[Any, frozenset[str]]:
+def with_floats(schema: pyarrow.Schema, names: Sequence[str]) -> tuple[Any, frozenset[str]]:
     """Return the schema of files of text, some of whose columns hold numbers of any kind.
 
     Types are guessed by the first rows, which may lack the decimals or values of later ones.
@@ -265,7 +270,7 @@ def with_floats(schema: Any, names: Sequence[str]) -> tuple[Any, frozenset[str]]
     return schema, frozenset(whole)
 
 
-def whole_numbers(column: Any) -> tuple[Any, int]:
+def whole_numbers(column: pyarrow.ChunkedArray) -> tuple[Any, int]:
     """Return a column of text as int64, and the first row of another text, or -1.
 
     Numbers have no leading zeros and plus signs: each is that of one text. Spaces around them do
@@ -362,7 +367,7 @@ class Columns:
         """Return the columns of features alone, and those that are handed through."""
         return replace(self, label=None, qid=None, weight=None, keep=keep)
 
-    def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
+    def rows(self, batch: pyarrow.RecordBatch, place: Place, features: bool = True) -> TableRows:
         """Return the rows of a pyarrow RecordBatch or Table that has these columns.
 
         Raises
@@ -381,7 +386,7 @@ class Columns:
         kept = batch.select(list(self.keep)) if self.keep else None
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept)
 
-    def _numbers(self, batch: Any, name: str, place: Place) -> Vector:
+    def _numbers(self, batch: pyarrow.RecordBatch, name: str, place: Place) -> Vector:
         column = _column(batch, name)
         values = _array(column, np.float64, name, place)
         if (row := not_finite(values)) is not None:
@@ -391,7 +396,7 @@ class Columns:
             _refuse_rounded(column, values, name, place)
         return values
 
-    def _weights(self, batch: Any, place: Place) -> Vector:
+    def _weights(self, batch: pyarrow.RecordBatch, place: Place) -> Vector:
         assert self.weight is not None
         weights = self._numbers(batch, self.weight, place)
         if (weights < 0).any():
@@ -402,7 +407,7 @@ class Columns:
             )
         return weights
 
-    def _features(self, batch: Any, place: Place) -> NDArray[Any]:
+    def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
         if self.width is not None:
             return self._lists(_column(batch, self.features[0]), place)
         arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
@@ -415,7 +420,7 @@ class Columns:
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
         return np.asarray(X)
 
-    def _lists(self, column: Any, place: Place) -> NDArray[Any]:
+    def _lists(self, column: pyarrow.ChunkedArray, place: Place) -> NDArray[Any]:
         import pyarrow.compute
 
         assert self.width is not None
@@ -451,7 +456,7 @@ class Columns:
         )
 
 
-def _refuse_rounded(column: Any, values: Vector, name: str, place: Place) -> None:
+def _refuse_rounded(column: pyarrow.ChunkedArray, values: Vector, name: str, place: Place) -> None:
     """Raise a ValueError if different large whole numbers have become equal floats."""
     import pyarrow
 
@@ -481,7 +486,7 @@ def placed_error(message: str) -> ValueError:
     return error
 
 
-def _column(batch: Any, name: str) -> Any:
+def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
     """Return a column of a pyarrow batch or table as one array without a dictionary."""
     import pyarrow
 
@@ -495,7 +500,7 @@ def _column(batch: Any, name: str) -> Any:
     return column
 
 
-def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
+def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> NDArray[Any]:
     """Return a column as numbers of a type; missing values become NaN."""
     import pyarrow
     import pyarrow.compute
@@ -513,7 +518,7 @@ def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
     return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
 
 
-def _ids(batch: Any, name: str, place: Place) -> NDArray[Any]:
+def _ids(batch: pyarrow.RecordBatch, name: str, place: Place) -> NDArray[Any]:
     """Return the query ids of rows: integers, or objects."""
     import pyarrow
 
@@ -532,7 +537,13 @@ def _ids(batch: Any, name: str, place: Place) -> NDArray[Any]:
 
 
 def rows_of_arrays(
-    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
+    X: RowsLike,
+    y: ArrayLike | None,
+    qid: ArrayLike | None,
+    weights: ArrayLike | None,
+    columns: Columns,
+    place: Place,
+    features: bool = True,
 ) -> TableRows:
     """Return the rows of arrays, as a LETOR file or a caller's function gives them.
 
@@ -574,7 +585,9 @@ def rows_of_arrays(
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
 
 
-def unshared(rows: TableRows, X: Any, y: Any, weights: Any) -> TableRows:
+def unshared(
+    rows: TableRows, X: RowsLike, y: ArrayLike | None, weights: ArrayLike | None
+) -> TableRows:
     """Return rows of arrays that their owner can no more write to.
 
     Parameters
@@ -591,7 +604,7 @@ def unshared(rows: TableRows, X: Any, y: Any, weights: Any) -> TableRows:
     )
 
 
-def _unshared(array: Any, given: Any) -> Any:
+def _unshared(array: Any, given: object) -> Any:
     own = array is None or (array is not given and array.base is None)
     return array if own or _is_constant(array) else array.copy()
 
@@ -656,7 +669,7 @@ def rows_of_batches(
         yield rows()
 
 
-def copied(table: Any) -> Any:
+def copied(table: pyarrow.Table) -> Any:
     """Return a pyarrow table with the same rows in memory of its own.
 
     Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.
@@ -670,14 +683,14 @@ def copied(table: Any) -> Any:
     return pyarrow.ipc.open_stream(buffer).read_all()
 
 
-def _write(sink: Any, table: Any) -> None:
+def _write(sink: object, table: pyarrow.Table) -> None:
     import pyarrow
 
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
 
 
-def to_arrow(frame: Any) -> Any:
+def to_arrow(frame: FrameLike) -> Any:
     """Return a frame of pandas or polars, or a record batch, as a pyarrow table."""
     import pyarrow
 

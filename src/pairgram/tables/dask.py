@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import cloudpickle
 import numpy as np
@@ -13,6 +13,10 @@ from dask.delayed import delayed
 from pairgram._support.machine import at_most_threads
 from pairgram.tables.columns import BATCH_ROWS, Columns, TableRows, rows_of_batches, to_arrow
 from pairgram.tables.passes import Part, Progress, Task, fold, in_tree, name_of_places, placing
+
+if TYPE_CHECKING:
+    import pandas
+    from distributed import Client
 
 S = TypeVar("S")
 
@@ -34,7 +38,7 @@ class DaskEngine:
         The rows, if the partitions are not files.
     """
 
-    def __init__(self, client: Any = None, frame: Any = None) -> None:
+    def __init__(self, client: Client | None = None, frame: Any = None) -> None:
         self._client, self._frame = client, frame
 
     def run(
@@ -50,7 +54,7 @@ class DaskEngine:
         def leaf(number: int) -> Any:
             return delayed(_part_of, pure=False)(sources[number], number, read, sent)
 
-        def join(first: Any, second: Any) -> Any:
+        def join(first: object, second: object) -> Any:
             return delayed(_join, pure=False)(first, second, sent)
 
         part: Part[S] = cloudpickle.loads(self._result(in_tree(0, len(sources), leaf, join)))
@@ -124,19 +128,19 @@ class DaskEngine:
         return list(self._frame[names].to_delayed())
 
 
-def _numbered(part: Any, number: int, place: str) -> Any:
+def _numbered(part: pandas.DataFrame, number: int, place: str) -> Any:
     """Return a partition with a column of the places of its rows in the source."""
     return part.assign(**{place: (np.int64(number) << 40) + np.arange(len(part))})
 
 
-def _together(part: Any, qid: str, place: str) -> Any:
+def _together(part: pandas.DataFrame, qid: str, place: str) -> Any:
     """Return a partition with the rows of every query together, in their order in the source."""
     part = part.sort_values(place)
     queries, _ = part[qid].factorize()
     return part.iloc[np.argsort(queries, kind="stable")].drop(columns=place)
 
 
-def _packed(value: Any) -> bytes:
+def _packed(value: object) -> bytes:
     """Return a task or a result as bytes.
 
     Dask would send arrays as pieces of a message, where they need not be aligned.

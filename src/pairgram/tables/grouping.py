@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
 from pairgram.tables.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow
 
 # Rows of more bytes than this are written to files, of about this many bytes at most.
 BUCKET_BYTES = 128 << 20
@@ -130,7 +133,7 @@ def _of_arrays(rows: TableRows) -> Any:
     return pyarrow.table(columns)
 
 
-def _array_columns(table: Table, schema: Any) -> Columns:
+def _array_columns(table: Table, schema: pyarrow.Schema) -> Columns:
     return replace(
         table.layout,
         features=("features",),
@@ -141,7 +144,7 @@ def _array_columns(table: Table, schema: Any) -> Columns:
     )
 
 
-def _together(table: Any) -> Any:
+def _together(table: pyarrow.Table) -> Any:
     """Return the rows of a table with those of every query together; queries keep their order."""
     hashes = _hashes(table).to_numpy()
     _, first, queries = np.unique(hashes, return_index=True, return_inverse=True)
@@ -182,11 +185,11 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
         os.remove(path)
 
 
-def _hashes(table: Any) -> Any:
+def _hashes(table: pyarrow.Table) -> Any:
     return table.column(table.num_columns - 1)
 
 
-def _buckets(piece: Any, depth: int) -> NDArray[np.int64]:
+def _buckets(piece: pyarrow.Table, depth: int) -> NDArray[np.int64]:
     hashes = _hashes(piece).to_numpy() >> np.uint64(BUCKET_BITS * depth)
     return np.asarray((hashes % np.uint64(N_BUCKETS)).astype(np.int64))
 
@@ -197,7 +200,7 @@ def _new_path(folder: str) -> str:
     return path
 
 
-def _written(table: Any, folder: str) -> str:
+def _written(table: pyarrow.Table, folder: str) -> str:
     import pyarrow
 
     path = _new_path(folder)

@@ -330,7 +330,7 @@ class _ReadAhead:
             with suppress(_Stopped):
                 self._hand_over("error", error)
 
-    def _hand_over(self, kind: str, value: Any) -> None:
+    def _hand_over(self, kind: str, value: object) -> None:
         while not self._stop.is_set():
             try:
                 self._ready.put((kind, value), timeout=0.1)

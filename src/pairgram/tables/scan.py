@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,13 @@ from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows
 
+if TYPE_CHECKING:
+    import pyarrow
+    from distributed import Client
+
 
 def scan(
-    source: Any,
+    source: object,
     *,
     label: str | None = None,
     qid: str | None = None,
@@ -37,7 +41,7 @@ def scan(
     missing: Missing | None = None,
     group_queries: bool = False,
     n_features: int | None = None,
-    client: Any = None,
+    client: Client | None = None,
 ) -> Table:
     """Describe a table of rows that are read when they are needed.
 
@@ -184,7 +188,7 @@ def scan(
 
 
 def read_labels(
-    source: Any, label: str | None, qid: str | None = None
+    source: object, label: str | None, qid: str | None = None
 ) -> tuple[Vector, NDArray[Any] | None]:
     """Return the labels and query ids of all rows in memory, without reading other columns.
 
@@ -225,7 +229,7 @@ def read_labels(
     return y, np.concatenate([np.repeat(rows.ids, rows.sizes) for rows in batches])
 
 
-def _dask_engine(client: Any) -> Any:
+def _dask_engine(client: Client | None) -> Any:
     try:
         from pairgram.tables.dask import DaskEngine
     except ImportError as error:
@@ -311,7 +315,9 @@ def _columns(
     return Columns(tuple(names), label, qid, weight, dtype, width)
 
 
-def _require_own(schema: Any, label: str | None, qid: str | None, weight: str | None) -> None:
+def _require_own(
+    schema: pyarrow.Schema, label: str | None, qid: str | None, weight: str | None
+) -> None:
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value is not None:
             require_columns([value], schema.names, name, "the table")
@@ -321,14 +327,14 @@ def _require_own(schema: Any, label: str | None, qid: str | None, weight: str | 
                 )
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: pyarrow.DataType) -> bool:
     import pyarrow
 
     types = pyarrow.types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _is_narrow(kind: Any) -> bool:
+def _is_narrow(kind: pyarrow.DataType) -> bool:
     """Tell whether float32 holds every number of a type."""
     import pyarrow
 

@@ -6,11 +6,14 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairgram._support.machine import at_most_threads
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
 from pairgram.tables.passes import Part, Progress, Task, fold, join_by_id, name_of_places
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as SparkFrame
 
 S = TypeVar("S")
 
@@ -33,7 +36,7 @@ class SparkEngine:
     frame : pyspark.sql.DataFrame
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: SparkFrame) -> None:
         self._frame = frame
 
     def run(
@@ -95,7 +98,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _numbered(frame: Any, names: list[str], whole: bool = False) -> Any:
+def _numbered(frame: SparkFrame, names: list[str], whole: bool = False) -> Any:
     """Return the columns of some names, which are called by their numbers: 0, 1, ….
 
     Workers would misunderstand names with dots or backticks. With `whole`, one more column depends
@@ -170,7 +173,7 @@ def _packed(results: Iterable[Any]) -> Iterator[Any]:
     number = pyarrow.array([_number()], pyarrow.int32())
     dumps: Any = cloudpickle.dumps
 
-    def packed(result: Any) -> Any:
+    def packed(result: object) -> Any:
         data = pyarrow.array([dumps(result, protocol=4)], pyarrow.binary())
         return pyarrow.RecordBatch.from_arrays([number, data], ["number", "result"])
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,11 @@ from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, resolve_n_threads
 from pairgram.data.query_ids import IdSet, hash_ids, mix
 from pairgram.tables.columns import Columns, Place, TableRows, placed_error
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+    import pyarrow.fs
 
 # What file systems call the size of a file, and what changes whenever the file does.
 SIZE = "size"
@@ -47,12 +52,12 @@ class SeenFiles:
     united: tuple[SeenFiles, ...] = ()
 
     @classmethod
-    def of(cls, paths: Sequence[str], filesystem: Any = None) -> Self:
+    def of(cls, paths: Sequence[str], filesystem: pyarrow.fs.FileSystem | None = None) -> Self:
         """Return what is known of files now."""
         return cls(tuple(paths), filesystem, tuple(_marks(paths, filesystem)))
 
     @classmethod
-    def of_dataset(cls, dataset: Any) -> Self:
+    def of_dataset(cls, dataset: pyarrow.dataset.Dataset) -> Self:
         """Return what is known now of the files of a pyarrow dataset, and of those that it unites.
 
         A dataset of rows in memory has no files.
@@ -108,7 +113,9 @@ def changed(what: str) -> ArgumentError:
     return ArgumentError(None, "", f" changed while it was read: {what}", place="the table")
 
 
-def _marks(paths: Sequence[str], filesystem: Any) -> Iterator[dict[str, Any]]:
+def _marks(
+    paths: Sequence[str], filesystem: pyarrow.fs.FileSystem | None
+) -> Iterator[dict[str, Any]]:
     """Yield the marks of files."""
     if filesystem is None:
         for path in paths:
@@ -490,6 +497,6 @@ class NameOf:
         assert rows.ids is not None
         return rows.ids[hash_of_runs(rows) == np.uint64(self.hash)][:1]
 
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: NDArray[Any], second: NDArray[Any]) -> Any:
         """Return the first that was found."""
         return first if len(first) else second

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from pairgram.tables.survey import (
     SurveyTask,
     changed,
 )
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 S = TypeVar("S")
 
@@ -231,7 +235,7 @@ class Table:
         """Return the same table, with values that take the place of missing ones."""
         return replace(self, layout=replace(self.layout, fill=fill))
 
-    def for_model(self, model: Any) -> tuple[Table, Any]:
+    def for_model(self, model: BaseEstimator) -> tuple[Table, Any]:
         """Return the table as a fitted model wants it, and a model that takes its arrays.
 
         What takes the place of missing values is that of the model. If the model has none, the
@@ -263,7 +267,7 @@ class Table:
             table = table.filled() if fill is None else table.filling(fill)
         return table, without_names(model)
 
-    def with_features(self, names: Any) -> Table:
+    def with_features(self, names: Sequence[Any] | None) -> Table:
         """Return the same table with the features of these names, if it has them all."""
         if names is None or not set(self.feature_names or ()) >= set(names):
             return self
@@ -330,7 +334,7 @@ def no_rows() -> ArgumentError:
     return ArgumentError(None, "", " has no rows", place="the table")
 
 
-def as_table(X: Any, **arguments: Any) -> Table | None:
+def as_table(X: object, **arguments: Any) -> Table | None:
     """Return X if it is a table, else None: rows that a caller gives are told apart here alone.
 
     Raises
