@@ -133,11 +133,11 @@ def travel(function):
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 89),
-        (lines_of_code, 23_800),
-        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 933),
+        (lambda: len(PATHS), 90),
+        (lines_of_code, 24_100),
+        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 943),
         (asks_for_tables, 1),
-        (parameters_of_any_type, 20.6),
+        (parameters_of_any_type, 2.9),
         (lambda: len(hooks()), 4),
         (lambda: stands_on("rankers.rank_rls"), 50),
         (lambda: stands_on("rankers.fit_many"), 43),
@@ -165,7 +165,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 131, 21), (pairgram.RankRLSCV(), 283, 27), (pairgram.RankSVM(), 194, 18)],
+    [(pairgram.RankRLS(), 132, 21), (pairgram.RankRLSCV(), 284, 27), (pairgram.RankSVM(), 195, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):
