@@ -284,7 +284,7 @@ def check_transformer(
     return kind.check(record, name, arrays, depth)
 
 
-def restore_transformer(record: dict[str, Any], place: str, arrays: Owned) -> Any:
+def restore_transformer(record: Any, place: str, arrays: Owned) -> Any:
     """Make the transformer of a record that has been checked.
 
     Raises

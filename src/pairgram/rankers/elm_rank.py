@@ -660,7 +660,7 @@ def _bias_range(model: BaseEstimator, weight_range: Range) -> Range:
     return weight_range
 
 
-def _folds(cv: CV, data: RankingData) -> Any:
+def _folds(cv: Any, data: RankingData) -> Any:
     """Return `cv`; with one query, an int is limited so that every fold has two rows."""
     if isinstance(cv, Integral) and not isinstance(cv, bool) and data.queries.n_filled == 1:
         return min(cv, max(2, len(data.y) // 2))
