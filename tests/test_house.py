@@ -137,7 +137,7 @@ def travel(function):
         (lines_of_code, 24_100),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 943),
         (asks_for_tables, 1),
-        (parameters_of_any_type, 2.9),
+        (parameters_of_any_type, 3.6),
         (lambda: len(hooks()), 4),
         (lambda: stands_on("rankers.rank_rls"), 50),
         (lambda: stands_on("rankers.fit_many"), 43),

@@ -21,9 +21,7 @@ import pairgram._core as _core
 from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import Matrix, RowsLike, Sparse
+    from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse
 
 _TIMES = "subtract a reference from times and divide by a unit, such as a day"
 # For each kind, what the names of its types begin with in NumPy, pandas, polars or pyarrow, without

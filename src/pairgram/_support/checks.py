@@ -124,12 +124,7 @@ def name_column(error: BaseException, names: Sequence[Any] | None) -> None:
         error.called = f" ({names[number]!r})"
 
 
-def require_finite(
-    X: NDArray[Any] | scipy.sparse.spmatrix | scipy.sparse.sparray,
-    name: str,
-    *,
-    with_row: bool = True,
-) -> None:
+def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     """Raise a ValueError if a dense or CSR matrix is not finite; it names the row and the column.
 
     If all values are finite, X is read once.

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import sparray, spmatrix
+from sklearn.base import BaseEstimator as BaseEstimator
 
 
 class FrameLike(Protocol):
@@ -24,7 +25,7 @@ class Transformer(Protocol):
     def fit(self) -> Callable[..., Any]: ...
 
     @property
-    def transform(self) -> Callable[..., Any]: ...
+    def transform(self) -> Any: ...
 
 
 class Estimator(Protocol):
@@ -34,7 +35,7 @@ class Estimator(Protocol):
     def fit(self) -> Callable[..., Any]: ...
 
     @property
-    def predict(self) -> Callable[..., Any]: ...
+    def predict(self) -> Any: ...
 
 
 class Splitter(Protocol):

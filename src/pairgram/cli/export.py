@@ -20,7 +20,7 @@ from pairgram.cli.report import print_lines, warn
 from pairgram.cli.tables import Columns, lacking
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    from pairgram._support.types import BaseEstimator
 
 ENGINES = [name.replace("_", "-") for name in words(EngineName)]
 # Who scales columns.

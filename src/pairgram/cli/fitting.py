@@ -44,8 +44,7 @@ from pairgram.cli.report import (
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
+    from pairgram._support.types import BaseEstimator
     from pairgram.datasets import LetorData
     from pairgram.tables.table import Table
 

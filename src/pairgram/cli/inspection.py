@@ -13,9 +13,8 @@ from pairgram.cli.options import heeds
 from pairgram.cli.report import print_json, print_table, show_rows, significant
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
     from pairgram._support.checks import Vector
+    from pairgram._support.types import BaseEstimator
 
 
 def inspect(

@@ -25,8 +25,7 @@ from pairgram._support.parameters import (
 from pairgram.cli.options import KERNELS, Settings, heeds, parse_grid, sharing
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
+    from pairgram._support.types import BaseEstimator
     from pairgram.metrics import Metric
 
 

@@ -32,9 +32,8 @@ from pairgram.cli.report import count, warn, working
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from sklearn.base import BaseEstimator
 
-    from pairgram._support.types import Matrix
+    from pairgram._support.types import BaseEstimator, Matrix
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
 

@@ -22,7 +22,7 @@ from pairgram._support.files import naming, printable, replacing, shown
 from pairgram._support.parameters import PARAMETERS, option_of
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    from pairgram._support.types import BaseEstimator
 
 ENDINGS = (".png", ".svg", ".pdf")
 

@@ -30,7 +30,7 @@ from pairgram.cli.report import (
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 COMPARED = ("ndcg@10", "map")
 DIFFERENCES = "Differences, system minus against"
@@ -474,12 +474,7 @@ def _of_rows(
 
 
 def _of_values(
-    file: str,
-    y: NDArray[Any],
-    scores: NDArray[Any],
-    qid: NDArray[Any] | None,
-    wanted: list[Any],
-    threads: int | None,
+    file: str, y: Any, scores: Any, qid: Any, wanted: list[Any], threads: int | None
 ) -> _Evaluated:
     """Evaluate scores of rows."""
     from pairgram.data.queries import Queries, one_query_meant, plain_ids

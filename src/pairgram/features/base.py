@@ -392,7 +392,7 @@ def mapped(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
         If they are not a 2-d array of real numbers with a row for each row of X and at least one
         column.
     """
-    H: NDArray[Any] = feature_map.transform(X)
+    H: Matrix = feature_map.transform(X)
     if scipy.sparse.issparse(H):
         H = checked_sparse(H, "what feature_map makes").toarray()
     if not (type(H) is np.ndarray and H.dtype.kind in "biuf"):

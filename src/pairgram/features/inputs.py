@@ -467,10 +467,7 @@ class InputMap(FeatureMap):
     """
 
     def __init__(
-        self,
-        inputs: FittedInputs,
-        feature_map: Any = None,
-        n_threads: int | None = None,
+        self, inputs: FittedInputs, feature_map: Any = None, n_threads: int | None = None
     ) -> None:
         self.inputs = inputs
         self.feature_map = feature_map

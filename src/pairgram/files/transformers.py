@@ -12,7 +12,7 @@ places.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -284,7 +284,7 @@ def check_transformer(
     return kind.check(record, name, arrays, depth)
 
 
-def restore_transformer(record: dict[str, Any], place: str, arrays: Owned) -> Any:
+def restore_transformer(record: Any, place: str, arrays: Owned) -> Any:
     """Make the transformer of a record that has been checked.
 
     Raises
@@ -803,13 +803,7 @@ def _output_indices(parts: list[Any], places: dict[str, list[int]]) -> dict[str,
 
 
 def _check_part(
-    part: Mapping[str, Any],
-    name: str,
-    arrays: Owned,
-    fitted: bool,
-    names: Sequence[Any] | None,
-    taken: list[int],
-    depth: int,
+    part: Settings, name: str, arrays: Owned, fitted: bool, names: Any, taken: list[int], depth: int
 ) -> int:
     """Check a transformer of some columns, add these to `taken`, and return how many it makes."""
     columns, transformer = part["columns"], part["transformer"]

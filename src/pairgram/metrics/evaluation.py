@@ -36,9 +36,7 @@ from pairgram.tables.table import Table, as_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import Estimator, RowsLike
+    from pairgram._support.types import BaseEstimator, Estimator, RowsLike
 
 
 class MetricSums(NamedTuple):

@@ -19,7 +19,7 @@ from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 
 if TYPE_CHECKING:
-    pass
+    from pairgram._support.checks import Vector
 
 Missing = Literal["zero", "skip"]
 # For every query, by its text, the numbers of its documents.
@@ -236,26 +236,14 @@ def _values(metrics: list[Metric], lists: list[Any], n_threads: int | None) -> d
     return evaluate(metrics, *rows, group=sizes, per_query=True, n_threads=n_threads)
 
 
-def _count(
-    name: str,
-    scores: NDArray[Any],
-    labels: NDArray[Any],
-    missed: NDArray[Any],
-    judgements: Mapping[str, float],
-) -> float:
+def _count(name: str, scores: Vector, labels: Vector, missed: Vector, judgements: Any) -> float:
     if name == "num_ret":
         return float(len(scores))
     n_found = int((labels >= 1).sum())
     return float(n_found if name == "num_rel_ret" else n_found + int((missed >= 1).sum()))
 
 
-def _bpref(
-    name: str,
-    scores: NDArray[Any],
-    labels: NDArray[Any],
-    missed: NDArray[Any],
-    judgements: Mapping[str, float],
-) -> float:
+def _bpref(name: str, scores: Vector, labels: Vector, missed: Vector, judgements: Any) -> float:
     """Return bpref as trec_eval defines it, of judged documents alone.
 
     Buckley, Voorhees (2004). Retrieval evaluation with incomplete information. SIGIR.

@@ -31,6 +31,7 @@ from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Matrix, RandomState, RowsLike
+    from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
 # Seconds per operation, near what trials take on two cores. They are constants, so that a budget
@@ -311,7 +312,7 @@ class AutoRanker(LinearRanker):
         budget: float = 30.0,
         *,
         cv: CV = None,
-        scoring: str | Metric | None = None,
+        scoring: Scoring = None,
         exportable_to: EngineName | None = None,
         verbose: bool = False,
         random_state: RandomState = 0,

@@ -35,7 +35,7 @@ from pairgram.rankers.load import restore_model
 from pairgram.rankers.scores import checked_rows, scores_of
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    from pairgram._support.types import BaseEstimator
 
 
 # The parameters in which the models of a file may differ, and the attributes of a search for them.

@@ -15,9 +15,7 @@ from pairgram.metrics.evaluation import evaluate
 from pairgram.rankers.known import ranker_called
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import RandomState
+    from pairgram._support.types import BaseEstimator, RandomState
 
 
 def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState) -> Any:

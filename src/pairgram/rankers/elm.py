@@ -13,14 +13,12 @@ from pairgram._support.parameters import Form, InputsName, check_C
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.features.random_nodes import Activations, RandomNodes
-from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import CV, Estimator, RandomState
+    from pairgram._support.types import CV, BaseEstimator, Estimator, RandomState
+    from pairgram.metrics.evaluation import Scoring
 
 # This is the grid of Zong and Huang, §5.2.
 CS = 2.0 ** np.arange(-30, 21, 2)
@@ -333,7 +331,7 @@ prior_, uses_offset_ :
         Cs: ArrayLike | None = None,
         *,
         cv: CV = None,
-        scoring: str | Metric | None = None,
+        scoring: Scoring = None,
         n_nodes: int = 1000,
         activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
@@ -416,7 +414,7 @@ uses_qid_, prior_, uses_offset_ :
         *,
         pairs: Pairs | Sequence[Pairs] = "kept",
         cv: CV = None,
-        scoring: str | Metric | None = None,
+        scoring: Scoring = None,
         n_nodes: int = 1000,
         activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),

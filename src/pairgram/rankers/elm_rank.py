@@ -25,7 +25,6 @@ from pairgram.features.random_nodes import (
     draw_nodes,
     join_nodes,
 )
-from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
@@ -44,9 +43,8 @@ from pairgram.solvers.ridge_path import blas_guard
 from pairgram.solvers.small_problems import Grid, Paths, decompose_each, hold_out_each
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import CV, RandomState, RowsLike
+    from pairgram._support.types import CV, BaseEstimator, RandomState, RowsLike
+    from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
 Range = tuple[float, float]
@@ -566,7 +564,7 @@ feature_names_in_, uses_qid_ :
         Cs: ArrayLike | None = None,
         *,
         cv: CV = None,
-        scoring: str | Metric | None = "msd",
+        scoring: Scoring = "msd",
         pairs: Pairs = "kept",
         scope: Scope = "global",
         n_nodes: int = 100,
@@ -663,7 +661,7 @@ def _bias_range(model: BaseEstimator, weight_range: Range) -> Range:
     return weight_range
 
 
-def _folds(cv: CV, data: RankingData) -> Any:
+def _folds(cv: Any, data: RankingData) -> Any:
     """Return `cv`; with one query, an int is limited so that every fold has two rows."""
     if isinstance(cv, Integral) and not isinstance(cv, bool) and data.queries.n_filled == 1:
         return min(cv, max(2, len(data.y) // 2))

@@ -21,7 +21,6 @@ from pairgram._support.parameters import (
 )
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
-from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from pairgram.solvers.pairgram import Pairgram
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import CV, Estimator, Transformer
+    from pairgram._support.types import CV, BaseEstimator, Estimator, Transformer
+    from pairgram.metrics.evaluation import Scoring
 
 
 class _Preset(RidgeRanker):
@@ -679,7 +677,7 @@ class RankRLSCV(RidgeSearch):
         coef0: float = 1.0,
         form: Form = "auto",
         cv: CV = None,
-        scoring: str | Metric | None = None,
+        scoring: Scoring = None,
         positive: bool | Sequence[Any] | NDArray[Any] = False,
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,

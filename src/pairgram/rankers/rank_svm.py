@@ -43,6 +43,7 @@ from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, RowsLike, Transformer
+    from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
 # A larger trace counts as this one, whose inverse is still far from 0.
@@ -148,7 +149,7 @@ uses_qid_, prior_, uses_offset_ :
         *,
         feature_map: Any | Sequence[Any] = None,
         cv: CV = None,
-        scoring: str | Metric | None = None,
+        scoring: Scoring = None,
         loss: Loss = "squared_hinge",
         weighting: Weighting = "pairs",
         tol: float = 1e-3,

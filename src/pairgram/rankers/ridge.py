@@ -49,9 +49,7 @@ from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, 
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import CV, RowsLike, Transformer
+    from pairgram._support.types import CV, BaseEstimator, RowsLike, Transformer
     from pairgram.rankers.preparation import Validation
 
 # The bias of a kernel model is the mean error of at most this many rows.

@@ -36,9 +36,7 @@ from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from pairgram._support.types import Matrix, RowsLike, Transformer
+    from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Transformer
 
 # The name of the column of scores.
 SCORE = "score"

@@ -64,11 +64,7 @@ class Constraints:
 
     @classmethod
     def make(
-        cls,
-        positive: Any,
-        l1_ratio: Any,
-        n_nonzero_coefs: Any,
-        names: Sequence[str] | None,
+        cls, positive: Any, l1_ratio: Any, n_nonzero_coefs: Any, names: Sequence[str] | None
     ) -> Constraints | None:
         """Check the parameters of an estimator; return None if they constrain nothing.
 

@@ -537,13 +537,7 @@ def _ids(batch: pyarrow.RecordBatch, name: str, place: Place) -> NDArray[Any]:
 
 
 def rows_of_arrays(
-    X: RowsLike,
-    y: ArrayLike | None,
-    qid: ArrayLike | None,
-    weights: ArrayLike | None,
-    columns: Columns,
-    place: Place,
-    features: bool = True,
+    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
 ) -> TableRows:
     """Return the rows of arrays, as a LETOR file or a caller's function gives them.
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -49,12 +49,6 @@ from pairgram.tables.columns import (
     with_floats,
 )
 from pairgram.tables.survey import NO_FILES, SeenFiles, changed
-
-if TYPE_CHECKING:
-    import pyarrow
-    import pyarrow.dataset
-
-    from pairgram._support.types import FrameLike
 
 # Files are parsed in pieces of about this many bytes.
 PIECE_BYTES = 64 << 20
@@ -284,7 +278,7 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
     return _of_dataset(dataset, files, *_common_schema(dataset))
 
 
-def _common_schema(dataset: pyarrow.dataset.Dataset) -> tuple[Any, dict[str, str]]:
+def _common_schema(dataset: Any) -> tuple[Any, dict[str, str]]:
     """Return the schema of files that say their types, and the first file that has each column.
 
     The types are those of the first file with values, or types that hold the numbers of all.
@@ -304,7 +298,7 @@ def _common_schema(dataset: pyarrow.dataset.Dataset) -> tuple[Any, dict[str, str
     return schema, first
 
 
-def _merges(dataset: pyarrow.dataset.Dataset, qid: str) -> bool:
+def _merges(dataset: Any, qid: str) -> bool:
     """Tell whether query ids in names of folders became numbers, but are not written as such.
 
     As numbers, "007" and "7" would be one query.
@@ -397,10 +391,7 @@ def _format(names: Sequence[str]) -> str:
 
 
 def _of_dataset(
-    dataset: pyarrow.dataset.Dataset,
-    files: SeenFiles,
-    schema: pyarrow.Schema | None = None,
-    first: Mapping[str, str] | None = None,
+    dataset: Any, files: SeenFiles, schema: Any = None, first: Mapping[str, str] | None = None
 ) -> Source:
     """Return the files of a dataset, whose columns are read as the types of a schema.
 
@@ -445,7 +436,7 @@ def _plain_cause(error: Exception) -> str:
     return next((cause for words, cause in CAUSES.items() if words in str(error)), str(error))
 
 
-def _first_texts(part: pyarrow.dataset.Fragment, schema: pyarrow.Schema, name: str) -> Any:
+def _first_texts(part: Any, schema: Any, name: str) -> Any:
     """Return the first rows of a column of a file of text, as they are written, or None."""
     import pyarrow
 
@@ -457,9 +448,7 @@ def _first_texts(part: pyarrow.dataset.Fragment, schema: pyarrow.Schema, name: s
     return None if head is None else head.column(0)
 
 
-def _has_large_numbers(
-    part: pyarrow.dataset.Fragment, schema: pyarrow.Schema, name: str | None
-) -> bool:
+def _has_large_numbers(part: Any, schema: Any, name: str | None) -> bool:
     """Tell whether pyarrow made floats of whole numbers because they take more than 64 bits."""
     import pyarrow
 
@@ -470,7 +459,7 @@ def _has_large_numbers(
     return bool(found) and all(text and WHOLE.fullmatch(text.strip()) for text in found)
 
 
-def _with_ids(parts: list[Any], schema: pyarrow.Schema, name: str) -> tuple[list[Any], Any]:
+def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
     """Return files of text and their schema, given the column of query ids.
 
     Ids are whole numbers if they are in the first rows of every file, and text otherwise: as
@@ -502,7 +491,7 @@ def _with_ids(parts: list[Any], schema: pyarrow.Schema, name: str) -> tuple[list
     return [replace(part, schema=schema, ids=name) for part in parts], schema
 
 
-def _groups(fragment: pyarrow.dataset.Fragment) -> list[Any]:
+def _groups(fragment: Any) -> list[Any]:
     """Return pieces of a Parquet file, of neighbouring row groups."""
     fragment.ensure_complete_metadata()
     pieces: list[list[int]] = []
@@ -604,7 +593,7 @@ class _FragmentPartition:
         name = others[0]
         return f"{self._differing(own, name)}: {cause}"
 
-    def _differing(self, own: pyarrow.Schema, name: str) -> str:
+    def _differing(self, own: Any, name: str) -> str:
         """Return words for the types of a column here and in the first file that has it."""
         there = self.first.get(name, "the schema of the dataset")
         return (
@@ -649,7 +638,7 @@ class _FragmentPartition:
             yield self._with_ids(batch, first) if self.ids in names else batch
             first += batch.num_rows
 
-    def _require_same_groups(self, now: pyarrow.Schema) -> None:
+    def _require_same_groups(self, now: Any) -> None:
         """Raise a ValueError if a Parquet file has other row groups than `scan` saw."""
         before = self.fragment.metadata.num_row_groups
         if now.num_row_groups != before:
@@ -673,7 +662,7 @@ class _FragmentPartition:
             pyarrow.types.is_integer(self.schema.field(self.ids).type)
         )
 
-    def _with_ids(self, batch: pyarrow.RecordBatch, first: int) -> Any:
+    def _with_ids(self, batch: Any, first: int) -> Any:
         """Return a batch whose query ids are numbers if all are, and null if they are empty."""
         import pyarrow.compute
 
@@ -695,7 +684,7 @@ class _FragmentPartition:
             )
         return batch.set_column(at, self.ids, numbers)
 
-    def _refuse_rounded(self, batch: pyarrow.RecordBatch, name: str, first: int) -> None:
+    def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
         """Raise a ValueError if a column of whole numbers has ones that floats may round."""
         values = batch.column(name).to_numpy(zero_copy_only=False)
         large = np.abs(values) >= LARGEST_WHOLE  # 2**53 + 1 is rounded to 2**53
@@ -706,7 +695,7 @@ class _FragmentPartition:
                 f"must hold ones below 2**53, which a float64 can hold, got {values[row]:.0f}"
             )
 
-    def _require(self, own: pyarrow.Schema, names: list[str]) -> None:
+    def _require(self, own: Any, names: list[str]) -> None:
         """Raise a ValueError if the file lacks a column, or has values of another kind than others.
 
         pyarrow would fill it with nulls, make numbers of text, or cut times to dates.
@@ -721,11 +710,11 @@ class _FragmentPartition:
                 raise placed_error(f"{self.name}: the file has no column {name!r}")
 
 
-def _in_words(kind: pyarrow.DataType) -> str:
+def _in_words(kind: Any) -> str:
     return f"{kind_of_values(kind)} ({kind})"
 
 
-def _verifying(kind: pyarrow.DataType) -> Any:
+def _verifying(kind: Any) -> Any:
     """Return options to read Parquet files by, which verify the checksums of pages.
 
     None takes those of the format: it is no format of Parquet, or it has options of its own.
@@ -738,12 +727,12 @@ def _verifying(kind: pyarrow.DataType) -> Any:
     return None
 
 
-def _same_column(own: pyarrow.Schema, schema: pyarrow.Schema, name: str) -> bool:
+def _same_column(own: Any, schema: Any, name: str) -> bool:
     index = own.get_field_index(name)
     return bool(index >= 0 and own.field(index).type == schema.field(name).type)
 
 
-def _batches_of(file: Any, group: pyarrow.dataset.Fragment, names: list[str]) -> Iterator[Any]:
+def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
     """Yield the rows of a row group: a small one at once."""
     if group.num_rows > MOST_AT_ONCE:
         yield from file.iter_batches(BATCH_ROWS, row_groups=[group.id], columns=names)
@@ -753,7 +742,7 @@ def _batches_of(file: Any, group: pyarrow.dataset.Fragment, names: list[str]) ->
         yield table.slice(begin, BATCH_ROWS)
 
 
-def _of_arrow(frame: FrameLike) -> Source:
+def _of_arrow(frame: Any) -> Source:
     arrow = pyarrow_for("frames")
     if isinstance(frame, arrow.dataset.Dataset):
         files = SeenFiles.of_dataset(frame)

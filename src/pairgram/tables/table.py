@@ -30,7 +30,7 @@ from pairgram.tables.survey import (
 )
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    from pairgram._support.types import BaseEstimator
 
 
 S = TypeVar("S")
