@@ -260,5 +260,5 @@ def _is_plain(estimator: Any) -> bool:
         type(estimator) is pairgram.RankRLS
         and all(getattr(estimator, name) is None for name in NEED_ROWS)
         and estimator.form != "dual"
-        and (estimator.scope == "query" or estimator.pairs == "kept")
+        and (estimator.scope == "query" or estimator.pairs == "with_ties")
     )
