@@ -203,8 +203,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             fits=lambda value: value is None or callable(value),
         ),
         "--pairs NAME",
-        "Weight of a pair: {names}. The former two are 1, the latter differences of 2^label and of "
-        "labels. Repeat it to try several. [default: the model's: with_ties and without_ties for "
+        "Weight of a pair: {names}. It is 1, or the difference of 2^label or of the labels. "
+        "Repeat it to try several. [default: the model's: with_ties and without_ties for "
         "rankrls, else with_ties]",
         stored=optional(choice(*words(PairsName))),
         many=True,
