@@ -175,7 +175,7 @@ def test_models_that_did_not_measure_take_rows(rows):
     X, y, qid = rows
     for model in (RankRLS(pairs=None), RankRLS(form="dual")):
         model = model.fit(X, y, qid=qid)
-        with pytest.raises(ValueError, match=r"needs rows here, weights\(X, qid=qid\)"):
+        with pytest.raises(ValueError, match=r"needs rows here, column_weights\(X, qid=qid\)"):
             model.column_weights()
         check_table(
             model.column_weights(X, qid=qid),

@@ -86,7 +86,7 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
         (
             X.astype(np.float32),
             TypeError,
-            r"got float32: take scorer\(dtype='float32'\), or convert",
+            r"got float32: take row_scorer\(dtype='float32'\), or convert",
         ),
         (X.astype(int), TypeError, "got int64: take predict, or convert"),
         (X.tolist(), TypeError, "got list"),
