@@ -103,9 +103,9 @@ def dense_gram(X: Array, y: Array, length: int, pairs: str) -> Array:
     rows = X.reshape(-1, length, X.shape[1])
     a, b = y.reshape(-1, length, 1), y.reshape(-1, 1, length)
     weights = {
-        "kept": np.ones_like(a * b),
-        "dropped": (a != b).astype(np.float64),
-        "gain": np.abs(np.exp2(a) - np.exp2(b)),
+        "with_ties": np.ones_like(a * b),
+        "without_ties": (a != b).astype(np.float64),
+        "gain_difference": np.abs(np.exp2(a) - np.exp2(b)),
     }[pairs]
     laplacian = -weights
     diagonal = np.arange(length)

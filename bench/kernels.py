@@ -377,7 +377,7 @@ def table_gram(options: Options) -> Iterator[str]:
         peak = syrk_peak(dtype, options.repeat)
         rows.append([f"syrk of SciPy, n = 2,000: {Z.dtype}", "1", "", f"{peak / 1e9:.0f}", "100 %"])
         ways = {}
-        for pairs in ("kept", "dropped", "gain"):
+        for pairs in ("with_ties", "without_ties", "gain_difference"):
             for threads in sorted({1, options.threads}):
                 ways[pairs, threads] = functools.partial(
                     pairgram.Pairgram.from_rows, Z, y, qid=qid, pairs=pairs, n_threads=threads

@@ -75,7 +75,7 @@ class Result(NamedTuple):
     time: float
 
 
-RANK_RLS = "RankRLS, tied pairs kept or dropped, 2^-15..2^24"
+RANK_RLS = "RankRLS, with or without tied pairs, 2^-15..2^24"
 POINTWISE = "RLS on rows (pairs=None), 2^-15..2^24"
 LINEAR = "linear, all defaults"
 QUANTILES = "linear in columns and quantiles, by leave-query-out"
@@ -84,11 +84,11 @@ AUTOMATIC = "AutoRanker, all defaults"
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
 PAIRS_AND_TARGETS = (
-    ("kept", "label"),
-    ("dropped", "label"),
-    ("dropped", "gain"),
-    ("gain", "label"),
-    ("gain", "gain"),
+    ("with_ties", "label"),
+    ("without_ties", "label"),
+    ("without_ties", "gain_difference"),
+    ("gain_difference", "label"),
+    ("gain_difference", "gain"),
 )
 # Small trees with many rows in a leaf: of the grids tried, the one that serves LightGBM best.
 LIGHTGBM_SETTINGS = tuple((leaves, rate) for leaves in (7, 15) for rate in (0.05, 0.1))
@@ -110,7 +110,10 @@ def train_rank_rls(fold: Fold, threads: int, **settings: Any) -> Predict:
 def train_single(fold: Fold, threads: int, **settings: Any) -> Predict:
     """Fit one of the models that the ranker without settings may choose, to the same rows."""
     X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
-    several = {"pairs": ["kept", "dropped", "gain"], "target": ["label", "gain"]}
+    several = {
+        "pairs": ["with_ties", "without_ties", "gain_difference"],
+        "target": ["label", "gain"],
+    }
     model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **several, **settings)
     return model.fit(X, y, qid=qid).predict
 
@@ -168,7 +171,7 @@ def trainers(threads: int) -> dict[str, Trainer]:
     """Return what is compared; the first is the paper's method, the last the peer."""
     rls = functools.partial(train_rank_rls, threads=threads)
     ways = {
-        RANK_RLS: functools.partial(rls, alphas=PAPER_ALPHAS, pairs=["kept", "dropped"]),
+        RANK_RLS: functools.partial(rls, alphas=PAPER_ALPHAS, pairs=["with_ties", "without_ties"]),
         POINTWISE: functools.partial(rls, alphas=PAPER_ALPHAS, pairs=None),
     }
     ways[LINEAR] = rls
@@ -215,7 +218,7 @@ def tables(name: str, folder: Path, threads: int, words: str = "") -> Iterator[s
     results = run(folds, ways, CONVENTIONS[name])
     if LIGHTGBM in results:
         budget = results[LIGHTGBM].time / 5 / len(folds)
-        hurried = functools.partial(train_automatic, threads=threads, budget=budget)
+        hurried = functools.partial(train_automatic, threads=threads, time_budget=budget)
         results |= run(folds, {HURRIED: hurried}, CONVENTIONS[name])
     yield f"{name}: means over five test parts"
     yield comparison(results)

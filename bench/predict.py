@@ -164,7 +164,7 @@ def table_small(options: Options) -> Iterator[str]:
             ]
             for peer in peers:
                 assert_equal_scores(model.predict(X), peer(X)[:, 0], model)
-            scorer = model.scorer(dtype)
+            scorer = model.row_scorer(dtype)
             np.testing.assert_array_equal(scorer(X).astype(dtype), model.predict(X))
             ours, frozen, *theirs = calls(
                 options,
@@ -193,7 +193,7 @@ def _linear_calls(options: Options) -> Iterator[str]:
     ridge, ridge_of_frame = Ridge().fit(rows, y), Ridge().fit(pd.DataFrame(rows, columns=names), y)
     trees = lightgbm.LGBMRanker(verbose=-1, n_jobs=options.threads)
     trees.fit(rows, y, group=np.bincount(qid))
-    scorer = model.scorer()
+    scorer = model.row_scorer()
     ways: dict[str, Way] = {
         "pairgram, linear": lambda: model.predict(X),
         "pairgram, linear, scorer()": lambda: scorer(X),

@@ -27,7 +27,7 @@ from pairgram import (
 
 def searched(X: NDArray[np.float64], y: NDArray[np.float64], qid: NDArray[np.int64]) -> RankRLSCV:
     """Return a linear model whose ridge is chosen."""
-    model = RankRLSCV(pairs=["kept", "dropped"], inputs="standard", scoring="ndcg@10")
+    model = RankRLSCV(pairs=["with_ties", "without_ties"], inputs="standard", scoring="ndcg@10")
     fitted: RankRLSCV = model.fit(X, y, qid=qid)
     return fitted
 
@@ -47,7 +47,7 @@ def main() -> None:
     total += Pairgram.from_rows(X[~first], y[~first], qid=qid[~first])
     path: NDArray[np.float64] = total.path([0.1, 1.0])
     batch = fit_many(RankRLS(alpha=1.0), [(X[qid == q], y[qid == q]) for q in range(3)])
-    automatic = AutoRanker(budget=0.2, random_state=0).fit(X, y, qid=qid)
+    automatic = AutoRanker(time_budget=0.2, random_state=0).fit(X, y, qid=qid)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.safetensors"
         model.save(file)

@@ -60,13 +60,16 @@ def problems(draw, max_features=4, weights=True, min_queries=1, integer_labels=F
     return Problem(X, y, query, v, query_weight)
 
 
+COMPILED = {None: "none", "with_ties": "kept", "without_ties": "dropped"}
+
+
 def ranking_problem(problem, pairs, weighting="pairs"):
     """The compiled problem of some rows, built without the rest of the library."""
     from pairgram import _core
     from reference import OMEGAS
 
-    named = {"pairs": pairs or "none"}
-    if named["pairs"] not in ("kept", "dropped", "none"):
+    named = {"pairs": COMPILED.get(pairs)}
+    if named["pairs"] is None:
         levels = np.unique(problem.y)
         omega = np.array([[OMEGAS[pairs](a, b) for b in levels] for a in levels])
         named = {"pairs": "omega", "level_values": levels, "omega": omega}

@@ -3,10 +3,10 @@
 import numpy as np
 
 OMEGAS = {
-    "kept": lambda a, b: 1.0,
-    "dropped": lambda a, b: float(a != b),
-    "gain": lambda a, b: abs(2.0**a - 2.0**b),
-    "absdiff": lambda a, b: abs(a - b),
+    "with_ties": lambda a, b: 1.0,
+    "without_ties": lambda a, b: float(a != b),
+    "gain_difference": lambda a, b: abs(2.0**a - 2.0**b),
+    "label_difference": lambda a, b: abs(a - b),
     # levels that no path of pairs joins
     "apart": lambda a, b: float(abs(a - b) == 1 and min(a, b) in (0, 2)),
 }

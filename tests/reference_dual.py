@@ -5,7 +5,7 @@ import numpy as np
 import reference
 from pairgram.data.dataset import RankingData
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 
 

@@ -129,10 +129,10 @@ def mean_ranks(values):
 def pairs(family, y, f):
     """Metrics over pairs of rows."""
     n = len(y)
-    if family in ("msd", "m1d"):
+    if family in ("pairwise_squared_error", "pairwise_absolute_error"):
         if n < 2:
             return math.nan
-        power = 2 if family == "msd" else 1
+        power = 2 if family == "pairwise_squared_error" else 1
         terms = [abs((y[i] - y[j]) - (f[i] - f[j])) ** power for i in range(n) for j in range(n)]
         return math.fsum(terms) / n**2
     if family == "pearson":

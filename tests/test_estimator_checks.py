@@ -36,8 +36,8 @@ def test_all_estimators_are_checked():
 
 @parametrize_with_checks(
     [
-        RankRLS(pairs="dropped", scale=True),
-        RankRLS(pairs="absdiff", weighting="queries"),
+        RankRLS(pairs="without_ties", scale=True),
+        RankRLS(pairs="label_difference", weighting="queries"),
         RankRLS(pairs=None),
         RankRLS(form="dual"),
         RankRLS(kernel="rbf"),
@@ -49,14 +49,14 @@ def test_all_estimators_are_checked():
         RankRLS(inputs="standard", kernel="minmax"),
         RankRLSCV(inputs=[None, "standard"]),
         RankSVM(inputs="maxabs"),
-        RankRLSCV(pairs=["kept", "dropped"], scale=[False, True]),
+        RankRLSCV(pairs=["with_ties", "without_ties"], scale=[False, True]),
         PairwiseELM(activation="sigmoid", n_nodes=20, random_state=0),
         PointwiseELMCV(kernel="linear"),
         PairwiseELM(kernel="rbf"),
         ELMRank(n_nodes=10),
-        ELMRank(n_nodes=10, pairs="dropped", n_estimators=2),
+        ELMRank(n_nodes=10, pairs="without_ties", n_estimators=2),
         ELMRankCV(n_nodes=10, cv=3),
-        ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="dropped"),
+        ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="without_ties"),
         LSSVR(10.0, kernel="rbf"),
         RankSVM(loss="squared", weighting="queries", tol=1e-6),
         RankSVM(feature_map=Nystroem(n_components=None)),

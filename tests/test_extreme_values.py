@@ -19,12 +19,12 @@ FEW = RNG.random(N) < 0.6
 NODES = {"n_nodes": 8, "random_state": 0}
 MODELS = {
     "RankRLS": pg.RankRLS(),
-    "gain": pg.RankRLS(pairs="gain"),
-    "dropped": pg.RankRLS(pairs="dropped"),
+    "gain": pg.RankRLS(pairs="gain_difference"),
+    "without_ties": pg.RankRLS(pairs="without_ties"),
     "pointwise": pg.RankRLS(pairs=None),
     "dual": pg.RankRLS(form="dual"),
     "rbf": pg.RankRLS(kernel="rbf"),
-    "rbf, gain": pg.RankRLS(kernel="rbf", pairs="gain"),
+    "rbf, gain": pg.RankRLS(kernel="rbf", pairs="gain_difference"),
     "queries": pg.RankRLS(weighting="queries"),
     "documents": pg.RankRLS(weighting="documents"),
     "scale": pg.RankRLS(scale=True),
@@ -97,7 +97,7 @@ def test_labels(name):
 
 
 def test_labels_too_close_for_their_weights():
-    for pairs in ("gain", "absdiff"):
+    for pairs in ("gain_difference", "label_difference"):
         with pytest.raises(ValueError, match=r"too small, or labels too close: the weights of all"):
             pg.RankRLS(pairs=pairs).fit(X, Y * 1e-300, qid=QID)
 
@@ -139,7 +139,9 @@ def test_small_problems_are_refused_too():
             pg.fit_many(pg.RankRLSCV(cv=3), [problem], on_error="raise")
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", "gain", "absdiff"])
+@pytest.mark.parametrize(
+    "pairs", ["with_ties", "without_ties", "gain_difference", "label_difference"]
+)
 @pytest.mark.parametrize("tiny", [1e-100, 1e-120, 1e-150])
 def test_dual_and_primal_agree_beside_tiny_weights(pairs, tiny):
     weights = np.where(FEW, tiny, 1.0)
@@ -160,7 +162,7 @@ def test_the_root_of_a_laplacian_and_its_adjoint_beside_tiny_weights():
         data = RankingData.make(
             rng.normal(size=(n, 1)), rng.integers(0, 3, n), sample_weight=weights
         )
-        for pairs in ("gain", "absdiff"):
+        for pairs in ("gain_difference", "label_difference"):
             settings = PairSettings(pairs)
             root = apply_half_laplacian(data.problem(settings), np.eye(n))
             adjoint = apply_half_laplacian(data.problem(settings), np.eye(n), adjoint=True)
@@ -183,8 +185,8 @@ def exact_statistics(rows, labels, weights, omega):
 @pytest.mark.parametrize("decades", [6, 12, 16])
 def test_weights_of_one_query_that_span_many_decades(decades):
     omegas = {
-        "kept": lambda a, b: 1.0,
-        "dropped": lambda a, b: float(a != b),
+        "with_ties": lambda a, b: 1.0,
+        "without_ties": lambda a, b: float(a != b),
         "low": lambda a, b: ((a < 2) & (b < 2)) * 1.0,  # tied pairs of some labels
     }
     for seed in range(25):

@@ -154,7 +154,7 @@ def test_repeated_names_of_columns_are_named(names):
         lambda: pg.Pairgram.from_rows(frame, Y),
         lambda: pg.RandomNodes(2).fit(frame),
         lambda: model.predict(frame),
-        lambda: model.weights(frame),
+        lambda: model.column_weights(frame),
     ):
         with pytest.raises(
             ValueError, match=r"^X must have columns of different names, got '?[a0]'? 2 times"
@@ -236,7 +236,9 @@ def test_a_range_of_infinite_width_is_named(model):
         model.fit(X, Y, qid=QID)
 
 
-@pytest.mark.parametrize("name", ["m1d", "msd", "pearson", "ranking_error"])
+@pytest.mark.parametrize(
+    "name", ["pairwise_absolute_error", "pairwise_squared_error", "pearson", "ranking_error"]
+)
 def test_values_whose_sums_overflow_are_refused(name):
     qid = [1, 1, 2, 2]
     with pytest.raises(ValueError, match=rf"{name} takes labels of at most .*1e\+308 in row 0"):
@@ -244,7 +246,7 @@ def test_values_whose_sums_overflow_are_refused(name):
     if name != "ranking_error":
         with pytest.raises(ValueError, match=rf"{name} takes scores of at most .* in row 1"):
             pg.evaluate(name, [1, 2, 1, 2], [1e307, -1e308, 1, 4], qid)
-    large = 1e151 if name == "msd" else 1e303
+    large = 1e151 if name == "pairwise_squared_error" else 1e303
     assert np.isfinite(pg.evaluate(name, [large, -large] * 50, [-large, large] * 50)[name])
 
 

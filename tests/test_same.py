@@ -94,7 +94,7 @@ def test_older_names_are_used_where_there_are_no_newer_ones(monkeypatch):
     monkeypatch.setattr(public, "_words", set)
     assert public.Public(Older)(pairs="all").ties == "kept"
     assert public.attribute(Older("dropped"), "pairs") == "dropped"
-    assert public.of_later("ties") == "pairs"
+    assert public.in_later_words("all but ties=kept") == "all but pairs=all"
 
     monkeypatch.setattr(public, "_words", lambda: {"all"})
     assert public.Public(Older)(pairs="all").ties == "all"

@@ -137,10 +137,14 @@ LOSSES = ("MSD", "M1D", "misranked %")
 GAMMAS = 2.0 ** np.arange(-8, 3, 2)
 # The settings of `RankRLSCV` whose path holds a model, what it is chosen by, the model of a ridge.
 KERNEL_MODELS: Mapping[str, tuple[dict[str, str], str, Callable[[float], Any]]] = {
-    "MPRank": ({"scope": "global"}, "msd", lambda alpha: pairgram.MPRank(1 / (2 * alpha))),
+    "MPRank": (
+        {"scope": "global"},
+        "pairwise_squared_error",
+        lambda alpha: pairgram.MPRank(1 / (2 * alpha)),
+    ),
     "LSSVR": (
         {"scope": "global", "weighting": "documents"},
-        "msd",
+        "pairwise_squared_error",
         lambda alpha: pairgram.LSSVR(1 / alpha),
     ),
     "RankRLS": ({}, "pairwise_accuracy", pairgram.RankRLS),
@@ -148,9 +152,9 @@ KERNEL_MODELS: Mapping[str, tuple[dict[str, str], str, Callable[[float], Any]]] 
 # What the paper compares with: the model, its grid, and what the settings are chosen by.
 PAIR_GRID = {"C": 10.0 ** np.arange(2, 5, 0.5), "gamma": GAMMAS[:4]}
 COMPARATORS: Mapping[str, tuple[Any, Mapping[str, Any], str]] = {
-    "SVR": (SVR(), {"C": 10.0 ** np.arange(-1, 4), "gamma": GAMMAS}, "msd"),
+    "SVR": (SVR(), {"C": 10.0 ** np.arange(-1, 4), "gamma": GAMMAS}, "pairwise_squared_error"),
     "RankSVM": (RankSVM(), PAIR_GRID, "ranking_error"),
-    "SVRank": (SVRank(), PAIR_GRID, "msd"),
+    "SVRank": (SVRank(), PAIR_GRID, "pairwise_squared_error"),
     "RankBoost": (RankBoost(), {"n_rounds": (10, 30, 100)}, "misranking"),
 }
 
@@ -241,7 +245,7 @@ def learning_curves(
     dict of str to ndarray of shape (n_subsets, n_sizes)
         MSD of ELMRank and of LSSVR.
     """
-    msd = pairgram.get_metric("msd")
+    msd = pairgram.get_metric("pairwise_squared_error")
     values = np.empty((N_SUBSETS, len(sizes), len(MEASURES)))
     losses = {name: np.empty((N_SUBSETS, len(sizes))) for name in (ONE_DRAW, AVERAGED, "LSSVR")}
     for i in range(N_SUBSETS):
@@ -334,7 +338,7 @@ def losses_of(way: str, tests: list[Problem], models: Sequence[Any]) -> np.ndarr
     scores = [model.predict(test.X_test) for model, test in zip(models, tests, strict=True)]
     qid = np.repeat(np.arange(len(tests)), [len(test.y_test) for test in tests])
     labels = np.concatenate([test.y_test for test in tests])
-    metrics = ["msd", "m1d", "misranking"]
+    metrics = ["pairwise_squared_error", "pairwise_absolute_error", "misranking"]
     found = pairgram.evaluate(metrics, labels, np.concatenate(scores), qid)
     values = np.array(list(found.values())) * (1, 1, 100)
     values[:2] = np.nan if way == "RankBoost" else values[:2]

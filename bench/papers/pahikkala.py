@@ -114,7 +114,9 @@ Predict = Callable[[Any], np.ndarray]
 
 def train_rank_rls(fold: Fold, threads: int) -> Predict:
     """Choose the ridge, and whether tied pairs count, by validation MAP."""
-    model = pairgram.RankRLSCV(ALPHAS, pairs=["kept", "dropped"], scoring=MAP, n_threads=threads)
+    model = pairgram.RankRLSCV(
+        ALPHAS, pairs=["with_ties", "without_ties"], scoring=MAP, n_threads=threads
+    )
     return _chosen(model, fold)
 
 
@@ -273,7 +275,7 @@ def parse_correlations(seed: int, n_sentences: int, threads: int) -> dict[str, f
     found = {}
     for name, target, pairs in (
         (RLS, y, None),
-        (RANK_RLS, y, "kept"),
+        (RANK_RLS, y, "with_ties"),
         (RLS_ONE_LEVEL, data.share, None),
     ):
         model = pairgram.RankRLSCV(

@@ -106,7 +106,7 @@ def test_svrank_is_a_kernel_regression_of_all_differences(script):
     assert np.ptp(f) > 1
 
 
-@pytest.mark.parametrize("scoring", ["msd", "pairwise_accuracy"])
+@pytest.mark.parametrize("scoring", ["pairwise_squared_error", "pairwise_accuracy"])
 def test_settings_are_the_best_of_held_out_folds(script, scoring):
     comparators = script("comparators")
     X, y = made(40, seed=2)

@@ -64,7 +64,7 @@ def test_columns_of_zong_and_huang(script, fold, monkeypatch):
         assert (rows[0] != rows[1]).any() == name.endswith("nodes")
     X, y, qid = fold.train
     theirs = zong_huang.train_at_their_C(fold, 0, column=zong_huang.PAIR_KERNEL)(X)
-    expected = pairgram.RankRLS(2.0**20, pairs="kept").fit(X, y, qid=qid).predict(X)
+    expected = pairgram.RankRLS(2.0**20, pairs="with_ties").fit(X, y, qid=qid).predict(X)
     np.testing.assert_allclose(theirs, expected, rtol=1e-9)
     assert "| Fold1 | 2^" in zong_huang.chosen_Cs([fold] * 5)
 

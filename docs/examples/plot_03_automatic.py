@@ -15,7 +15,7 @@ from pairgram import plots
 X, y, qid = make_ranking(50, 15, 4, random_state=1)
 hidden = y + 2 * np.sin(6 * X[:, 0]) * X[:, 1]
 y = np.digitize(hidden, np.quantile(hidden, [0.5, 0.7, 0.85, 0.95]))
-model = AutoRanker(budget=3.0, random_state=0).fit(X, y, qid=qid)
+model = AutoRanker(time_budget=3.0, random_state=0).fit(X, y, qid=qid)
 for features, inputs, score, outcome in zip(
     *(model.trials_[name] for name in ("features", "inputs", "score", "outcome")), strict=True
 ):

@@ -16,7 +16,7 @@ from pairgram import plots
 X, y, qid = make_ranking(150, (5, 25), 40, random_state=0)
 curve = learning_curve(RankRLS(alpha=10.0), X, y, qid=qid, random_state=0)
 print(curve)
-plots.learning_curve(curve)
+plots.learning(curve)
 
 # %%
 # A strong ridge helps while queries are few:

@@ -13,11 +13,12 @@ from pairgram import plots
 
 X, y, qid = make_ranking(150, (5, 25), 10, random_state=2)
 train, test = qid < 90, qid >= 90
+models = {"pairs": RankRLSCV(pairs="gain_difference"), "rows": RankRLSCV(pairs=None)}
 scores = {
-    "pairs": RankRLSCV(pairs="gain").fit(X[train], y[train], qid=qid[train]).predict(X[test]),
-    "rows": RankRLSCV(pairs=None).fit(X[train], y[train], qid=qid[train]).predict(X[test]),
-    "first column": X[test, 0],
+    name: model.fit(X[train], y[train], qid=qid[train]).predict(X[test])
+    for name, model in models.items()
 }
+scores["first column"] = X[test, 0]
 result = compare(y[test], qid[test], scores, "ndcg@10")
 print(result)
 

@@ -2,7 +2,7 @@
 Into a search engine, and checked
 =================================
 
-An engine computes in float32. `export.check` scores rows as the engine would, and counts the
+An engine computes in float32. `export.verify` scores rows as the engine would, and counts the
 queries whose order changes.
 """
 
@@ -22,7 +22,7 @@ names = ["bm25", "title_bm25", "price", "age", "clicks"]
 model = RankRLSCV().fit(X, y, qid=qid)
 body = export.to_solr(model, "m1", store="s1", features=names)
 print(json.dumps(body["params"], indent=1))
-print(export.check(body, model, X, qid))
+print(export.verify(body, model, X, qid))
 
 # %%
 # Hidden nodes become a neural network of Solr.
@@ -30,7 +30,7 @@ print(export.check(body, model, X, qid))
 nodes = RankRLS(feature_map=RandomNodes(50, activation="sigmoid", random_state=0))
 nodes.fit(X, y, qid=qid)
 network = export.to_solr(nodes, "m2", features=names)
-print(export.check(network, nodes, X, qid))
+print(export.verify(network, nodes, X, qid))
 
 # %%
 # What float32 changes, beside the scores themselves:

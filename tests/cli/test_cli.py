@@ -114,7 +114,7 @@ def valid_file(tmp_path):
 @pytest.fixture
 def model_file(tmp_path, data):
     X, y, qid = data
-    RankRLS(alpha=0.5, pairs="dropped").fit(X, y, qid=qid).save(tmp_path / "m.safetensors")
+    RankRLS(alpha=0.5, pairs="without_ties").fit(X, y, qid=qid).save(tmp_path / "m.safetensors")
     return tmp_path / "m.safetensors"
 
 
@@ -134,9 +134,11 @@ def folder(tmp_path, data):
 def test_train_chooses_as_the_library_does(file, data, tmp_path):
     X, y, qid = data
     out = tmp_path / "out.safetensors"
-    options = ("--pairs", "gain", "--pairs", "none", "--target", "gain", "--scale")
+    options = ("--pairs", "gain_difference", "--pairs", "none", "--target", "gain", "--scale")
     text = run("train", file, "-o", out, "--json", "--metric", "map", *options)
-    expected = RankRLSCV(pairs=["gain", None], target=["gain"], scale=True, scoring="map")
+    expected = RankRLSCV(
+        pairs=["gain_difference", None], target=["gain"], scale=True, scoring="map"
+    )
     expected.fit(X, y, qid=qid)
     report = json.loads(text)
     assert report.pop("seconds") >= 0
@@ -165,7 +167,7 @@ def test_train_chooses_as_the_library_does(file, data, tmp_path):
 def test_train_without_a_model_tries_several(file, data, tmp_path):
     X, y, qid = data
     out = tmp_path / "out.safetensors"
-    report = json.loads(run("train", file, "-o", out, "--json", "--budget", 0.02))
+    report = json.loads(run("train", file, "-o", out, "--json", "--time-budget", 0.02))
     expected = AutoRanker(0.02).fit(X, y, qid=qid)
     assert report["model"] == "auto"
     assert report["score"] == expected.best_score_
@@ -174,7 +176,7 @@ def test_train_without_a_model_tries_several(file, data, tmp_path):
     assert tried == [None if np.isnan(s) else s for s in expected.trials_["score"].tolist()]
     assert {row["outcome"] for row in report["trials"]} == {"best", "tried", "over budget"}
     np.testing.assert_array_equal(load_model(out).predict(X), expected.predict(X))
-    lines = run("train", file, "-o", out, "--budget", 0.02).splitlines()
+    lines = run("train", file, "-o", out, "--time-budget", 0.02).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("what was tried"))
     table = lines[first:]
     assert sum(line.endswith("*") for line in table) == 1
@@ -184,7 +186,7 @@ def test_train_without_a_model_tries_several(file, data, tmp_path):
 def test_a_trial_that_chose_the_settings_of_another_is_printed_once(tmp_path):
     X, y, qid = make_ranking(30, 8, 4, random_state=3)
     dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
-    train = ("train", tmp_path / "rows.txt", "-o", tmp_path / "m", "--budget", 0.05)
+    train = ("train", tmp_path / "rows.txt", "-o", tmp_path / "m", "--time-budget", 0.05)
     train += ("--metric", "map")
     rows = json.loads(run(*train, "--json"))["trials"]
     names = ("features", "inputs", "pairs", "target", "alpha", "score")
@@ -196,7 +198,7 @@ def test_a_trial_that_chose_the_settings_of_another_is_printed_once(tmp_path):
     assert [line[:2] for line in printed[:2]] == [["columns", "none"], ["columns", "standard"]]
 
 
-@pytest.mark.parametrize("options", [("--alpha", 1), ("--pairs", "kept"), ("--scale",)])
+@pytest.mark.parametrize("options", [("--alpha", 1), ("--pairs", "with_ties"), ("--scale",)])
 def test_train_with_options_of_rankrls_is_rankrls(file, tmp_path, options):
     report = json.loads(run("train", file, "-o", tmp_path / "m", "--json", *options))
     assert report["model"] == "rankrls"
@@ -217,7 +219,7 @@ def test_inspect_says_what_predict_needs(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "make"),
     [
-        ((), lambda prior: RankRLSCV(pairs=["kept", "dropped"], prior=prior)),
+        ((), lambda prior: RankRLSCV(pairs=["with_ties", "without_ties"], prior=prior)),
         (("--model", "rls"), lambda prior: RankRLSCV(pairs=[None], prior=prior)),
         (("--model", "ranksvm"), lambda prior: RankSVMCV(prior=prior)),
         (
@@ -260,7 +262,7 @@ def test_a_prior_that_does_not_fit_is_refused(file, model_file, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("model", [("--budget", "0.01"), ("--model", "rankrls")])
+@pytest.mark.parametrize("model", [("--time-budget", "0.01"), ("--model", "rankrls")])
 def test_train_and_predict_with_offsets(file, data, model, tmp_path):
     X, _, _ = data
     offsets = tmp_path / "offsets.txt"
@@ -300,7 +302,7 @@ def test_offsets_that_do_not_fit_are_refused(file, valid_file, model_file, tmp_p
 
 def test_train_with_signs(file, data, tmp_path):
     X, y, qid = data
-    train = ("train", file, "-o", tmp_path / "m", "--pairs", "kept")
+    train = ("train", file, "-o", tmp_path / "m", "--pairs", "with_ties")
     for text, positive in (("all", True), ("2, 6", [1, 5])):
         report = json.loads(run(*train, "--positive", text, "--json"))
         search = RankRLSCV(positive=positive).fit(X, y, qid=qid)
@@ -329,7 +331,7 @@ def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
     report = json.loads(
         run(
             *("train", file, "-o", tmp_path / "m", "--valid", valid_file, "--json"),
-            *("--alphas", "2^-3:2^3", "--pairs", "kept", "--metric", "ndcg@3"),
+            *("--alphas", "2^-3:2^3", "--pairs", "with_ties", "--metric", "ndcg@3"),
             *("--convention", "letor"),
         )
     )
@@ -344,20 +346,31 @@ def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
 
 def test_train_with_one_alpha(file, data, tmp_path):
     X, y, qid = data
-    text = run("train", file, "-o", tmp_path / "m", "--alpha", 8, "--pairs", "dropped")
-    expected = RankRLS(8.0, pairs="dropped").fit(X, y, qid=qid)
+    text = run("train", file, "-o", tmp_path / "m", "--alpha", 8, "--pairs", "without_ties")
+    expected = RankRLS(8.0, pairs="without_ties").fit(X, y, qid=qid)
     np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
     lines = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
-    assert lines["alpha"].strip() == "2^3" and lines["pairs"].strip() == "dropped"
+    assert lines["alpha"].strip() == "2^3" and lines["pairs"].strip() == "without_ties"
     assert "leave-query-out" in lines["held-out"] and f"{len(y)} rows, 30 queries" in text
 
 
 def test_train_on_pairs_of_all_rows(file, data, tmp_path):
     """MPRank with a kernel."""
     X, y, qid = data
-    options = ("--kernel", "rbf", "--pairs", "kept", "--scope", "global", "--metric", "msd")
+    options = (
+        "--kernel",
+        "rbf",
+        "--pairs",
+        "with_ties",
+        "--scope",
+        "global",
+        "--metric",
+        "pairwise_squared_error",
+    )
     report = json.loads(run("train", file, "-o", tmp_path / "m", *options, "--json"))
-    expected = RankRLSCV(kernel="rbf", scope="global", scoring="msd", inputs=BOTH)
+    expected = RankRLSCV(
+        kernel="rbf", scope="global", scoring="pairwise_squared_error", inputs=BOTH
+    )
     expected.fit(X, y, qid=qid)
     assert report["score"] == expected.best_score_
     mprank = MPRank(1 / (2 * expected.alpha_), kernel="rbf", **chosen_inputs(expected))
@@ -373,7 +386,10 @@ def test_rls_is_pointwise(file, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "search", "pairs"),
-    [("elm-pairwise", PairwiseELMCV, {"pairs": ["kept"]}), ("elm-pointwise", PointwiseELMCV, {})],
+    [
+        ("elm-pairwise", PairwiseELMCV, {"pairs": ["with_ties"]}),
+        ("elm-pointwise", PointwiseELMCV, {}),
+    ],
 )
 def test_train_elm(file, data, tmp_path, name, search, pairs):
     X, y, qid = data
@@ -419,7 +435,7 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
         report = json.loads(run(*arguments, *options))
         expected.fit(X, y, qid=qid)
         assert report["model"] == name and report["score"] == expected.best_score_
-        chosen = {"C": expected.C_} | ({"pairs": "kept"} if pairs else {})
+        chosen = {"C": expected.C_} | ({"pairs": "with_ties"} if pairs else {})
         chosen |= {} if expected.gamma_ is None else {"gamma": expected.gamma_}
         assert report["params"] == chosen | (chosen_inputs(expected) if mixes else {})
         scores = load_model(tmp_path / "m").predict(X)
@@ -443,7 +459,7 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
     report = json.loads(
         run("train", tmp_path / "train.txt", "-o", tmp_path / "m", "-m", name, *options, "--json")
     )
-    pairs = ["kept", "dropped"] if name == "rankrls" else None
+    pairs = ["with_ties", "without_ties"] if name == "rankrls" else None
     expected = RankRLSCV([0.1, 1], kernel=kernel, pairs=pairs, **parameters)
     expected.set_params(inputs=BOTH if kernel in ("laplacian", "polynomial") else None)
     expected.fit(X, y, qid=qid)
@@ -472,10 +488,19 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
     for options, held_out, validation, expected in (
         (grid, "5 folds", None, ELMRankCV([0.01, 1], [8, 512], n_nodes=20, scoring="map")),
         (
-            ("--valid", valid_file, "--scope", "query", "--estimators", 3, "--pairs", "dropped"),
+            (
+                "--valid",
+                valid_file,
+                "--scope",
+                "query",
+                "--estimators",
+                3,
+                "--pairs",
+                "without_ties",
+            ),
             str(valid_file),
             valid,
-            ELMRankCV(scope="query", n_estimators=3, pairs="dropped"),
+            ELMRankCV(scope="query", n_estimators=3, pairs="without_ties"),
         ),
     ):
         report = json.loads(run(*arguments, *options))
@@ -502,11 +527,12 @@ def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
     for convention in ("default", "letor"):
         options = ("--model", "elmrank", *grid, "--convention", convention)
         report = json.loads(run("cv", file, *options, "--json"))
-        assert report["metric"] == expected.scoring_.name == "msd"
+        assert report["metric"] == expected.scoring_.name == "pairwise_squared_error"
         assert report["best"]["score"] == expected.best_score_
     text = run("train", file, "-o", tmp_path / "m", "--model", "elmrank", *grid)
-    assert f"held-out msd  {expected.best_score_:.4f} (lower is better), 5 folds" in text
-    assert "weight_range  -1:1\n" in text
+    told = f"{expected.best_score_:.4f} (lower is better), 5 folds"
+    assert f"held-out pairwise_squared_error  {told}" in text
+    assert re.search(r"weight_range +-1:1\n", text)
 
 
 def maps(kind, gammas, *arguments, **named):
@@ -618,9 +644,20 @@ def test_help_tells_what_is_held_out():
 
 def test_elm_pairs_are_chosen(file, data):
     X, y, qid = data
-    options = ("--pairs", "gain", "--pairs", "dropped", "--nodes", 8, "--Cs", "0.01,1")
+    options = (
+        "--pairs",
+        "gain_difference",
+        "--pairs",
+        "without_ties",
+        "--nodes",
+        8,
+        "--Cs",
+        "0.01,1",
+    )
     report = json.loads(run("cv", file, *ELM, *options, "--json"))
-    expected = PairwiseELMCV([0.01, 1], pairs=["gain", "dropped"], n_nodes=8, random_state=0)
+    expected = PairwiseELMCV(
+        [0.01, 1], pairs=["gain_difference", "without_ties"], n_nodes=8, random_state=0
+    )
     results = expected.fit(X, y, qid=qid).cv_results_
     assert report["best"]["pairs"] == expected.pairs_
     assert [(row["C"], row["pairs"], row["score"]) for row in report["path"]] == list(
@@ -631,7 +668,7 @@ def test_elm_pairs_are_chosen(file, data):
 
 
 def test_train_float32_and_sparse(file, tmp_path):
-    options = ("--alphas", "1", "--pairs", "kept")
+    options = ("--alphas", "1", "--pairs", "with_ties")
     run("train", file, "-o", tmp_path / "a", *options)
     run("train", file, "-o", tmp_path / "b", *options, "--float32", "--threads", 2)
     run("train", file, "-o", tmp_path / "c", *options, "--sparse", "--weighting", "pairs")
@@ -693,7 +730,7 @@ def test_a_file_without_ids_is_one_query(model_file, tmp_path):
     dump_letor(long, *make_ranking(1, 1001, 3, random_state=0)[:2])
     said = run_with_note("train", long, "-o", tmp_path / "m", "--alpha", 1, "--one-query")[1]
     assert said == f"warning: {long} has no qid: all 1001 rows are one query"
-    text, said = run_with_note("cv", bare, "--alphas", "1", "--pairs", "kept")
+    text, said = run_with_note("cv", bare, "--alphas", "1", "--pairs", "with_ties")
     assert said == warning and "1 setting in" in text
     text, said = run_with_note("evaluate", bare, "--model", model_file)
     assert said == warning and "9 rows, 1 query, convention" in text
@@ -738,8 +775,19 @@ def test_evaluate_conventions(file, model_file, data, convention):
 
 def test_evaluate_prints_a_table(file, model_file, data):
     X, y, qid = data
-    text = run("evaluate", file, "--model", model_file, "--metric", "map", "--metric", "msd")
-    expected = evaluate(["map", "msd"], y, load_model(model_file).predict(X), qid)
+    text = run(
+        "evaluate",
+        file,
+        "--model",
+        model_file,
+        "--metric",
+        "map",
+        "--metric",
+        "pairwise_squared_error",
+    )
+    expected = evaluate(
+        ["map", "pairwise_squared_error"], y, load_model(model_file).predict(X), qid
+    )
     for name, value in expected.items():
         assert [name, f"{value:.4f}"] in [line.split() for line in text.splitlines()]
 
@@ -774,7 +822,9 @@ def test_cv(file, data):
     X, y, qid = data
     report = json.loads(run("cv", file, "--alphas", "2^-4:2^4,100", "--metric", "map", "--json"))
     alphas = [*(2.0**k for k in range(-4, 5)), 100]
-    expected = RankRLSCV(alphas, pairs=["kept", "dropped"], scoring="map").fit(X, y, qid=qid)
+    expected = RankRLSCV(alphas, pairs=["with_ties", "without_ties"], scoring="map").fit(
+        X, y, qid=qid
+    )
     results = expected.cv_results_
     assert report.pop("seconds") >= 0
     assert report == {
@@ -802,8 +852,8 @@ def test_cv(file, data):
 
 
 def test_cv_marks_the_best(file):
-    best = json.loads(run("cv", file, "--pairs", "kept", "--json"))["best"]
-    marked = [line.split() for line in run("cv", file, "--pairs", "kept").splitlines()]
+    best = json.loads(run("cv", file, "--pairs", "with_ties", "--json"))["best"]
+    marked = [line.split() for line in run("cv", file, "--pairs", "with_ties").splitlines()]
     marked = [cells for cells in marked if cells[-1:] == ["*"]]
     assert marked == [[*show_alphas([best["alpha"]]), f"{best['score']:.4f}", "*"]]
 
@@ -824,7 +874,7 @@ def test_a_ridge_of_0(model, tmp_path, file, data):
 
 def test_cv_spells_a_column_in_one_way(file):
     for grid, spelled in (("10,1,4", ["10", "1", "4"]), ("8,1,4", ["2^3", "2^0", "2^2"])):
-        text = run("cv", file, "--pairs", "kept", "--alphas", grid)
+        text = run("cv", file, "--pairs", "with_ties", "--alphas", grid)
         assert [line.split()[0] for line in text.splitlines()[-3:]] == spelled
 
 
@@ -834,7 +884,9 @@ def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
     report = json.loads(run("cv", tmp_path / "real.txt", "--json"))
     assert report["metric"] == "pairwise_accuracy"
     assert report["best"]["score"] == max(row["score"] for row in report["path"])
-    report = json.loads(run("cv", tmp_path / "real.txt", "--metric", "msd", "--json"))
+    report = json.loads(
+        run("cv", tmp_path / "real.txt", "--metric", "pairwise_squared_error", "--json")
+    )
     assert report["best"]["score"] == min(row["score"] for row in report["path"])
 
 
@@ -871,9 +923,9 @@ def test_letor_json(folder):
     check_shape(report, dataset="Made", model="rankrls", metric="map")
     fold = next(pairgram.load_letor_folds(folder))
     metric = pairgram.get_metric("map", "letor")
-    expected = RankRLSCV(2.0 ** np.arange(-15, 25), pairs=["kept", "dropped"], scoring=metric).fit(
-        fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid
-    )
+    expected = RankRLSCV(
+        2.0 ** np.arange(-15, 25), pairs=["with_ties", "without_ties"], scoring=metric
+    ).fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
     first = report["folds"][0]
     assert first["params"]["alpha"] == expected.alpha_
     assert first["params"]["pairs"] == expected.pairs_
@@ -910,7 +962,7 @@ def test_letor_elm(folder):
     assert first["valid"]["map"] == expected.best_score_
     message = "--model elm-pointwise takes no --pairs; rankrls, elm-pairwise, elmrank can"
     none = folder / "none"  # refused before anything is read
-    assert error("letor", none, "--model", "elm-pointwise", "--pairs", "kept") == message
+    assert error("letor", none, "--model", "elm-pointwise", "--pairs", "with_ties") == message
 
 
 def test_letor_rank_svm(folder):
@@ -955,7 +1007,7 @@ def test_published_protocol(benchmark_data, name, expected):
 
 def test_inspect_a_model(model_file):
     report = json.loads(run("inspect", model_file, "--top", 2, "--json"))
-    coef, table = load_model(model_file).coef_, load_model(model_file).weights()
+    coef, table = load_model(model_file).coef_, load_model(model_file).column_weights()
     order = table["column"][:2]
     assert (np.diff(table["importance"]) < 0).all()
     measures = ("weight", "spread", "importance", "share")
@@ -975,7 +1027,7 @@ def test_inspect_a_model(model_file):
             "kernel": None,
             "l1_ratio": 0.0,
             "n_nonzero_coefs": None,
-            "pairs": "dropped",
+            "pairs": "without_ties",
             "positive": False,
             "scale": False,
             "scope": "query",
@@ -1105,7 +1157,7 @@ def test_inspect_the_models_of_many_keys(tmp_path):
 
 def test_inspect_statistics(data, tmp_path):
     X, y, qid = data
-    statistics = Pairgram.from_rows(X, y, qid=qid, pairs="gain")
+    statistics = Pairgram.from_rows(X, y, qid=qid, pairs="gain_difference")
     statistics.save(tmp_path / "p")
     report = json.loads(run("inspect", tmp_path / "p", "--json"))
     assert report == {
@@ -1113,7 +1165,7 @@ def test_inspect_statistics(data, tmp_path):
         "kind": "Pairgram",
         "version": pairgram.__version__,
         "parameters": {
-            "pairs": "gain",
+            "pairs": "gain_difference",
             "scope": "query",
             "weighting": "pairs",
             "target": "label",
@@ -1317,17 +1369,26 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of 'default', 'letor', 'trec'"),
-        (("--budget", 0), "--budget must be a finite number > 0, got 0"),
-        (("--budget", 1, "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
-        (("--model", "auto", "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
+        (("--time-budget", 0), "--time-budget must be a finite number > 0, got 0"),
+        (
+            ("--time-budget", 1, "--pairs", "with_ties"),
+            "--model auto takes no --pairs; rankrls, elm-p",
+        ),
+        (
+            ("--model", "auto", "--pairs", "with_ties"),
+            "--model auto takes no --pairs; rankrls, elm-p",
+        ),
         (
             ("--model", "x"),
             "--model must be one of 'auto', 'rankrls', 'rls', 'elm-pairwise', 'elm-pointwise'",
         ),
-        (("--pairs", "x"), "--pairs must be one of 'kept', 'dropped'"),
+        (("--pairs", "x"), "--pairs must be one of 'with_ties', 'without_ties'"),
         (("--target", "x"), "--target must be one of 'label', 'gain', got 'x'"),
         (("--weighting", "x"), "--weighting must be one of 'pairs', 'documents', 'queries'"),
-        (("-m", "rls", "--pairs", "kept"), "--model rls takes no --pairs; rankrls, elm-pairwise"),
+        (
+            ("-m", "rls", "--pairs", "with_ties"),
+            "--model rls takes no --pairs; rankrls, elm-pairwise",
+        ),
         (("-m", "rls", "--Cs", "auto"), "--model rls takes no --Cs; elm-pairwise, elm-pointwise"),
         (("-m", "ranksvm", "--kernel", "rbf"), "--model ranksvm takes no --kernel; rankrls, rls"),
         ((*ELM, "--alpha", 1), "--model elm-pairwise takes no --alpha or --alphas; rankrls, rls"),
@@ -1381,7 +1442,10 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--kernel", "rbf", "--gamma", "auto,1"), "--gamma: auto stands alone, got 'auto,1'"),
         (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; rankrls, rls, elm-pa"),
         (("-m", "ranksvm", "--components", 5), "--model ranksvm takes no --components; rank-nystr"),
-        (("-m", "ranksvm", "--pairs", "kept"), "--model ranksvm takes no --pairs; rankrls, elm-p"),
+        (
+            ("-m", "ranksvm", "--pairs", "with_ties"),
+            "--model ranksvm takes no --pairs; rankrls, elm-p",
+        ),
         (("-m", "ranksvm", "--tol", 0), "--tol must be a finite number > 0, got 0"),
         ((*ELM, "--tol", 1), "--model elm-pairwise takes no --tol; ranksvm, rank-nystroem, rank-f"),
         (("-m", "rank-nystroem", "--components", 0), "--components must be an integer >= 1 or all"),
@@ -1405,7 +1469,7 @@ def test_wrong_options(file, tmp_path, options, message):
     ("options", "likely"),
     [
         (("-m", "rankrsl"), "rankrls"),
-        (("--pairs", "keep"), "kept"),
+        (("--pairs", "with_tie"), "with_ties"),
         (("--inputs", "Standard"), "standard"),
         (("--convention", "lector"), "letor"),
         (("--landmarks", "kmean"), "kmeans"),
@@ -1817,7 +1881,7 @@ def test_tables_fit_a_terminal(file, model_file, tmp_path):
         "".join(f"{q} 0 {d} {i % 3}\n" for i, (q, d) in enumerate(zip(qid, docno, strict=True)))
     )
     compared = ("compare", "--qrels", qrels, *runs)
-    model = ("train", file, "--model", "auto", "--budget", "0.5", "-o", tmp_path / "m")
+    model = ("train", file, "--model", "auto", "--time-budget", "0.5", "-o", tmp_path / "m")
     for command in (("demo",), compared, model):
         lines = in_terminal(80, *command)
         assert all(len(line) <= 80 for line in lines if str(tmp_path) not in line), command
@@ -1879,7 +1943,7 @@ def test_train_with_inputs(model, data, file, tmp_path):
         assert len(names) == len(largest) > 0
         assert all(0 < number <= X.shape[1] for number, _ in names)
         assert {kind for _, kind in names} <= {"raw", "quantile"}
-        table = loaded.weights()
+        table = loaded.column_weights()
         second, column = divmod(int(table["column"][0]), X.shape[1])
         assert largest[0]["feature"] == column + 1
         assert largest[0]["inputs"] == ("quantile" if second else "raw")

@@ -55,7 +55,9 @@ ENGINES = {
 def test_every_engine(files, engine, model):
     path = files / f"{model}.safetensors"
     output = files / "out"
-    checked = run(path, "--to", engine, "--name", "m1", "--check", files / "rows.txt", "-o", output)
+    checked = run(
+        path, "--to", engine, "--name", "m1", "--verify", files / "rows.txt", "-o", output
+    )
     assert checked.exit_code == 0, checked.output
     assert "order changed in 0 of 30 queries" in checked.output
     own = {} if model == "named" else {"features": ["f1", "f2", "f3"]}
@@ -70,10 +72,10 @@ def test_every_engine(files, engine, model):
 
 def test_rows_of_a_table(files):
     model, rows = files / "named.safetensors", files / "rows.parquet"
-    found = run(model, "--to", "solr", "--check", rows, "--qid", "query", "-o", files / "out")
+    found = run(model, "--to", "solr", "--verify", rows, "--qid", "query", "-o", files / "out")
     assert found.exit_code == 0, found.output
     assert "order changed in 0 of 30 queries" in found.output
-    found = run(model, "--to", "sql", "--check", rows, "-o", files / "none")
+    found = run(model, "--to", "sql", "--verify", rows, "-o", files / "none")
     assert found.exit_code == 2
     assert "found a table, want --qid, its column of query ids" in found.output.replace("\n", " ")
     assert not (files / "none").exists()
@@ -96,7 +98,7 @@ def test_names_of_a_file_and_a_store(files):
 @pytest.mark.parametrize("rows", ["rows.txt", "rows.parquet"])
 def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
     model = files / "named.safetensors"
-    arguments = ("--to", "ltr-plugin", "--shift", "one", "--check", files / rows)
+    arguments = ("--to", "ltr-plugin", "--shift", "one", "--verify", files / rows)
     arguments += ("--qid", "query") if rows.endswith("parquet") else ()
     found = run(model, *arguments, "--output", files / "out")
     assert found.exit_code == 0, found.output
@@ -116,7 +118,7 @@ def test_negative_scores_are_warned_of_where_engines_refuse_them(files, engine, 
     frame = pd.read_parquet(files / "rows.parquet")
     model = RankRLS(inputs="standard").fit(frame[NAMES] + 5, frame["grade"], qid=frame["query"])
     model.save(files / "scaled.safetensors")
-    arguments = ("--to", engine, "--check", files / "rows.txt", "--normalizers", normalizers)
+    arguments = ("--to", engine, "--verify", files / "rows.txt", "--normalizers", normalizers)
     found = run(files / "scaled.safetensors", *arguments, "--output", files / "out")
     assert found.exit_code == 0, found.output
     if engine not in ("ltr-plugin", "elasticsearch", "opensearch"):
@@ -141,7 +143,7 @@ def test_a_profile_and_its_onnx_file_stand_side_by_side(files):
     model = RankRLS(feature_map=Nystroem(n_components=8, random_state=0)).fit(X, y, qid=qid)
     model.save(files / "curved.safetensors")
     arguments = (files / "curved.safetensors", "--to", "vespa", "--name", "m1")
-    found = run(*arguments, "-o", files / "m1.profile", "--check", files / "rows.txt")
+    found = run(*arguments, "-o", files / "m1.profile", "--verify", files / "rows.txt")
     assert found.exit_code == 0, found.output
     assert "files/m1.onnx" in (files / "m1.profile").read_text()
     assert (files / "m1.onnx").stat().st_size > 100
@@ -159,7 +161,7 @@ def test_a_pipeline_that_chooses_columns_by_name(files):
     pairgram.save_model(model, files / "steps.safetensors")
     found = run(
         *(files / "steps.safetensors", "--to", "solr", "--output", files / "out"),
-        *("--check", files / "rows.txt"),
+        *("--verify", files / "rows.txt"),
     )
     assert found.exit_code == 0, found.output
     assert "order changed in 0 of 30 queries" in found.output
@@ -177,9 +179,9 @@ def test_a_pipeline_that_chooses_columns_by_name(files):
         (("--to", "sql", "--store", "s"), "--store is for --to solr"),
         (("--to", "sql", "--normalizers", "engine"), "--normalizers engine is for --to solr"),
         (("--to", "solr", "--shift", "one"), "--shift is for --to ltr-plugin, elasticsearch and"),
-        (("--to", "ltr-plugin", "--shift", "one"), ": --shift needs the scores of --check FILE"),
-        (("--to", "opensearch", "--shift", "one"), ": --shift needs the scores of --check FILE"),
-        (("--to", "solr", "--qid", "query"), "--qid is for a table of --check"),
+        (("--to", "ltr-plugin", "--shift", "one"), ": --shift needs the scores of --verify FILE"),
+        (("--to", "opensearch", "--shift", "one"), ": --shift needs the scores of --verify FILE"),
+        (("--to", "solr", "--qid", "query"), "--qid is for a table of --verify"),
         (("--to", "onnx"), "--to onnx needs --output FILE"),
     ],
 )
@@ -191,7 +193,7 @@ def test_options_that_do_not_fit(files, arguments, message):
 
 @pytest.mark.parametrize("engine", ["ltr-plugin", "elasticsearch", "opensearch"])
 def test_options_of_the_plugin_are_for_all_its_names(files, engine):
-    given = (files / "named.safetensors", "--to", engine, "--check", files / "rows.txt")
+    given = (files / "named.safetensors", "--to", engine, "--verify", files / "rows.txt")
     found = run(*given, "--normalizers", "engine", "--shift", "one")
     assert found.exit_code == 0, found.output
     assert "one" in json.loads(found.stdout)["model"]["model"]["definition"]
@@ -200,9 +202,9 @@ def test_options_of_the_plugin_are_for_all_its_names(files, engine):
 @pytest.mark.parametrize("there", [True, False])
 def test_sql_is_checked_as_it_is_written_where_duckdb_is(files, monkeypatch, there):
     checked = []
-    check = export.check
+    verify = export.verify
     monkeypatch.setattr(
-        export, "check", lambda one, *rest: checked.append(one) or check(one, *rest)
+        export, "verify", lambda one, *rest: checked.append(one) or verify(one, *rest)
     )
     if there:
         pytest.importorskip("duckdb")
@@ -211,7 +213,7 @@ def test_sql_is_checked_as_it_is_written_where_duckdb_is(files, monkeypatch, the
     rows = files / "rows.txt"
     X, y, qid = load_letor(rows)
     RankRLS(inputs="quantile").fit(X, y, qid=qid).save(files / "quantile.safetensors")
-    done = run(files / "quantile.safetensors", "--to", "sql", "--check", rows, "-o", files / "out")
+    done = run(files / "quantile.safetensors", "--to", "sql", "--verify", rows, "-o", files / "out")
     assert done.exit_code == 0 and "order changed in 0 of 30 queries" in done.output
     assert [one.dialect for one in checked] == ["standard" if there else "sqlite"]
     assert "LEAST(" in (files / "out").read_text()

@@ -29,7 +29,7 @@ def run(rows, *arguments):
         ("--model", "rankrls"),
         ("--model", "elm-pairwise", "--nodes", "10"),
         ("--model", "elmrank", "--nodes", "10"),
-        ("--budget", "0.5"),
+        ("--time-budget", "0.5"),
     ],
     ids=lambda model: model[1],
 )

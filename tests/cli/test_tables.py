@@ -92,7 +92,7 @@ def table_of(folder, name="data", **options):
 @pytest.mark.parametrize("name", ["data", "data/*.parquet"])
 def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
     output, notes = run("train", folder / name, *COLUMNS, *FEATURES, "-o", tmp_path / "m", "--json")
-    want = RankRLSCV(pairs=["kept", "dropped"]).fit(table_of(folder))
+    want = RankRLSCV(pairs=["with_ties", "without_ties"]).fit(table_of(folder))
     model, found = load_model(tmp_path / "m"), json.loads(output)
     np.testing.assert_array_equal(model.coef_, want.coef_)
     assert model.feature_names_in_.tolist() == NAMES
@@ -106,10 +106,10 @@ def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
     ("options", "make"),
     [
         (("--model", "ranksvm"), lambda: RankSVMCV()),
-        (("--pairs", "kept"), lambda: RankRLSCV(pairs=["kept"])),
+        (("--pairs", "with_ties"), lambda: RankRLSCV(pairs=["with_ties"])),
         (
-            ("--pairs", "kept", "--positive", "a, d"),
-            lambda: RankRLSCV(pairs=["kept"], positive=["a", "d"]),
+            ("--pairs", "with_ties", "--positive", "a, d"),
+            lambda: RankRLSCV(pairs=["with_ties"], positive=["a", "d"]),
         ),
         (
             ("--model", "elm-pairwise", "--nodes", "9", "--inputs", "minmax"),
@@ -137,7 +137,7 @@ def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
     assert "has a missing value: give --missing zero or --missing mean, or fill" in told
     run(*given, "--missing", "mean")
     means = np.nanmean(X, axis=0)
-    np.testing.assert_allclose(load_model(tmp_path / "m").missing_, means, rtol=1e-13)
+    np.testing.assert_allclose(load_model(tmp_path / "m").fill_values_, means, rtol=1e-13)
     output, _ = run("predict", tmp_path / "m", tmp_path / "a.parquet")
     want = np.where(np.isnan(X), means, X) @ load_model(tmp_path / "m").coef_
     np.testing.assert_allclose(np.array(output.split(), float), want, rtol=1e-12, atol=1e-14)
@@ -178,10 +178,10 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
     for name, rows in (("1", qid < 20), ("2", qid >= 20)):
         dump_letor(tmp_path / f"{name}.txt", X[rows], y[rows], qid=qid[rows])
     pattern, valid = tmp_path / "[1-2].txt", ("--valid", tmp_path / "2.txt")
-    run("train", pattern, "-o", tmp_path / "m", "--pairs", "kept", *valid)
+    run("train", pattern, "-o", tmp_path / "m", "--pairs", "with_ties", *valid)
     model = load_model(tmp_path / "m")
     held = (X[qid >= 20], y[qid >= 20], qid[qid >= 20])
-    want = RankRLSCV(pairs=["kept"]).fit(X, y, qid=qid, validation=held)
+    want = RankRLSCV(pairs=["with_ties"]).fit(X, y, qid=qid, validation=held)
     np.testing.assert_allclose(model.coef_, want.coef_, rtol=1e-9)
     output, _ = run("predict", tmp_path / "m", tmp_path / "[2].txt")
     np.testing.assert_array_equal(np.array(output.split(), float), model.predict(X[qid >= 20]))
@@ -303,13 +303,15 @@ def test_queries_that_are_scattered_are_refused(tmp_path, data):
     X, y, qid = data
     order = np.argsort(qid % 2, kind="stable")
     write(tmp_path / "a.parquet", X[order], y[order], qid[order] // 2)
-    told = error("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--pairs", "kept", "-o", "m")
+    told = error(
+        "train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--pairs", "with_ties", "-o", "m"
+    )
     assert told.endswith("stand together: sort the table by query_id, or --group-queries")
     model = tmp_path / "m.safetensors"
-    given = (*COLUMNS, *FEATURES, "--pairs", "kept", "--group-queries", "-o", model)
+    given = (*COLUMNS, *FEATURES, "--pairs", "with_ties", "--group-queries", "-o", model)
     run("train", tmp_path / "a.parquet", *given)
     together = np.argsort(qid // 2, kind="stable")
-    expected = RankRLSCV(pairs="kept").fit(X[together], y[together], qid=qid[together] // 2)
+    expected = RankRLSCV(pairs="with_ties").fit(X[together], y[together], qid=qid[together] // 2)
     np.testing.assert_allclose(load_model(model).coef_, expected.coef_, rtol=1e-9)
 
 
@@ -328,7 +330,7 @@ def test_an_extra_that_is_missing_is_named(folder, model_file, tmp_path, monkeyp
 
 def test_a_cluster_gives_the_bits_of_this_machine(folder, tmp_path):
     distributed = pytest.importorskip("distributed")
-    given = ("train", folder / "data", *COLUMNS, *FEATURES, "--pairs", "kept")
+    given = ("train", folder / "data", *COLUMNS, *FEATURES, "--pairs", "with_ties")
     run(*given, "-o", tmp_path / "here")
     local = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**local) as cluster:
@@ -533,12 +535,12 @@ def small(tmp_path):
 @pytest.mark.parametrize(
     ("model", "make"),
     [
-        ("auto", lambda: AutoRanker(budget=2.0)),
+        ("auto", lambda: AutoRanker(time_budget=2.0)),
         ("elmrank", lambda: ELMRankCV(random_state=0)),
     ],
 )
 def test_a_small_table_is_read_into_memory_for_models_that_need_it(small, model, make):
-    budget = ("--budget", "2") if model == "auto" else ()
+    budget = ("--time-budget", "2") if model == "auto" else ()
     given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "--model", model, *budget)
     found = json.loads(run(*given, "-o", small / "m", "--json")[0])
     fitted, wanted = load_model(small / "m"), make().fit(*SMALL[:2], qid=SMALL[2])
@@ -576,7 +578,9 @@ def test_cv_of_tables_takes_weights_and_fills_missing_values(folder, data, tmp_p
     frame.to_parquet(tmp_path / "gaps.parquet")
     given = (tmp_path / "gaps.parquet", *COLUMNS, "--weight", "weight", "--missing", "mean")
     best = json.loads(run("cv", *given, "--json")[0])["best"]
-    trained = json.loads(run("train", *given, "--pairs", "kept", "-o", tmp_path / "m", "--json")[0])
+    trained = json.loads(
+        run("train", *given, "--pairs", "with_ties", "-o", tmp_path / "m", "--json")[0]
+    )
     assert best["score"] == pytest.approx(trained["score"], abs=1e-12)
     assert best["alpha"] == pytest.approx(trained["params"]["alpha"], rel=1e-6)
 
@@ -595,7 +599,7 @@ def test_a_table_of_one_query(small):
     assert error(*given, "--model", "rankrls").endswith(
         ": give --valid, or --model auto, which reads the rows into memory"
     )
-    found = json.loads(run(*given, "--model", "auto", "--budget", "2", "--json")[0])
+    found = json.loads(run(*given, "--model", "auto", "--time-budget", "2", "--json")[0])
     assert (found["model"], found["n_queries"]) == ("auto", 1)
 
 

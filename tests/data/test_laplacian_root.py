@@ -9,7 +9,7 @@ from pairgram import _core
 from pairgram._support.machine import single_threaded_blas
 from problems import Problem, compiled, problems, ranking_problem
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 
 

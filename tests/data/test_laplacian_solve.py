@@ -9,7 +9,7 @@ import reference
 from pairgram import _core
 from problems import Problem, problems, ranking_problem
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", "apart", None]
 
 
 def laplacian_of(problem, pairs, weighting):

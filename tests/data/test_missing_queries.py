@@ -16,9 +16,9 @@ X, Y, QID = pg.make_ranking(60, 20, 4, random_state=0)
 FEW = slice(0, 1000)
 FORGETFUL = [
     pg.RankRLS(),
-    pg.RankRLS(pairs="dropped", form="primal"),
+    pg.RankRLS(pairs="without_ties", form="primal"),
     pg.RankRLSCV([1.0], cv=2),
-    pg.RankRLSCV([1.0], pairs=[None, "kept"], cv=2),
+    pg.RankRLSCV([1.0], pairs=[None, "with_ties"], cv=2),
     pg.PairwiseELM(n_nodes=4),
     pg.PairwiseELMCV([1.0], n_nodes=4, cv=2),
     pg.ELMRank(n_nodes=4, scope="query"),
@@ -109,7 +109,9 @@ def test_many_rows_are_seldom_one_result_list(metric):
     pg.evaluate(metric, Y[FEW], X[FEW, 0])
     pg.evaluate(metric, Y, X[:, 0], QID)
     pg.evaluate(metric, Y, X[:, 0], group=[1200])
-    pg.evaluate(["kendall", "pearson", "msd", "misranking", "ranking_error"], Y, X[:, 0])
+    pg.evaluate(
+        ["kendall", "pearson", "pairwise_squared_error", "misranking", "ranking_error"], Y, X[:, 0]
+    )
 
 
 def test_routed_ids_and_our_own_searches_are_not_warned_of(routing):

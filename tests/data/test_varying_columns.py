@@ -20,7 +20,7 @@ from pairgram.solvers import (
 )
 from problems import compiled, problems
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", "apart", None]
 
 
 def expected_counts(problem, pairs):
@@ -125,7 +125,7 @@ def statistics(pairgram):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 def test_a_query_that_dominates_cannot_be_forgotten_in_silence(make, pairs):
     for s, digits in ((1e2, 1e-10), (1e4, 1e-6)):
         X, y, qid = dominated(s)
@@ -178,7 +178,7 @@ def test_pairs_of_all_rows():
         pg.Nystroem(n_components=7, random_state=0),
     ],
 )
-@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("pairs", ["with_ties", None])
 def test_mapped_rows(feature_map, pairs):
     X, y, qid = dominated(1.0)
     X[20:30] = X[20]  # a query of equal rows

@@ -69,7 +69,7 @@ def test_what_an_encoder_cannot_export(data):
     encoder = OneHotEncoder(min_frequency=1, sparse_output=False)
     model = make_pipeline(encoder, RankRLS()).fit(X, y, rankrls__qid=qid)
     exported = export.to_python(model, features=["a", "b"])
-    assert export.check(exported, model, X, qid).n_reordered == 0
+    assert export.verify(exported, model, X, qid).n_reordered == 0
 
 
 def test_steps_must_give_the_columns_of_the_ranker(data):
@@ -98,7 +98,7 @@ def test_categories_that_float32_rounds_are_met_in_onnx(data, named, precision):
     X = np.column_stack([rng.choice(CATEGORIES, len(y)), rng.normal(size=len(y))])
     model = one_hot(X, y, qid, **named)
     exported = export.to_onnx(model, features=["a", "b"], precision=precision)
-    parity = export.check(exported, model, X, qid)
+    parity = export.verify(exported, model, X, qid)
     assert parity.max_error <= 1e-3 * parity.spread
     assert parity.n_reordered == 0
 
@@ -109,7 +109,7 @@ def test_categories_that_float32_rounds_are_met_in_vespa(data):
     X = np.column_stack([rng.choice(CATEGORIES, len(y)), rng.normal(size=len(y))])
     model = one_hot(X, y, qid)
     profile = export.to_vespa(model, "m", features=["attribute(a)", "b"])
-    assert export.check(profile, model, X, qid).max_error < 1e-5
+    assert export.verify(profile, model, X, qid).max_error < 1e-5
     # An attribute may be double as well.
     assert "((attribute(a) == 0.1) + (attribute(a) == 0.10000000149011612))" in profile
     X[:, 0] = rng.integers(0, 3, len(y))
@@ -127,7 +127,7 @@ def test_categories_that_are_one_number_in_float32(data, values):
         with pytest.raises(ValueError, match=f"^{re.escape(message)} for .* float32"):
             write(model, features=["a", "b"])
     exact = export.to_python(model, features=["a", "b"])
-    assert export.check(exact, model, X, qid).max_error < 1e-12
+    assert export.verify(exact, model, X, qid).max_error < 1e-12
 
 
 @pytest.mark.parametrize("inputs", ["quantile", "raw+quantile"])
@@ -142,10 +142,10 @@ def test_rows_at_knots_are_exact_where_knots_are_close(inputs):
     model = RankRLS(inputs=inputs).fit(X, y, qid=np.arange(397) // 10)
     for precision in ("float32", "float64"):
         exported = export.to_onnx(model, features=["a", "b"], precision=precision)
-        parity = export.check(exported, model, X)
+        parity = export.verify(exported, model, X)
         assert parity.max_error <= 1e-4 * parity.spread
     exported = export.to_solr(model, "m", features=["a", "b"])
-    parity = export.check(exported, model, X)
+    parity = export.verify(exported, model, X)
     assert parity.max_error <= 1e-4 * parity.spread
 
 
@@ -174,4 +174,4 @@ def test_a_value_at_the_end_of_float32_counts_as_the_highest(data, named, width)
         export.to_onnx(model, features=list("abcde")),
         export.to_vespa(model, "m", features=list("abcde")),
     ):
-        assert export.check(exported, model, X, qid).max_error < 1e-3
+        assert export.verify(exported, model, X, qid).max_error < 1e-3

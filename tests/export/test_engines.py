@@ -111,7 +111,7 @@ def test_every_model_in_every_engine(data, name, engine):
         with pytest.raises(ValueError, match=r"take|fit|normalizers"):
             ENGINES[engine](model)
         return
-    parity = export.check(ENGINES[engine](model), model, X, qid)
+    parity = export.verify(ENGINES[engine](model), model, X, qid)
     linear = engines is LINEAR
     assert parity.max_error <= (1e-5 if linear else 1e-3) * parity.spread
     assert parity.max_error <= parity.bound
@@ -126,7 +126,7 @@ def test_linear_models_of_columns_in_the_unit_interval_are_exact_to_a_millionth(
     X = MinMaxScaler().fit_transform(X)
     model = RankRLSCV().fit(X, y, qid=qid)
     for engine in ENGINES:
-        parity = export.check(ENGINES[engine](model), model, X, qid)
+        parity = export.verify(ENGINES[engine](model), model, X, qid)
         assert parity.max_error <= 1e-6 * parity.spread
 
 
@@ -161,7 +161,7 @@ def test_pipelines(data, name):
     engines = PIECEWISE if name in ("clip", "quantiles of scaled columns") else LINEAR
     outside = np.vstack([X, 3 * X])
     for engine in sorted(engines):
-        parity = export.check(ENGINES[engine](model), model, outside, np.tile(qid, 2))
+        parity = export.verify(ENGINES[engine](model), model, outside, np.tile(qid, 2))
         assert parity.max_error <= 1e-4 * parity.spread
         assert parity.n_reordered == 0
 
@@ -175,7 +175,7 @@ def test_one_hot_columns_of_numbers(data):
     )
     model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
     for engine in ("vespa", "onnx", "sql", "python"):
-        assert export.check(ENGINES[engine](model), model, X, qid).n_reordered == 0
+        assert export.verify(ENGINES[engine](model), model, X, qid).n_reordered == 0
     with pytest.raises(ValueError, match="OneHotEncoder"):
         ENGINES["solr"](model)
 
@@ -229,7 +229,7 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     assert [*weights] == [*NAMES, "one"]
     scores = X @ [weights[name] for name in NAMES] + weights["one"]
     assert 0 <= scores.min() <= 2.1e-6 * abs(lowest)
-    assert export.check(body, model, X, qid).n_reordered == 0
+    assert export.verify(body, model, X, qid).n_reordered == 0
     with pytest.raises(ValueError, match=r"shift needs lowest.* lowest=model\.predict\(X\)\.min"):
         export.to_ltr_plugin(model, "m", features=NAMES, shift="one")
     with pytest.raises(ValueError, match="shift must be no feature"):
@@ -409,7 +409,7 @@ def test_onnx_needs_no_names_of_columns(data):
     model = RankRLS().fit(X, y, qid=qid)
     exported = export.to_onnx(model)
     assert exported.feature_names == tuple(f"x{j}" for j in range(8))
-    assert export.check(exported, model, X, qid).n_reordered == 0
+    assert export.verify(exported, model, X, qid).n_reordered == 0
     pandas = pytest.importorskip("pandas")
     named = RankRLS().fit(pandas.DataFrame(X, columns=list("hgfedcba")), y, qid=qid)
     assert export.to_onnx(named).feature_names == tuple("hgfedcba")
@@ -429,7 +429,7 @@ def test_missing_values_are_filled_in(data):
         export.to_sql(model, dialect="sqlite"),
         export.to_python(model),
     ):
-        assert export.check(exported, model._without_names(), rows, qid).n_reordered == 0
+        assert export.verify(exported, model._without_names(), rows, qid).n_reordered == 0
 
 
 def test_names(data):
@@ -447,7 +447,7 @@ def test_a_feature_of_weight_0_is_listed(data):
     X, y, qid = data
     model = RankRLS(n_nonzero_coefs=3).fit(X, y, qid=qid)
     assert len(export.to_solr(model, "m", features=NAMES)["params"]["weights"]) == 8
-    assert export.check(export.to_sql(model, features=NAMES, dialect="sqlite"), model, X, qid)
+    assert export.verify(export.to_sql(model, features=NAMES, dialect="sqlite"), model, X, qid)
 
 
 def test_what_cannot_be_exported(data):
@@ -468,14 +468,14 @@ def test_what_cannot_be_exported(data):
 def test_check_finds_a_wrong_model(data):
     X, y, qid = data
     model = RankRLS().fit(X, y, qid=qid)
-    other = RankRLS(pairs="dropped").fit(X[:500], y[:500], qid=qid[:500])
+    other = RankRLS(pairs="without_ties").fit(X[:500], y[:500], qid=qid[:500])
     for engine in ENGINES:
-        parity = export.check(ENGINES[engine](other), model, X, qid)
+        parity = export.verify(ENGINES[engine](other), model, X, qid)
         assert parity.n_reordered > 0
         assert parity.max_error > parity.bound
     assert re.match("largest error .* order changed in", str(parity))
     with pytest.raises(TypeError, match="exported must be"):
-        export.check({"class": "x"}, model, X)
+        export.verify({"class": "x"}, model, X)
 
 
 @pytest.mark.parametrize(
@@ -496,11 +496,13 @@ def test_the_automatic_ranker_tries_what_an_engine_can_express(data, engine, fun
     rows = slice(300)
     away = (X[:, 3] - X[:, 3].mean()) ** 2 + (X[:, 4] - X[:, 4].mean()) ** 2
     curved = np.digitize(away, np.quantile(away, [0.25, 0.5, 0.75])) * 1.0  # for a kernel
-    model = AutoRanker(exportable_to=engine, budget=3.0).fit(X[rows], curved[rows], qid=qid[rows])
+    model = AutoRanker(exportable_to=engine, time_budget=3.0).fit(
+        X[rows], curved[rows], qid=qid[rows]
+    )
     tried = {
         (f, i) for f, i in zip(model.trials_["features"], model.trials_["inputs"], strict=True)
     }
-    assert export.check(function(model), model, X, qid).n_reordered == 0
+    assert export.verify(function(model), model, X, qid).n_reordered == 0
     if engine in ("ltr_plugin", "elasticsearch", "ranklib"):
         assert tried == {("columns", None), ("columns", "standard")}
     assert all(features == "columns" for features, _ in tried) == (engine not in ("vespa", "onnx"))
@@ -529,5 +531,5 @@ def test_no_warnings_of_the_runtime(data, capfd):
         model = RankRLS(kernel=kernel, inputs="minmax").fit(X, y, qid=qid)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            export.check(ENGINES["onnx"](model), model, X, qid)
+            export.verify(ENGINES["onnx"](model), model, X, qid)
     assert capfd.readouterr().err == ""

@@ -57,7 +57,7 @@ def test_parity(parts, name):
     if name in (*LINEAR, "sigmoid", "elm"):
         exported.append(export.to_solr(model, "m", features=names))
     for one in exported:
-        parity = export.check(one, model, X_test, qid_test)
+        parity = export.verify(one, model, X_test, qid_test)
         assert parity.n_reordered == 0, (type(one), str(parity))
         assert parity.max_error <= parity.bound, (type(one), str(parity))
         if name in LINEAR:  # of the range of the scores, in float32

@@ -27,7 +27,7 @@ def test_names_that_differ_by_case_alone(data, inputs):
     model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
     for names in (["id", "A", "a", "rowid"], ["c1", "c0", 'c"0', "LEAST("]):
         exported = export.to_sql(model, features=names, dialect="sqlite")
-        assert export.check(exported, model, X, qid).n_reordered == 0
+        assert export.verify(exported, model, X, qid).n_reordered == 0
 
 
 def test_dialects(data):
@@ -39,10 +39,10 @@ def test_dialects(data):
     assert '"' not in text
     for dialect in ("mysql", "bigquery"):
         exported = export.to_sql(linear, features=list("abcd"), dialect=dialect)
-        assert export.check(exported, linear, X, qid).n_reordered == 0
+        assert export.verify(exported, linear, X, qid).n_reordered == 0
         exported = export.to_sql(quantile, features=list("abcd"), dialect=dialect)
         with pytest.raises(ValueError, match="dialect='sqlite'"):
-            export.check(exported, quantile, X, qid)
+            export.verify(exported, quantile, X, qid)
     for name in ("a`b", "a\\b"):
         with pytest.raises(ValueError, match="BigQuery has no"):
             export.to_sql(linear, features=["a", "b", "c", name], dialect="bigquery")
@@ -54,7 +54,7 @@ def test_the_standard_is_checked_in_duckdb(data):
     for inputs in (None, "standard", "quantile", "raw+quantile"):
         model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
         exported = export.to_sql(model, features=["a", "A", 'c"1', "c0"])
-        parity = export.check(exported, model, X, qid)
+        parity = export.verify(exported, model, X, qid)
         assert parity.max_error <= 1e-10 * parity.spread
 
 
@@ -186,7 +186,7 @@ def test_categories_that_are_one_number_in_float32_are_told_apart(data, run):
         columns = ColumnTransformer([("one", encoder, [0])], remainder="passthrough")
         model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
         text = export.to_sql(model, features=["a", "b"], dialect=dialect)
-        assert export.check(text, model, X, qid).max_error < 1e-9
+        assert export.verify(text, model, X, qid).max_error < 1e-9
         cells = ", ".join(f"({k}, {a!r}, {b!r})" for k, (a, b) in enumerate(X.tolist()))
         kinds = "k integer, a double precision, b double precision"
         script = f"CREATE TEMP TABLE t ({kinds}); INSERT INTO t VALUES {cells}"

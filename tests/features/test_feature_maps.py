@@ -119,7 +119,7 @@ def test_draws_follow_the_seed_and_the_ranges():
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
-@pytest.mark.parametrize("pairs", ["kept", "dropped", "gain", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference", None])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_fused_nodes_equal_explicit_ones(data, activation, pairs, dtype):
     X, y, qid = data
@@ -132,7 +132,7 @@ def test_fused_nodes_equal_explicit_ones(data, activation, pairs, dtype):
     tolerance = (1e-9 if dtype == np.float64 else 2e-3) * np.abs(expected).max()
     np.testing.assert_allclose(fused.predict(X), expected, atol=tolerance)
     for cv in (None, QueryKFold(3)):
-        named = {"pairs": pairs, "scoring": "msd", "cv": cv}
+        named = {"pairs": pairs, "scoring": "pairwise_squared_error", "cv": cv}
         fused = RankRLSCV([1.0, 10.0], **named, feature_map=feature_map).fit(X, y, qid=qid)
         explicit = RankRLSCV([1.0, 10.0], **named).fit(H, y, qid=qid)
         np.testing.assert_allclose(
@@ -146,13 +146,13 @@ def test_other_ways_of_holding_out(data, scope):
     feature_map = nodes(n_nodes=9)
     H = feature_map.fit_transform(X)
     for ids, validated, pairs in (
-        (None, False, "kept"),
-        (None, False, "dropped"),
+        (None, False, "with_ties"),
+        (None, False, "without_ties"),
         (None, False, None),
-        (qid, True, "kept"),
-        (qid, False, "kept"),
+        (qid, True, "with_ties"),
+        (qid, False, "with_ties"),
     ):
-        model = RankRLSCV([1.0, 10.0], pairs=pairs, scoring="msd", scope=scope)
+        model = RankRLSCV([1.0, 10.0], pairs=pairs, scoring="pairwise_squared_error", scope=scope)
         mapped = clone(model).set_params(feature_map=feature_map)
         found = [
             one.fit(rows, y, qid=ids, validation=(rows, y, ids) if validated else None).scores_
@@ -169,8 +169,10 @@ def test_any_transformer_maps_rows(data, monkeypatch):
     sampler = RBFSampler(n_components=30, random_state=0)
     H = sampler.fit_transform(X)
     for rows in (X, sp.csr_array(X)):
-        model = RankRLSCV([1.0, 5.0], feature_map=sampler, scoring="msd").fit(rows, y, qid=qid)
-        explicit = RankRLSCV([1.0, 5.0], scoring="msd").fit(H, y, qid=qid)
+        model = RankRLSCV([1.0, 5.0], feature_map=sampler, scoring="pairwise_squared_error").fit(
+            rows, y, qid=qid
+        )
+        explicit = RankRLSCV([1.0, 5.0], scoring="pairwise_squared_error").fit(H, y, qid=qid)
         np.testing.assert_allclose(model.scores_, explicit.scores_, rtol=1e-9)
         np.testing.assert_allclose(model.predict(rows), explicit.predict(H), atol=1e-9)
 
@@ -353,8 +355,16 @@ def test_maps_with_outputs_of_any_container(data):
     for feature_map in (pandas, sparse, SelectKBest(f_regression, k=3)):
         H = feature_map.fit(X, y).transform(X)
         H = H.toarray() if sp.issparse(H) else np.asarray(H)
-        model = RankRLSCV([1.0, 5.0], feature_map=feature_map, scope="global", cv=3, scoring="msd")
-        explicit = RankRLSCV([1.0, 5.0], scope="global", cv=3, scoring="msd").fit(H, y)
+        model = RankRLSCV(
+            [1.0, 5.0],
+            feature_map=feature_map,
+            scope="global",
+            cv=3,
+            scoring="pairwise_squared_error",
+        )
+        explicit = RankRLSCV(
+            [1.0, 5.0], scope="global", cv=3, scoring="pairwise_squared_error"
+        ).fit(H, y)
         np.testing.assert_allclose(model.fit(X, y).scores_, explicit.scores_, rtol=1e-8)
         np.testing.assert_allclose(model.predict(X), explicit.predict(H), atol=1e-8)
 

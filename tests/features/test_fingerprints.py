@@ -101,7 +101,7 @@ def test_held_out_scores_are_those_of_refits():
     X, y, qid = fingerprints()
     S = sp.csr_array(X)
     feature_map = Nystroem("tanimoto", n_components=40, random_state=0)
-    search = RankRLSCV([0.05, 0.5, 5.0], feature_map=feature_map, scoring="msd")
+    search = RankRLSCV([0.05, 0.5, 5.0], feature_map=feature_map, scoring="pairwise_squared_error")
     search.fit(S, y, qid=qid)
     H = feature_map.fit(X).transform(X)
     for alpha, score in zip(search.alphas_, search.scores_, strict=True):
@@ -110,7 +110,7 @@ def test_held_out_scores_are_those_of_refits():
             test = qid == query
             refit = RankRLS(alpha).fit(H[~test], y[~test], qid=qid[~test])
             held_out[test] = refit.predict(H[test])
-        expected = evaluate("msd", y, held_out, qid)["msd"]
+        expected = evaluate("pairwise_squared_error", y, held_out, qid)["pairwise_squared_error"]
         np.testing.assert_allclose(score, expected, rtol=1e-8)
 
 

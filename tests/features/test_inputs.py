@@ -323,7 +323,7 @@ def test_float32_rows_agree_with_float64_rows(kind):
 MODELS = [
     RankRLS(),
     RankRLS(pairs=None),
-    RankRLS(pairs="gain", scale=True),
+    RankRLS(pairs="gain_difference", scale=True),
     RankRLS(scope="global", weighting="documents"),
     RankRLS(form="dual"),
     RankRLS(feature_map=RandomNodes(30, random_state=0)),
@@ -331,7 +331,7 @@ MODELS = [
     RankRLS(feature_map=KernelMap("rbf")),
     RankRLS(feature_map=FunctionTransformer(np.tanh)),
     RankRLS(kernel="laplacian"),
-    RankRLSCV(pairs=["kept", "dropped"]),
+    RankRLSCV(pairs=["with_ties", "without_ties"]),
     RankRLSCV(pairs=None, cv=QueryKFold(3)),
     RankRLSCV(kernel="rbf", gamma=[0.1, 0.3]),
     RankRLSCV(feature_map=RandomFourier(30, random_state=0)),
@@ -418,7 +418,8 @@ def test_searches_choose_inputs(search, valid, data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model", [RankRLS(), RankRLSCV(pairs="dropped"), RankSVM(), MPRank(), RankRLS(kernel="rbf")]
+    "model",
+    [RankRLS(), RankRLSCV(pairs="without_ties"), RankSVM(), MPRank(), RankRLS(kernel="rbf")],
 )
 def test_sparse_rows_take_maxabs(model, data):
     X, y, qid = data
@@ -672,7 +673,7 @@ def test_weights_are_those_of_the_columns_after_inputs(kind, data):
     other = RankRLS().fit(columns, y, qid=qid)
     for rows, others in (((), ()), ((X,), (columns,))):
         named = {"qid": qid} if rows else {}
-        table, wanted = model.weights(*rows, **named), other.weights(*others, **named)
+        table, wanted = model.column_weights(*rows, **named), other.column_weights(*others, **named)
         assert table["importance"] == pytest.approx(wanted["importance"], rel=1e-6, abs=1e-12)
     assert len(set(table["name"])) == columns.shape[1]
     offset = model.predict(X) - model.contributions(X).sum(axis=1)

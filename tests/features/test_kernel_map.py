@@ -370,7 +370,7 @@ def test_threads_and_containers_do_not_matter(feature_map, dtype):
 
 
 @pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
     X, y, qid = data
@@ -381,7 +381,7 @@ def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
     expected = explicit.predict(H)
     tolerance = (1e-9 if dtype == np.float64 else 2e-3) * np.abs(expected).max()
     np.testing.assert_allclose(fused.predict(X), expected, atol=tolerance)
-    named = {"pairs": pairs, "scoring": "msd"}
+    named = {"pairs": pairs, "scoring": "pairwise_squared_error"}
     fused = RankRLSCV([1.0, 10.0], **named, feature_map=feature_map).fit(X, y, qid=qid)
     explicit = RankRLSCV([1.0, 10.0], **named).fit(H, y, qid=qid)
     rtol = 1e-8 if dtype == np.float64 else 1e-2

@@ -29,7 +29,7 @@ def drawn_nodes(draw):
 @given(
     problems(min_queries=2),
     drawn_nodes(),
-    st.sampled_from(["kept", "dropped", "gain", None]),
+    st.sampled_from(["with_ties", "without_ties", "gain_difference", None]),
     st.sampled_from(["query", "global"]),
     st.booleans(),
 )
@@ -57,7 +57,7 @@ def test_nodes_give_what_their_values_give(problem, nodes, pairs, scope, sparse)
     close(model.coef_, explicit.coef_)
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 @pytest.mark.parametrize("n_nodes", [3, 6, 50])
 @pytest.mark.parametrize("cv", [None, QueryKFold(3)])
 def test_held_out_scores_are_those_of_the_values(pairs, n_nodes, cv):
@@ -66,7 +66,12 @@ def test_held_out_scores_are_those_of_the_values(pairs, n_nodes, cv):
     qid = np.repeat(np.arange(12), 5)
     nodes = RandomNodes(n_nodes, "linear", random_state=1)
     H = nodes.fit_transform(X)
-    options = {"alphas": [0.01, 1.0, 100.0], "pairs": pairs, "cv": cv, "scoring": "msd"}
+    options = {
+        "alphas": [0.01, 1.0, 100.0],
+        "pairs": pairs,
+        "cv": cv,
+        "scoring": "pairwise_squared_error",
+    }
     ours = RankRLSCV(**options, feature_map=nodes).fit(X, y, qid=qid)
     theirs = RankRLSCV(**options).fit(H, y, qid=qid)
     close(ours.scores_, theirs.scores_)
@@ -76,7 +81,7 @@ def test_held_out_scores_are_those_of_the_values(pairs, n_nodes, cv):
     close(one.scores_, RankRLSCV(**options).fit(H[:30], y[:30]).scores_)
 
 
-@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("pairs", ["with_ties", None])
 def test_validation_sets_and_scaling(pairs):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
@@ -84,7 +89,12 @@ def test_validation_sets_and_scaling(pairs):
     nodes = RandomNodes(9, "linear", random_state=1)
     H = nodes.fit_transform(X)
     for scale in (False, True):
-        options = {"alphas": [1.0, 10.0], "pairs": pairs, "scale": scale, "scoring": "msd"}
+        options = {
+            "alphas": [1.0, 10.0],
+            "pairs": pairs,
+            "scale": scale,
+            "scoring": "pairwise_squared_error",
+        }
         ours, theirs = RankRLSCV(**options, feature_map=nodes), RankRLSCV(**options)
         ours.fit(X[20:], y[20:], qid=qid[20:], validation=(X[:20], y[:20], qid[:20]))
         theirs.fit(H[20:], y[20:], qid=qid[20:], validation=(H[:20], y[:20], qid[:20]))
@@ -106,7 +116,7 @@ def test_many_nodes_cost_no_matrix_of_theirs(tmp_path):
     assert (load_model(tmp_path / "model").predict(X) == scores).all()
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 @pytest.mark.parametrize("scope", ["query", "global"])
 def test_statistics_of_linear_nodes_are_those_of_their_values(pairs, scope):
     rng = np.random.default_rng(0)
@@ -127,7 +137,7 @@ def test_ill_conditioned_nodes_are_mapped():
     X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
     nodes = RandomNodes(5, "linear", weight_range=(1.0, 1.0 + 1e-5), random_state=0)
     H = nodes.fit_transform(X)
-    for pairs in ("kept", None):
+    for pairs in ("with_ties", None):
         model = RankRLS(1e-9, pairs=pairs, feature_map=nodes).fit(X, y)
         theirs = RankRLS(1e-9, pairs=pairs).fit(H, y)
         a, b = model.predict(X), theirs.predict(H)

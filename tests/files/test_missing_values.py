@@ -29,10 +29,10 @@ def table_of(X, y, qid, missing="mean"):
 def test_files_hold_the_means(data, tmp_path, model):
     X, filled, y, qid = data
     model.fit(table_of(X, y, qid))
-    np.testing.assert_allclose(model.missing_, np.nanmean(X, axis=0), rtol=1e-13)
+    np.testing.assert_allclose(model.fill_values_, np.nanmean(X, axis=0), rtol=1e-13)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.missing_, model.missing_)
+    np.testing.assert_array_equal(loaded.fill_values_, model.fill_values_)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.predict(X), model.predict(filled), rtol=1e-12)
     np.testing.assert_array_equal(loaded.predict(table_of(X, y, qid, None)), model.predict(X))
@@ -50,7 +50,7 @@ def test_rows_of_csr_are_as_they_are(data, tmp_path):
 def test_a_fit_to_arrays_forgets_the_means(data):
     X, filled, y, qid = data
     model = RankRLS().fit(table_of(X, y, qid)).fit(filled, y, qid=qid)
-    assert model.missing_ is None
+    assert model.fill_values_ is None
     with pytest.raises(ValueError, match="NaN"):
         model.predict(X)
 
@@ -62,7 +62,7 @@ def test_the_file_of_a_pipeline_holds_the_means(data, tmp_path):
     pipeline = Pipeline([("scale", scaler), ("rank", model)])
     save_model(pipeline, tmp_path / "pipeline")
     loaded = load_model(tmp_path / "pipeline")
-    np.testing.assert_array_equal(loaded[-1].missing_, model.missing_)
+    np.testing.assert_array_equal(loaded[-1].fill_values_, model.fill_values_)
     np.testing.assert_array_equal(loaded.predict(X), pipeline.predict(X))
 
 
@@ -79,10 +79,13 @@ def test_a_prior_gets_rows_without_missing_values(data, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"missing": np.zeros(4)}, "missing is of 4 features, but there are 5"),
-        ({"missing": np.zeros((5, 1))}, r"missing must have shape \(missing\), got \(5, 1\)"),
-        ({"missing": np.zeros(5, np.float32)}, "missing must be of float64, got float32"),
-        ({"missing": np.full(5, np.nan)}, "missing must be finite"),
+        ({"fill_values": np.zeros(4)}, "fill_values is of 4 features, but there are 5"),
+        (
+            {"fill_values": np.zeros((5, 1))},
+            r"fill_values must have shape \(filled\), got \(5, 1\)",
+        ),
+        ({"fill_values": np.zeros(5, np.float32)}, "fill_values must be of float64, got float32"),
+        ({"fill_values": np.full(5, np.nan)}, "fill_values must be finite"),
     ],
 )
 def test_other_values_are_refused(data, tmp_path, change, message):

@@ -15,7 +15,7 @@ from pairgram.files.read_write import read_file, write_file
 ARRAYS = {"coef_": np.arange(3.0)}
 SETTINGS = {
     "alpha": 1.5,
-    "pairs": "kept",
+    "pairs": "with_ties",
     "scope": "query",
     "weighting": "pairs",
     "target": "label",
@@ -38,7 +38,7 @@ def data():
 
 def test_a_model_comes_back(tmp_path, data):
     X, y, qid = data
-    model = RankRLS(2.0, pairs="gain", scale=True).fit(X, y, qid=qid)
+    model = RankRLS(2.0, pairs="gain_difference", scale=True).fit(X, y, qid=qid)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert loaded.get_params() == model.get_params()
@@ -50,7 +50,7 @@ def test_a_model_comes_back(tmp_path, data):
 
 def test_a_tuned_model_comes_back_as_what_it_chose(tmp_path, data):
     X, y, qid = data
-    model = RankRLSCV(pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    model = RankRLSCV(pairs=["with_ties", "without_ties"]).fit(X, y, qid=qid)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert (loaded.alpha, loaded.pairs) == (model.alpha_, model.pairs_)
@@ -78,7 +78,8 @@ def test_what_could_not_be_read_is_not_written(tmp_path, data):
         ({"n_threads": 2**63}, r"n_threads must be None or an integer >= 1, got 92"),
         (
             {"pairs": "all"},
-            "pairs must be one of 'kept', 'dropped', 'gain', 'absdiff', or None, got",
+            "pairs must be one of 'with_ties', 'without_ties', 'gain_difference', "
+            "'label_difference', or None, got",
         ),
     ):
         model = RankRLS().fit(X, y, qid=qid).set_params(**wrong)

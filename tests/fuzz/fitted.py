@@ -62,10 +62,10 @@ def feature_maps():
 
 def estimators():
     """Yield (name, unfitted estimator) of every class, kernel and feature map."""
-    yield "RankRLS", RankRLS(2.0, pairs="gain", scale=True, target="gain")
+    yield "RankRLS", RankRLS(2.0, pairs="gain_difference", scale=True, target="gain")
     yield "RankRLS dual", RankRLS(kernel="linear", form="dual", weighting="documents")
     yield "RankRLS pointwise", RankRLS(pairs=None, scope="global", n_threads=1)
-    yield "RankRLSCV", RankRLSCV(pairs=["kept", "dropped"], scale=[True, False])
+    yield "RankRLSCV", RankRLSCV(pairs=["with_ties", "without_ties"], scale=[True, False])
     X, y, qid = rows()
     prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, y, qid=qid))
     yield "RankRLS of a prior", RankRLS(prior=prior)
@@ -138,7 +138,7 @@ def _fit_table(estimator):
 def statistics():
     """Yield (name, what returns a Pairgram) of every kind."""
     X, y, qid = rows()
-    for pairs in ("kept", "dropped", "gain", "absdiff", None):
+    for pairs in ("with_ties", "without_ties", "gain_difference", "label_difference", None):
         for scope in ("query", "global"):
             options = {"pairs": pairs, "scope": scope, "target": "gain", "weighting": "queries"}
             made = partial(Pairgram.from_rows, X, y, qid=qid, **options)

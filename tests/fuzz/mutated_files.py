@@ -142,7 +142,7 @@ def _changed(rng: Generator, whole: bytes) -> tuple[bytes, str]:
 HOSTILE: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 10**30, 10**400),
     *(0.5, -0.0, -1.5, 1e308, -1e308, 5e-324, 1e-320, float("nan"), float("inf"), -float("inf")),
-    *("", "kept", "rbf", "precomputed", "linear", "gaussian", "sigmoid", "dual", "__class__"),
+    *("", "with_ties", "rbf", "precomputed", "linear", "gaussian", "sigmoid", "dual", "__class__"),
     *("\ud800", "\0", "\x1b[2J", "x" * 5000, "0.5"),
     *([], {}, [[]], [1, 2], [0.0, 1.0], [1e308, 1e308], [1, 10**18], [4, 4], [0] * 3000, ["rbf"]),
     *({"kind": "RandomNodes"}, {"kind": "KernelMap", "shape": [1, 1]}, {"a": {"b": {"c": 1}}}),

@@ -71,7 +71,7 @@ def test_values_stay_in_their_query():
 
 def test_losses_rise():
     model = RankRLS().fit(X, Y, qid=QID)
-    loss = get_metric("msd")
+    loss = get_metric("pairwise_squared_error")
     assert not loss.greater_is_better
     found = query_permutation_importance(model, X, Y, qid=QID, scoring=loss, random_state=0)
     assert found.importances_mean[np.argmax(np.abs(LINEAR.coef_[:5]))] > 0

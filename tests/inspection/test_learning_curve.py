@@ -43,11 +43,11 @@ class Counting(RankRLS):
     "settings",
     [
         {},
-        {"pairs": "dropped", "alpha": 10.0},
+        {"pairs": "without_ties", "alpha": 10.0},
         {"weighting": "queries", "target": "gain"},
         {"scale": True, "positive": True},
         {"scope": "global"},
-        {"scope": "global", "pairs": "dropped"},
+        {"scope": "global", "pairs": "without_ties"},
     ],
 )
 def test_statistics_give_the_curve_of_refits(settings):

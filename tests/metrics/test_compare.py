@@ -302,7 +302,12 @@ def test_rounding_errors_are_no_differences(seed):
     assert found.differences["low"] == found.differences["high"] == [0.0]
     assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
     assert found.differences["p_t_holm"].tolist() == [1.0]
-    found = compare(1e5 * y, qid, {"a": 1e5 * score, "b": 1e5 * score + 7}, ["msd", "m1d"])
+    found = compare(
+        1e5 * y,
+        qid,
+        {"a": 1e5 * score, "b": 1e5 * score + 7},
+        ["pairwise_squared_error", "pairwise_absolute_error"],
+    )
     assert found.differences["ties"].tolist() == [12, 12]
     assert found.differences["p_t"].tolist() == [1.0, 1.0]
 

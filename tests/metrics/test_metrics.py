@@ -24,7 +24,11 @@ from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_sco
 from pairgram.metrics.metric import FAMILIES
 
 TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
-VALUES = ("pearson", "msd", "m1d")  # of scores, not their order
+VALUES = (
+    "pearson",
+    "pairwise_squared_error",
+    "pairwise_absolute_error",
+)  # of scores, not their order
 PAIRS = ("auc", "kendall", "spearman", "misranking", "pairwise_accuracy", "ranking_error", *VALUES)
 ALL = tuple(name.replace("@k%", "@30%").replace("@k", "@3") for name in metric_names())
 
@@ -320,11 +324,14 @@ def test_err_by_hand():
 def test_msd_and_m1d_by_hand():
     # Residuals y - f: 1, 0, 3. Ordered pairs, over n^2 = 9.
     y, score = [2.0, 1.0, 5.0], [1.0, 1.0, 2.0]
-    assert_allclose(get_metric("msd")(y, score), 2 * (1 + 4 + 9) / 9)
-    assert_allclose(get_metric("m1d")(y, score), 2 * (1 + 2 + 3) / 9)
+    assert_allclose(get_metric("pairwise_squared_error")(y, score), 2 * (1 + 4 + 9) / 9)
+    assert_allclose(get_metric("pairwise_absolute_error")(y, score), 2 * (1 + 2 + 3) / 9)
     offset = [value + 1e8 for value in score]
-    assert_allclose(get_metric("msd")(y, offset), 2 * (1 + 4 + 9) / 9, rtol=1e-7)
-    for name in ("msd", "m1d"):  # a large value in common does not swallow the labels
+    assert_allclose(get_metric("pairwise_squared_error")(y, offset), 2 * (1 + 4 + 9) / 9, rtol=1e-7)
+    for name in (
+        "pairwise_squared_error",
+        "pairwise_absolute_error",
+    ):  # a large value in common does not swallow the labels
         assert get_metric(name)(y, [1e17] * 3) == get_metric(name)(y, [0.0] * 3) > 0
 
 
@@ -741,6 +748,19 @@ def test_unknown_names(name, message):
         get_metric(name)
 
 
+def test_short_names_are_taken_and_long_ones_shown():
+    y, score = [0.0, 1.0, 3.0], [0.0, 2.0, 2.0]
+    found = evaluate(["msd", "m1d"], y, score)
+    assert found == evaluate(["pairwise_squared_error", "pairwise_absolute_error"], y, score)
+    assert list(found) == ["pairwise_squared_error", "pairwise_absolute_error"]
+    assert get_metric("msd").name == "pairwise_squared_error"
+    assert not {"msd", "m1d"} & set(metric_names())
+    with pytest.raises(ValueError, match="pairwise_absolute_error takes no cut"):
+        get_metric("m1d@3")
+    with pytest.raises(ValueError, match="did you mean 'pairwise_squared_error'"):
+        Metric("msd")
+
+
 def test_evaluate_wants_metrics_first():
     y, score, qid = np.array([1.0, 0.0]), np.array([0.5, 0.2]), np.array([1, 1])
     for metrics, found in (
@@ -810,7 +830,11 @@ def test_wrong_options():
 @pytest.mark.parametrize(
     ("name", "y", "message"),
     [
-        ("ndcg@10", [0, 1, -1], r"labels >= 0, got y = -1 in row 2.*kendall.*msd, m1d"),
+        (
+            "ndcg@10",
+            [0, 1, -1],
+            r"labels >= 0, got y = -1 in row 2.*kendall.*pairwise_squared_er",
+        ),
         ("dcg", [0, 2000, 1], r"labels <= 1000 \(2\*\*y overflows\), got y = 2000 in row 1"),
         ("err", [0, 0.5], r"integer labels, got y = 0.5 in row 1"),
         ("map", [0, nan], r"y must be finite, got nan in row 1"),
@@ -972,7 +996,12 @@ def test_metrics_are_values():
     assert hash(metric) == hash(get_metric("map@10", "lightgbm", relevant=2))
     assert metric.greater_is_better
     losses = {name for name in ALL if not get_metric(name).greater_is_better}
-    assert losses == {"misranking", "ranking_error", "msd", "m1d"}
+    assert losses == {
+        "misranking",
+        "ranking_error",
+        "pairwise_squared_error",
+        "pairwise_absolute_error",
+    }
 
 
 class Ranker(BaseEstimator):
@@ -1013,8 +1042,11 @@ def test_scorer(ranking_data):
     scorer = make_scorer("ndcg@10", "letor")
     assert scorer(model, X, y, qid=qid) == get_metric("ndcg@10", "letor")(y, X[:, 1], qid)
     weight = np.random.default_rng(0).uniform(size=len(y))
-    expected = get_metric("msd")(y, X[:, 1], qid, sample_weight=weight)
-    assert make_scorer("msd")(model, X, y, qid=qid, sample_weight=weight) == -expected
+    expected = get_metric("pairwise_squared_error")(y, X[:, 1], qid, sample_weight=weight)
+    assert (
+        make_scorer("pairwise_squared_error")(model, X, y, qid=qid, sample_weight=weight)
+        == -expected
+    )
     for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer, safe=False)):
         assert copy(model, X, y, qid=qid) == scorer(model, X, y, qid=qid)
     assert repr(scorer).startswith("make_scorer(get_metric('ndcg@10', gain='exp2'")

@@ -33,12 +33,12 @@ def rows():
 
 SEARCHES = [
     RankRLSCV(),
-    RankRLSCV(scoring="map", pairs=["kept", "dropped"], scale=[True, False]),
+    RankRLSCV(scoring="map", pairs=["with_ties", "without_ties"], scale=[True, False]),
     RankRLSCV([0.1, 10.0], form="dual"),
     RankRLSCV([1.0], kernel="rbf", gamma=[0.1, 1.0]),
     RankRLSCV([1.0, 2.0], scope="global"),
     RankRLSCV(cv=3),
-    RankRLSCV([0.01, 1.0], pairs=None, scoring="msd", cv=QueryKFold(4)),
+    RankRLSCV([0.01, 1.0], pairs=None, scoring="pairwise_squared_error", cv=QueryKFold(4)),
     RankRLSCV([1.0], feature_map=RandomNodes(5, "tanh", random_state=0), cv=4),
     PairwiseELMCV([0.1, 1.0], **NODES),
     PointwiseELMCV([0.1, 1.0], scoring="pairwise_accuracy", **NODES),

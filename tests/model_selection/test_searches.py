@@ -29,10 +29,10 @@ from pairgram.datasets import LetorData
 from pairgram.solvers import leave_out
 
 CLASSES = {
-    "RankRLSCV": RankRLSCV(pairs=["kept", "gain"]),
+    "RankRLSCV": RankRLSCV(pairs=["with_ties", "gain_difference"]),
     "RankRLSCV of a kernel": RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
     "PointwiseELMCV": PointwiseELMCV(n_nodes=8, activation="sigmoid", random_state=0),
-    "PairwiseELMCV": PairwiseELMCV(kernel="linear", pairs=["kept", "dropped"]),
+    "PairwiseELMCV": PairwiseELMCV(kernel="linear", pairs=["with_ties", "without_ties"]),
     "ELMRankCV": ELMRankCV(n_nodes=5, weight_range=[(-1, 1), (-3, 3)], random_state=0),
     "RankSVMCV": RankSVMCV(feature_map=[None, RandomNodes(5, random_state=0)]),
 }
@@ -148,7 +148,7 @@ def assert_table(model, name, n_splits):
 
 
 @EACH
-@pytest.mark.parametrize("scoring", ["pairwise_accuracy", "msd"])
+@pytest.mark.parametrize("scoring", ["pairwise_accuracy", "pairwise_squared_error"])
 @pytest.mark.parametrize("held_out", ["queries", "splits", "validation", "rows"])
 def test_every_search_has_the_same_table(name, held_out, scoring, rows):
     X, y, qid = rows
@@ -184,7 +184,7 @@ def msd(y, scores):
     return (errors**2).mean()
 
 
-METRICS = {"pairwise_accuracy": accuracy, "msd": msd}
+METRICS = {"pairwise_accuracy": accuracy, "pairwise_squared_error": msd}
 
 
 def of_queries(metric, y, scores, qid, v, c):
@@ -290,11 +290,11 @@ def test_without_cv_every_query_is_left_out_or_five_folds_of_queries(
     X, y, qid = (part[rows[2] < n_queries] for part in rows)
     assert len(np.unique(qid)) == n_queries
     grids = ([1.0, 0.01], [0.5, 2.0])
-    model = search(name, *grids, scoring="msd").fit(X, y, qid=qid)
+    model = search(name, *grids, scoring="pairwise_squared_error").fit(X, y, qid=qid)
     numbers = np.unique(qid)
     each = [(np.flatnonzero(qid != q), np.flatnonzero(qid == q)) for q in numbers]
     cv = each if name in EXACT else QueryKFold(n_folds)
-    same = search(name, *grids, scoring="msd", cv=cv).fit(X, y, qid=qid)
+    same = search(name, *grids, scoring="pairwise_squared_error", cv=cv).fit(X, y, qid=qid)
     assert n_splits_of(model) == (0 if name in EXACT else n_folds)
     np.testing.assert_allclose(model.scores_, same.scores_, rtol=1e-7)
     np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-7)
@@ -305,38 +305,38 @@ def test_without_cv_every_query_is_left_out_or_five_folds_of_queries(
 def test_folds_of_the_rows_of_one_query_hold_two_or_more(name, n_rows, n_folds):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n_rows, 3)), rng.permutation(n_rows) * 1.0
-    model = search(name, [1.0], [0.5, 2.0], scoring="msd").fit(X, y)
+    model = search(name, [1.0], [0.5, 2.0], scoring="pairwise_squared_error").fit(X, y)
     cv = KFold(n_folds, shuffle=True, random_state=0)
     assert n_splits_of(model) == n_folds
-    same = search(name, [1.0], [0.5, 2.0], scoring="msd", cv=cv).fit(X, y)
+    same = search(name, [1.0], [0.5, 2.0], scoring="pairwise_squared_error", cv=cv).fit(X, y)
     np.testing.assert_array_equal(model.scores_, same.scores_)
 
 
 def flops(n_rows, width, pairs, n_refits):
     """Of refits without some rows: each reads all rows, or subtracts a few where pairs are kept."""
-    read = n_rows if pairs == "kept" else n_rows * n_refits
+    read = n_rows if pairs == "with_ties" else n_rows * n_refits
     return width**2 * (read + 10.0 * width * n_refits)
 
 
 @pytest.mark.parametrize(
     ("parameters", "several", "width"),
     [
-        ({"pairs": "dropped"}, False, 4),  # rows of one query
-        ({"pairs": "dropped", "kernel": "rbf"}, False, "rows"),
-        ({"pairs": "gain", "feature_map": RandomNodes(7, random_state=0)}, False, 7),
-        ({"pairs": ["kept", "dropped"]}, False, 4),  # one way for all combinations
-        ({"pairs": "dropped", "scope": "global"}, True, 4),
-        ({"pairs": "kept", "scope": "global"}, True, 4),
-        ({"pairs": "absdiff", "scope": "global", "kernel": "rbf"}, True, "rows"),
+        ({"pairs": "without_ties"}, False, 4),  # rows of one query
+        ({"pairs": "without_ties", "kernel": "rbf"}, False, "rows"),
+        ({"pairs": "gain_difference", "feature_map": RandomNodes(7, random_state=0)}, False, 7),
+        ({"pairs": ["with_ties", "without_ties"]}, False, 4),  # one way for all combinations
+        ({"pairs": "without_ties", "scope": "global"}, True, 4),
+        ({"pairs": "with_ties", "scope": "global"}, True, 4),
+        ({"pairs": "label_difference", "scope": "global", "kernel": "rbf"}, True, "rows"),
     ],
     ids=str,
 )
 def test_refits_that_take_long_are_folds(monkeypatch, parameters, several, width, rows):
     X, y, qid = rows if several else (rows[0][:30], rows[1][:30], None)
     n_refits = len(np.unique(qid)) if several else len(y)
-    pairs = parameters["pairs"] if isinstance(parameters["pairs"], str) else "dropped"
+    pairs = parameters["pairs"] if isinstance(parameters["pairs"], str) else "without_ties"
     needed = flops(len(y), len(y) if width == "rows" else width, pairs, n_refits)
-    model = RankRLSCV([1.0, 0.1], scoring="msd", **parameters)
+    model = RankRLSCV([1.0, 0.1], scoring="pairwise_squared_error", **parameters)
     monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", needed)
     exact = clone(model).fit(X, y, qid=qid)
     assert n_splits_of(exact) == 0
@@ -355,13 +355,16 @@ def test_refits_that_take_long_are_folds(monkeypatch, parameters, several, width
 @pytest.mark.parametrize(
     ("parameters", "several"),
     [
-        ({"pairs": "kept"}, False),
+        ({"pairs": "with_ties"}, False),
         ({"pairs": None}, False),
-        ({"pairs": "kept", "kernel": "rbf"}, False),
-        *(({"pairs": pairs}, True) for pairs in ("kept", "dropped", "gain", None)),
-        ({"pairs": "dropped", "kernel": "rbf", "weighting": "queries"}, True),
+        ({"pairs": "with_ties", "kernel": "rbf"}, False),
+        *(
+            ({"pairs": pairs}, True)
+            for pairs in ("with_ties", "without_ties", "gain_difference", None)
+        ),
+        ({"pairs": "without_ties", "kernel": "rbf", "weighting": "queries"}, True),
         ({"pairs": None, "scope": "global"}, True),
-        ({"pairs": "kept", "scope": "global", "kernel": "rbf"}, True),
+        ({"pairs": "with_ties", "scope": "global", "kernel": "rbf"}, True),
     ],
     ids=str,
 )
@@ -375,7 +378,7 @@ def test_what_needs_no_refit_is_left_out_however_long_the_data(
 
 def test_leave_pair_out_is_refused_where_it_takes_long(monkeypatch, rows):
     X, y, _ = rows
-    model = RankRLSCV([1.0], cv="leave-pair-out", pairs="dropped")
+    model = RankRLSCV([1.0], cv="leave-pair-out", pairs="without_ties")
     monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", 1.0)
     with pytest.raises(
         ValueError, match=r"refits of 20 rows and 4 features .*: give cv a splitter"
@@ -516,7 +519,7 @@ def test_the_deviation_leaves_out_splits_without_a_value():
 
 def test_linear_nodes_are_held_out_as_exactly_as_their_inputs():
     X, y, _ = make_ranking(1, 30, 4, random_state=0)
-    many = PairwiseELMCV([0.1, 1.0], pairs="dropped", n_nodes=1000, random_state=0).fit(X, y)
+    many = PairwiseELMCV([0.1, 1.0], pairs="without_ties", n_nodes=1000, random_state=0).fit(X, y)
     assert "split0_test_score" not in many.cv_results_
 
 

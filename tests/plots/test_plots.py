@@ -175,10 +175,10 @@ def test_differences():
 
 def test_learning_curve():
     curve = learning_curve(RankRLS(), X, Y, qid=QID, random_state=0)
-    data = check(plots.learning_curve(curve))
+    data = check(plots.learning(curve))
     np.testing.assert_array_equal(data["mean"], curve.mean)
     alone = learning_curve(RankRLS(), X, Y, qid=QID, cv=QueryKFold(2), sizes=[5])
-    check(plots.learning_curve(alone))
+    check(plots.learning(alone))
 
 
 def test_settings():
@@ -192,7 +192,9 @@ def test_settings():
         zip(at, results["mean_test_score"], strict=True)
     )
     # Of two grids of alpha, whose numbers lie between each other, the better is drawn all along.
-    grids = RankRLSCV(pairs=["kept", "gain"], inputs=[None, "quantile"]).fit(X, Y, qid=QID)
+    grids = RankRLSCV(pairs=["with_ties", "gain_difference"], inputs=[None, "quantile"]).fit(
+        X, Y, qid=QID
+    )
     params, of_params = grids.cv_results_["params"], grids.cv_results_["mean_test_score"]
     data = check(plots.settings(grids, "pairs"))
     for row, column, score in zip(*(data[k] for k in ("row", "column", "score")), strict=True):
@@ -205,7 +207,7 @@ def test_settings():
             if apart.min() < 0.501 * abs(places[1] - places[0]):
                 nearest.append(of_params[at[np.argmin(apart)]])
         assert score == max(nearest)
-    automatic = AutoRanker(budget=0.3, random_state=0).fit(X, Y, qid=QID)
+    automatic = AutoRanker(time_budget=0.3, random_state=0).fit(X, Y, qid=QID)
     data = check(plots.settings(automatic, "features", "inputs"))
     assert data["score"].max() == pytest.approx(automatic.best_score_)
     with pytest.raises(ValueError, match="must have a setting 'C', has"):

@@ -54,7 +54,9 @@ def test_the_winner_is_an_ordinary_ranker(linear, tmp_path):
     X, y, qid, model = linear
     best = model.best_estimator_
     alone = RankRLSCV(
-        pairs=["kept", "dropped", "gain"], target=["label", "gain"], inputs=best.inputs
+        pairs=["with_ties", "without_ties", "gain_difference"],
+        target=["label", "gain"],
+        inputs=best.inputs,
     ).fit(X, y, qid=qid)
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
     assert model.best_score_ == alone.best_score_ == best.best_score_
@@ -67,7 +69,7 @@ def test_the_winner_is_an_ordinary_ranker(linear, tmp_path):
 
 def test_importance_of_columns_is_that_of_the_winner(linear):
     X, _, _, model = linear
-    ours, theirs = model.weights(), model.best_estimator_.weights()
+    ours, theirs = model.column_weights(), model.best_estimator_.column_weights()
     for name, values in theirs.items():
         np.testing.assert_array_equal(ours[name], values)
     total = model.contributions(X).sum(axis=1) - model.predict(X)
@@ -80,7 +82,7 @@ def test_a_minmax_kernel_wins_and_scores_rows_below_those_of_the_fit():
     similarity = [np.minimum(X, x).sum(axis=1) / np.maximum(X, x).sum(axis=1) for x in X[:20]]
     y = rng.normal(size=20) @ similarity
     y = np.digitize(y, np.quantile(y, [0.5, 0.8]))
-    model = AutoRanker(budget=2.0).fit(X, y, qid=np.repeat(np.arange(60), 10))
+    model = AutoRanker(time_budget=2.0).fit(X, y, qid=np.repeat(np.arange(60), 10))
     assert model.best_estimator_.kernel == "minmax"
     assert np.isfinite(model.predict(X - 1)).all()
 
@@ -106,7 +108,10 @@ def test_every_score_is_that_of_the_search_alone(linear):
     table = model.trials_
     assert list(table["features"][:6]) == ["columns"] * 5 + [table["features"][5]]
     for row in range(5):
-        settings = {"pairs": ["kept", "dropped", "gain"], "target": ["label", "gain"]}
+        settings = {
+            "pairs": ["with_ties", "without_ties", "gain_difference"],
+            "target": ["label", "gain"],
+        }
         alone = RankRLSCV(inputs=table["inputs"][row], **(settings if row else {}))
         alone.fit(X, y, qid=qid)
         assert table["score"][row] == alone.best_score_
@@ -151,7 +156,7 @@ def test_a_budget_is_a_plan_by_shape_alone(n_rows, budget):
 
 def test_a_small_budget_tries_one_model():
     X, y, qid = _made()
-    model = AutoRanker(budget=1e-6).fit(X, y, qid=qid)
+    model = AutoRanker(time_budget=1e-6).fit(X, y, qid=qid)
     assert list(model.trials_["outcome"]).count("over budget") == len(model.trials_["score"]) - 1
     assert np.isfinite(model.trials_["score"]).sum() == 1
     assert len(model.cv_results_["params"]) == 1
@@ -180,7 +185,7 @@ def test_a_trial_that_fails_is_told_and_left_out(monkeypatch):
         return fit(self, *arguments, **named)
 
     monkeypatch.setattr(RankRLSCV, "fit", failing)
-    model = AutoRanker(budget=0.5).fit(X, y, qid=qid)
+    model = AutoRanker(time_budget=0.5).fit(X, y, qid=qid)
     failed = model.trials_["inputs"] == "standard"
     assert set(model.trials_["outcome"][failed]) <= {"failed: no room", "over budget"}
     assert "failed: no room" in model.trials_["outcome"]
@@ -189,7 +194,7 @@ def test_a_trial_that_fails_is_told_and_left_out(monkeypatch):
 def test_sparse_rows_keep_their_zeros():
     X, y, qid = _made()
     X[np.abs(X) < 0.7] = 0
-    model = AutoRanker(budget=1.0).fit(scipy.sparse.csr_array(X), y, qid=qid)
+    model = AutoRanker(time_budget=1.0).fit(scipy.sparse.csr_array(X), y, qid=qid)
     assert set(model.trials_["inputs"]) == {None, "maxabs"}
     np.testing.assert_allclose(
         model.predict(scipy.sparse.csr_array(X)), model.predict(X), atol=1e-9
@@ -228,7 +233,7 @@ def test_real_labels_of_one_query():
     X, y, _ = make_ranking(1, 80, random_state=0)
     model = AutoRanker().fit(X, y + 0.25)
     assert model.scoring_.name == "pairwise_accuracy"
-    assert model.pairs_ == "kept"
+    assert model.pairs_ == "with_ties"
     assert np.isnan(model.trials_["standard_error"]).all()
 
 
@@ -240,8 +245,8 @@ def test_weights_and_bad_parameters():
     ours = AutoRanker(0.1).fit(X, y, qid=qid, sample_weight=weights)
     without = AutoRanker(0.1).fit(X[kept], y[kept], qid=qid[kept])
     np.testing.assert_allclose(ours.predict(X), without.predict(X), rtol=1e-7, atol=1e-9)
-    with pytest.raises(ValueError, match="budget must be"):
-        AutoRanker(budget=0).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="time_budget must be"):
+        AutoRanker(time_budget=0).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="cv"):
         AutoRanker(cv=1).fit(X, y, qid=qid)
 

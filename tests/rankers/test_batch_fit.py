@@ -63,7 +63,7 @@ COLUMNS = {
 ESTIMATORS = [
     RankRLS(0.5),
     RankRLSCV([0.1, 1.0, 10.0], cv=2),
-    RankRLS(pairs="dropped", scale=True),
+    RankRLS(pairs="without_ties", scale=True),
     ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, random_state=0),
     PairwiseELMCV([0.1, 1.0], activation="tanh", n_nodes=5, random_state=0),
     RankSVM(0.1),
@@ -484,7 +484,7 @@ def test_models_with_other_features_are_not_stacked(tmp_path):
 
 def test_searches_over_other_settings_are_not_saved_together(tmp_path):
     frame = frame_of(20)
-    search = RankRLSCV([0.1, 1.0], pairs=["kept", "dropped"], cv=2, scoring="map")
+    search = RankRLSCV([0.1, 1.0], pairs=["with_ties", "without_ties"], cv=2, scoring="map")
     batch = fit_many(search, frame, **COLUMNS)
     assert len({model.pairs_ for model in batch.models}) == 2
     with pytest.raises(ValueError, match="the models differ in pairs_"):

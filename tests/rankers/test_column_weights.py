@@ -74,31 +74,35 @@ def test_the_table_has_spreads_and_shares_of_the_pairs(rows, model):
     X, y, qid = rows
     model = model.fit(X, y, qid=qid)
     expected = expected_table(X, y, qid, model.coef_)
-    check_table(model.weights(), model, *expected)
+    check_table(model.column_weights(), model, *expected)
     shuffled = np.random.default_rng(0).permutation(len(y))
-    check_table(model.weights(X[shuffled], qid=qid[shuffled]), model, *expected)
-    check_table(model.weights(sp.csr_array(X), qid=qid), model, *expected)
+    check_table(model.column_weights(X[shuffled], qid=qid[shuffled]), model, *expected)
+    check_table(model.column_weights(sp.csr_array(X), qid=qid), model, *expected)
 
 
-@pytest.mark.parametrize("model", [RankSVM(0.1), RankSVMCV([0.1, 1.0]), RankRLS(pairs="dropped")])
+@pytest.mark.parametrize(
+    "model", [RankSVM(0.1), RankSVMCV([0.1, 1.0]), RankRLS(pairs="without_ties")]
+)
 def test_spreads_are_those_of_the_pairs_that_count(rows, model):
     X, y, qid = rows
     model = model.fit(X, y, qid=qid)
     expected = expected_table(X, y, qid, model.coef_, lambda a, b: a != b)
-    check_table(model.weights(), model, *expected)
-    check_table(model.weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_))
+    check_table(model.column_weights(), model, *expected)
+    check_table(model.column_weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_))
 
 
 def test_a_search_measures_its_choice_of_pairs(rows):
     X, y, qid = rows
-    model = RankRLSCV([1.0], pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    model = RankRLSCV([1.0], pairs=["with_ties", "without_ties"]).fit(X, y, qid=qid)
     alone = RankRLS(model.alpha_, pairs=model.pairs_).fit(X, y, qid=qid)
-    np.testing.assert_allclose(model.weights()["spread"], alone.weights()["spread"], rtol=1e-12)
+    np.testing.assert_allclose(
+        model.column_weights()["spread"], alone.column_weights()["spread"], rtol=1e-12
+    )
 
 
 def test_the_importance_does_not_depend_on_units(rows):
     X, y, qid = rows
-    ours, plain = (RankRLS(1e-9).fit(A, y, qid=qid).weights() for A in (X, X / UNITS))
+    ours, plain = (RankRLS(1e-9).fit(A, y, qid=qid).column_weights() for A in (X, X / UNITS))
     assert ours["column"].tolist() == plain["column"].tolist()
     np.testing.assert_allclose(ours["importance"], plain["importance"], rtol=1e-4)
     assert abs(ours["weight"]).argmax() != 0  # a rare unit makes a large weight
@@ -107,11 +111,11 @@ def test_the_importance_does_not_depend_on_units(rows):
 def test_a_frame_of_the_table_has_names(rows):
     X, y, qid = rows
     model = RankRLS().fit(pd.DataFrame(X, columns=list("abcde")), y, qid=qid)
-    frame = pd.DataFrame(model.weights())
+    frame = pd.DataFrame(model.column_weights())
     assert [*frame] == ["column", "name", "weight", "spread", "importance", "share"]
     assert sorted(frame["name"]) == list("abcde")
     assert frame["name"][0] == "abcde"[frame["column"][0]]
-    assert RankRLS().fit(X, y, qid=qid).weights()["name"][0] == f"x{frame['column'][0]}"
+    assert RankRLS().fit(X, y, qid=qid).column_weights()["name"][0] == f"x{frame['column'][0]}"
 
 
 @pytest.mark.parametrize("names", [list("abcde"), None])
@@ -126,7 +130,7 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
         for known in (model, load_model(tmp_path / "m")):
             assert known.column_names_.tolist() == expected
             parts = pd.DataFrame(known.contributions(given), columns=known.column_names_)
-            table = known.weights(given, qid=qid)
+            table = known.column_weights(given, qid=qid)
             made = given if inputs is None else model.inputs_.transform(given)
             for name, column, weight in zip(
                 table["name"], table["column"], table["weight"], strict=True
@@ -140,7 +144,7 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
 @pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
 def test_a_score_that_does_not_vary_has_shares_of_0(rows):
     X, y, qid = rows
-    table = RankRLS().fit(X, 0 * y, qid=qid).weights()
+    table = RankRLS().fit(X, 0 * y, qid=qid).column_weights()
     assert not table["share"].any() and (table["spread"] > 0).all()
 
 
@@ -150,11 +154,11 @@ def test_models_of_statistics_and_files_know_their_spreads(rows, tmp_path):
     streamed = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), 0.5)
     model.save(tmp_path / "m")
     for other in (streamed, load_model(tmp_path / "m")):
-        for name, values in model.weights().items():
+        for name, values in model.column_weights().items():
             if values.dtype == float:
-                np.testing.assert_allclose(other.weights()[name], values, rtol=1e-13)
+                np.testing.assert_allclose(other.column_weights()[name], values, rtol=1e-13)
             else:
-                np.testing.assert_array_equal(other.weights()[name], values)
+                np.testing.assert_array_equal(other.column_weights()[name], values)
 
 
 def test_a_refit_that_does_not_measure_forgets(rows):
@@ -162,19 +166,22 @@ def test_a_refit_that_does_not_measure_forgets(rows):
     X = X / UNITS
     for change in ({"pairs": None}, {"form": "dual"}, {"kernel": "rbf"}):
         model = RankRLS().fit(X, y, qid=qid)
-        assert len(model.weights()["spread"]) == 5
+        assert len(model.column_weights()["spread"]) == 5
         with pytest.raises(ValueError, match=r"weights needs"):
-            model.set_params(**change).fit(X, y, qid=qid).weights()
+            model.set_params(**change).fit(X, y, qid=qid).column_weights()
 
 
 def test_models_that_did_not_measure_take_rows(rows):
     X, y, qid = rows
     for model in (RankRLS(pairs=None), RankRLS(form="dual")):
         model = model.fit(X, y, qid=qid)
-        with pytest.raises(ValueError, match=r"needs rows here, weights\(X, qid=qid\)"):
-            model.weights()
+        with pytest.raises(ValueError, match=r"needs rows here, column_weights\(X, qid=qid\)"):
+            model.column_weights()
         check_table(
-            model.weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_), rtol=1e-7
+            model.column_weights(X, qid=qid),
+            model,
+            *expected_table(X, y, qid, model.coef_),
+            rtol=1e-7,
         )
     nodes = PairwiseELM(n_nodes=4, random_state=0).fit(X, y, qid=qid)
     (small,) = fit_many(RankRLS(), [(X, y, qid)]).models
@@ -192,8 +199,8 @@ def test_models_that_did_not_measure_take_rows(rows):
         ),
     ):
         with pytest.raises(ValueError, match=f"within queries, because {reason}"):
-            model.weights()
-    table = nodes.weights(X, qid=qid)
+            model.column_weights()
+    table = nodes.column_weights(X, qid=qid)
     folded = nodes.feature_map_.weights_ @ nodes.coef_
     np.testing.assert_allclose(table["weight"], folded[table["column"]], rtol=1e-10)
 
@@ -231,7 +238,7 @@ def test_models_that_are_not_linear_in_the_columns_are_refused(rows):
     X, y, qid = rows
     for model in (RankRLS(kernel="rbf"), RankRLS(feature_map=RandomNodes(3, "tanh"))):
         model = model.fit(X / UNITS, y, qid=qid)
-        for call in (model.weights, lambda m=model: m.contributions(X)):
+        for call in (model.column_weights, lambda m=model: m.contributions(X)):
             with pytest.raises(ValueError, match="needs a model that is linear in the columns"):
                 call()
 
@@ -240,9 +247,9 @@ def test_wrong_rows_are_refused(rows):
     X, y, qid = rows
     model = RankRLS().fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="weights needs qid with X"):
-        model.weights(X)
+        model.column_weights(X)
     with pytest.raises(ValueError, match="qid only together with X"):
-        model.weights(qid=qid)
+        model.column_weights(qid=qid)
     with pytest.raises(ValueError, match="5 features"):
         model.contributions(X[:, :4])
     X = X.copy()

@@ -61,5 +61,5 @@ def test_what_cannot_be_compressed(data):
     with pytest.raises(ValueError, match="this LSSVR has one: RankRLS"):
         LSSVR(kernel="rbf").fit(X, y).compress(5)
     lssvr = LSSVR(C=4.0, kernel="rbf").fit(X, y)
-    same = RankRLS(0.25, kernel="rbf", pairs="kept", scope="global", weighting="documents")
+    same = RankRLS(0.25, kernel="rbf", pairs="with_ties", scope="global", weighting="documents")
     np.testing.assert_allclose(same.fit(X, y).predict(X) + lssvr.intercept_, lssvr.predict(X))

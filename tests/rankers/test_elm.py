@@ -57,7 +57,7 @@ def kernel_of(name, X, Z, gamma):
 
 @given(
     problems(min_queries=1),
-    st.sampled_from([None, "kept", "dropped", "gain"]),
+    st.sampled_from([None, "with_ties", "without_ties", "gain_difference"]),
     st.sampled_from(ACTIVATIONS),
     st.sampled_from([2, 9, 200]),
     st.sampled_from(["auto", "primal", "dual"]),
@@ -87,7 +87,7 @@ def test_nodes_solve_the_systems_of_the_paper(problem, pairs, activation, n_node
 
 @given(
     problems(min_queries=1),
-    st.sampled_from([None, "kept", "dropped"]),
+    st.sampled_from([None, "with_ties", "without_ties"]),
     st.sampled_from(["linear", "rbf", "callable", "precomputed"]),
 )
 def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
@@ -111,7 +111,7 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
     close(model.predict(K_other if kernel == "precomputed" else other), K_other @ a)
 
 
-@pytest.mark.parametrize("pairs", [None, "kept", "dropped"])
+@pytest.mark.parametrize("pairs", [None, "with_ties", "without_ties"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -139,7 +139,9 @@ def test_searches_score_what_refits_score(pairs, options, cv):
         splits = None
     train = folds == 0 if cv == "validation" else np.ones(len(y), dtype=bool)
     held = (X[~train], y[~train], qid[~train]) if cv == "validation" else None
-    model = search(pairs, Cs, cv=splits, scoring="msd", random_state=1, **options)
+    model = search(
+        pairs, Cs, cv=splits, scoring="pairwise_squared_error", random_state=1, **options
+    )
     model.fit(X[train], y[train], qid=qid[train], validation=held)
     expected = []
     for C in Cs:
@@ -247,7 +249,7 @@ def test_a_search_reports_the_C_that_was_given():
     Cs = [3.0, 49.0, 0.3]  # the inverse of the inverse of 49 is another number
     model = PairwiseELMCV(Cs).fit(X, y, qid=qid)
     assert model.Cs_.tolist() == model.cv_results_["param_C"].tolist() == Cs
-    assert model.cv_results_["params"] == [{"C": C, "pairs": "kept"} for C in Cs]
+    assert model.cv_results_["params"] == [{"C": C, "pairs": "with_ties"} for C in Cs]
     assert model.C_ in Cs
     assert PointwiseELMCV(Cs).fit(X, y, qid=qid).cv_results_["params"] == [{"C": C} for C in Cs]
 
@@ -258,7 +260,7 @@ def test_a_search_reports_the_C_that_was_given():
         (PairwiseELM(0.0), "C must be a finite number > 0, got 0.0"),
         (PairwiseELM("1"), "C must be a finite number > 0, got '1'"),
         (PairwiseELM(pairs=None), "pairs must not be None: PointwiseELM fits the labels of rows"),
-        (PairwiseELMCV(pairs=["kept", None]), "pairs must not be None"),
+        (PairwiseELMCV(pairs=["with_ties", None]), "pairs must not be None"),
         (PointwiseELM(kernel="cosine"), "kernel must be"),
         (PointwiseELM(kernel="rbf", gamma=-1.0), "gamma must be"),
         (PointwiseELM(kernel="rbf", form="primal"), "form='primal' needs features"),

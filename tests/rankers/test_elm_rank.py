@@ -65,7 +65,7 @@ def test_without_the_second_regulariser_it_is_the_minimiser():
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    pairs=st.sampled_from(["kept", "dropped", "gain", "absdiff"]),
+    pairs=st.sampled_from(["with_ties", "without_ties", "gain_difference", "label_difference"]),
     scope=st.sampled_from(["global", "query"]),
     weighted=st.booleans(),
 )
@@ -108,7 +108,7 @@ def test_draws_are_averaged_and_have_seeds_of_their_own():
     for draw in range(3):
         part = slice(6 * draw, 6 * draw + 6)
         H = sigmoid(X @ nodes.weights_[:, part] + nodes.bias_[part])
-        L, N = laplacian(y, np.zeros(len(y)), "kept")
+        L, N = laplacian(y, np.zeros(len(y)), "with_ties")
         A, B = 2 / N * H.T @ L @ H + 1e-3 * np.eye(6), 2 / N * H.T @ L @ y
         scores.append(H @ np.linalg.solve(A @ A + np.eye(6) / 1024, A @ B))
     np.testing.assert_allclose(model.predict(X), np.mean(scores, axis=0), rtol=1e-9)
@@ -139,20 +139,22 @@ def by_refits(model, X, y, splits, metric, qid=None, v=None):
     return values
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", "absdiff"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference"])
 @pytest.mark.parametrize("n_estimators", [1, 3])
 def test_held_out_scores_of_rows_are_those_of_refits(pairs, n_estimators):
     X, y = problem(n=24)
     model = ELMRankCV(
         **GRID, cv=4, pairs=pairs, n_nodes=6, n_estimators=n_estimators, random_state=1
     ).fit(X, y)
-    expected = by_refits(model, X, y, list(KFold(4, shuffle=True, random_state=0).split(X)), "msd")
+    expected = by_refits(
+        model, X, y, list(KFold(4, shuffle=True, random_state=0).split(X)), "pairwise_squared_error"
+    )
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
     assert model.best_score_ == model.scores_.min()
 
 
 @pytest.mark.parametrize("scope", ["global", "query"])
-@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 def test_held_out_scores_of_queries_are_those_of_refits(scope, pairs):
     X, y, qid = make_ranking(8, 6, n_features=3, random_state=0)
     v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
@@ -169,7 +171,7 @@ def test_splits_that_are_no_partition():
     X, y = problem(n=30)
     cv = ShuffleSplit(3, test_size=0.3, random_state=0)
     model = ELMRankCV(**GRID, cv=cv, n_nodes=6, random_state=1).fit(X, y)
-    expected = by_refits(model, X, y, list(cv.split(X)), "msd")
+    expected = by_refits(model, X, y, list(cv.split(X)), "pairwise_squared_error")
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
 
 
@@ -181,7 +183,7 @@ def test_a_validation_set():
     for i, alpha in enumerate(model.alphas_):
         for j, C in enumerate(model.Cs_):
             one = ELMRank(alpha, C, n_nodes=6, n_estimators=2, random_state=1).fit(X, y)
-            expected = get_metric("msd")(yv, one.predict(Xv))
+            expected = get_metric("pairwise_squared_error")(yv, one.predict(Xv))
             np.testing.assert_allclose(model.scores_[i, j], expected, rtol=1e-8)
     assert not any(name.startswith("split") for name in model.cv_results_)
 

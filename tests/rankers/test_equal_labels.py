@@ -49,7 +49,7 @@ def fit_that_warns(model, *arguments, **named):
         PairwiseELMCV(random_state=0),
         ELMRank(scope="query", random_state=0),
         ELMRankCV(scope="query", random_state=0),
-        AutoRanker(budget=1.0, random_state=0),
+        AutoRanker(time_budget=1.0, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -113,7 +113,7 @@ def test_a_table_whose_rows_all_form_pairs_needs_two_labels():
 
 def test_errors_of_pairs_that_count_not_take_the_place_of_the_warning():
     with pytest.raises(ValueError, match="no pair of rows counts"):
-        RankRLS(pairs="dropped").fit(rows(), LABELS, qid=QUERY)
+        RankRLS(pairs="without_ties").fit(rows(), LABELS, qid=QUERY)
 
 
 def test_many_fits_give_no_warning():

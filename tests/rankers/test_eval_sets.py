@@ -18,7 +18,7 @@ SEARCHES = [
     RankRLSCV(),
     RankSVMCV(Cs=[0.01, 0.1]),
     ELMRankCV(n_nodes=10, n_estimators=2, random_state=0),
-    AutoRanker(budget=0.2, random_state=0),
+    AutoRanker(time_budget=0.2, random_state=0),
 ]
 
 

@@ -70,10 +70,16 @@ def rows_of(problem):
     "estimator",
     [
         ELMRank(n_nodes=7, random_state=0),
-        ELMRank(n_nodes=60, n_estimators=3, pairs="dropped", scope="query", random_state=1),
+        ELMRank(n_nodes=60, n_estimators=3, pairs="without_ties", scope="query", random_state=1),
         ELMRankCV(n_nodes=7, cv=3, random_state=0),
         ELMRankCV(
-            [1.0, 0.1], [8.0], n_nodes=50, cv=3, n_estimators=2, pairs="gain", random_state=0
+            [1.0, 0.1],
+            [8.0],
+            n_nodes=50,
+            cv=3,
+            n_estimators=2,
+            pairs="gain_difference",
+            random_state=0,
         ),
         ELMRankCV(n_nodes=5, cv=3, weight_range=[(-1, 1), [-3, 3]], scoring="ndcg", random_state=0),
         ELMRankCV(n_nodes=5, cv=3, activation=np.tanh, random_state=0),
@@ -109,18 +115,18 @@ def test_elm_models_have_the_bits_of_fits_alone(estimator):
     [
         RankRLS(),
         RankRLS(0.0),
-        RankRLS(0.3, pairs="dropped", weighting="queries"),
-        RankRLS(pairs="absdiff", target="gain"),
+        RankRLS(0.3, pairs="without_ties", weighting="queries"),
+        RankRLS(pairs="label_difference", target="gain"),
         RankRLS(pairs=None, feature_map=RandomNodes(50, random_state=0)),
         RankRLS(scope="global", feature_map=RandomNodes(5, random_state=0)),
         RankRLS(scale=True),
         RankRLSCV(cv=3),
-        RankRLSCV([10.0, 1.0], cv=3, pairs="dropped", scoring="kendall"),
+        RankRLSCV([10.0, 1.0], cv=3, pairs="without_ties", scoring="kendall"),
         RankRLSCV(cv=3, pairs=None, feature_map=RandomNodes(5, random_state=0)),
-        RankRLSCV(cv=3, pairs=["kept", "dropped"]),
+        RankRLSCV(cv=3, pairs=["with_ties", "without_ties"]),
         RankRLSCV(),
         PointwiseELM(0.1, random_state=0),
-        PairwiseELM(0.1, n_nodes=30, activation="tanh", pairs="dropped", random_state=0),
+        PairwiseELM(0.1, n_nodes=30, activation="tanh", pairs="without_ties", random_state=0),
         PairwiseELM(0.1, kernel="rbf"),
         PointwiseELMCV([0.1, 1.0], cv=3, kernel="linear"),
         PairwiseELMCV(cv=3, n_nodes=30, activation="tanh", random_state=0),
@@ -154,7 +160,7 @@ def test_what_compiled_code_fits_side_by_side(monkeypatch):
 
     assert native(ELMRank(n_nodes=5)) == [True] * 3
     assert native(ELMRankCV(n_nodes=5, cv=3)) == [True] * 3
-    assert native(RankRLS(pairs="gain")) == [True] * 3
+    assert native(RankRLS(pairs="gain_difference")) == [True] * 3
     assert native(RankRLSCV(cv=3)) == [True] * 3
     assert native(RankRLSCV()) == [True] * 3
     assert native(PairwiseELMCV(cv=3, random_state=0)) == [True] * 3
@@ -215,7 +221,7 @@ def test_names_of_columns():
         RankRLS(pairs=None),
         RankRLSCV(cv=3),
         RankRLSCV(),
-        RankRLSCV(scale=[False, True], scoring="msd"),
+        RankRLSCV(scale=[False, True], scoring="pairwise_squared_error"),
         RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
         PairwiseELMCV(n_nodes=30, activation="tanh", random_state=0),
     ],
@@ -236,8 +242,8 @@ def test_many_targets(estimator):
             np.testing.assert_allclose(model.cv_results_["mean_test_score"], scores, rtol=1e-7)
     assert found.table["problem"].tolist() == [0, 0, 0, 0, 1]
     assert found.table["target"].tolist() == [0, 1, 2, 3, 0]
-    dropped = clone(estimator).set_params(pairs="dropped")
-    with pytest.warns(FitFailedWarning, match="needs pairs='kept' or None"):
+    dropped = clone(estimator).set_params(pairs="without_ties")
+    with pytest.warns(FitFailedWarning, match="needs pairs='with_ties' or None"):
         found = fit_many(dropped, [(X, Y, qid), (X, Y[:, 0], qid)])
     assert found.models[0] == [None] * 4 and found.models[1] is not None
 
@@ -257,7 +263,7 @@ def test_errors_do_not_stop_the_others():
     }
     for number, (problem, _) in bad.items():
         given[number] = problem
-    estimator = ELMRankCV(n_nodes=5, cv=3, pairs="dropped", random_state=0)
+    estimator = ELMRankCV(n_nodes=5, cv=3, pairs="without_ties", random_state=0)
     with pytest.warns(FitFailedWarning, match="6 of 8 problems failed, the first is problem 1"):
         found = fit_many(estimator, given)
     assert repr(found) == "<BatchFit of 8 models, 6 failed>"

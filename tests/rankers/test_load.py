@@ -287,7 +287,7 @@ FORGED = [
     (linear_model, setting(degree=float("nan")), "degree must be an integer from 1 to 1000"),
     (linear_model, setting(n_threads=0), "n_threads must be None or an integer >= 1"),
     (linear_model, setting(n_threads=False), "n_threads must be None or an integer >= 1"),
-    (linear_model, setting(pairs=["kept"]), "pairs must be one of 'kept'"),
+    (linear_model, setting(pairs=["with_ties"]), "pairs must be one of 'with_ties'"),
     (linear_model, setting(kernel="cosine"), "kernel must be one of 'rbf'"),
     (linear_model, setting(fitted=[]), "fitted must be an object of JSON"),
     (linear_model, in_fitted(n_features_in_=5), "n_features_in_ is 5, but the features are 4"),

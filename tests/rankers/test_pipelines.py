@@ -265,11 +265,11 @@ def test_the_kind_of_output_comes_back(output, tmp_path):
 def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
     prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, Y))
     for ranker in (
-        RankRLSCV(pairs=["kept", "dropped"], cv=2),
+        RankRLSCV(pairs=["with_ties", "without_ties"], cv=2),
         RankSVM(feature_map=RandomNodes(5, random_state=0)),
         RankRLS(kernel="rbf", inputs="minmax"),
         RankRLS(prior=prior),
-        AutoRanker(budget=0.01),
+        AutoRanker(time_budget=0.01),
     ):
         comes_back(fitted(StandardScaler(), ranker=ranker), X, tmp_path / "file")
     comes_back(fitted(), X, tmp_path / "file")

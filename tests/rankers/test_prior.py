@@ -64,13 +64,15 @@ def corrected(X, t, o, L, alpha, origin=0.0, scale=False):
 def msd(y, f, query):
     """The mean over queries of the mean squared error of differences, which a constant leaves."""
     ids = np.unique(query)
-    return np.mean([pair_metric("msd", y[query == q], f[query == q]) for q in ids])
+    return np.mean(
+        [pair_metric("pairwise_squared_error", y[query == q], f[query == q]) for q in ids]
+    )
 
 
 @settings(max_examples=150, deadline=None)
 @given(
     problems(max_features=4, integer_labels=True),
-    st.sampled_from(["kept", "dropped", "gain", "absdiff", None]),
+    st.sampled_from(["with_ties", "without_ties", "gain_difference", "label_difference", None]),
     st.sampled_from(["pairs", "documents", "queries"]),
     st.sampled_from(["primal", "dual", "scaled", "sparse", "iterated"]),
     st.sampled_from(["label", "gain"]),
@@ -100,7 +102,7 @@ def test_fits_equal_explicit_solutions(problem, pairs, weighting, how, target, a
 
 
 @pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 def test_the_path_starts_from_the_prior(form, pairs):
     X, y, qid, w0, o = made()
     model = RankRLSCV(pairs=pairs, form=form, prior=w0).fit(X, y, qid=qid, offset=o)
@@ -133,17 +135,19 @@ ALPHAS = [0.1, 3.0]
 @pytest.mark.parametrize(
     ("pairs", "scope"),
     [
-        ("kept", "query"),
-        ("dropped", "query"),
-        ("gain", "query"),
+        ("with_ties", "query"),
+        ("without_ties", "query"),
+        ("gain_difference", "query"),
         (None, "query"),
-        ("kept", "global"),
-        ("dropped", "global"),
+        ("with_ties", "global"),
+        ("without_ties", "global"),
     ],
 )
 def test_leave_query_out_equals_refits(form, pairs, scope):
     X, y, qid, w0, o = made(1)
-    model = RankRLSCV(ALPHAS, pairs=pairs, scope=scope, form=form, scoring="msd", prior=w0)
+    model = RankRLSCV(
+        ALPHAS, pairs=pairs, scope=scope, form=form, scoring="pairwise_squared_error", prior=w0
+    )
     model.fit(X, y, qid=qid, offset=o)
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
@@ -155,7 +159,9 @@ def test_leave_query_out_equals_refits(form, pairs, scope):
 
 @pytest.mark.parametrize("form", ["primal", "dual"])
 @pytest.mark.parametrize("by_rows", [False, True])
-@pytest.mark.parametrize(("pairs", "scale"), [("kept", False), ("kept", True), ("dropped", False)])
+@pytest.mark.parametrize(
+    ("pairs", "scale"), [("with_ties", False), ("with_ties", True), ("without_ties", False)]
+)
 def test_folds_equal_refits(form, by_rows, pairs, scale):
     X, y, qid, w0, o = made(2, n_queries=6)
     qid = np.zeros_like(qid) if by_rows else qid
@@ -163,7 +169,13 @@ def test_folds_equal_refits(form, by_rows, pairs, scale):
     splits = list(splitter.split(X, y, None if by_rows else qid))
     form = "auto" if scale else form
     model = RankRLSCV(
-        ALPHAS, pairs=pairs, cv=splits, scale=scale, form=form, scoring="msd", prior=w0
+        ALPHAS,
+        pairs=pairs,
+        cv=splits,
+        scale=scale,
+        form=form,
+        scoring="pairwise_squared_error",
+        prior=w0,
     )
     model.fit(X, y, qid=qid, offset=o)
     for i, alpha in enumerate(ALPHAS):
@@ -175,12 +187,12 @@ def test_folds_equal_refits(form, by_rows, pairs, scale):
             close(found, msd(y[test], scores[test], qid[test]))
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 @pytest.mark.parametrize("form", ["primal", "dual"])
 def test_leave_row_out_measures_offsets_from_the_mean_of_the_other_rows(pairs, form):
     X, y, qid, w0, o = made(3, n_queries=1, n_rows=12)
     v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
-    model = RankRLSCV(ALPHAS, pairs=pairs, form=form, scoring="msd", prior=w0)
+    model = RankRLSCV(ALPHAS, pairs=pairs, form=form, scoring="pairwise_squared_error", prior=w0)
     model.fit(X, y, sample_weight=v, offset=o)
     both = X @ w0 + o
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
@@ -195,7 +207,7 @@ def test_leave_row_out_measures_offsets_from_the_mean_of_the_other_rows(pairs, f
         close(found, msd(y, scores, qid))
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 def test_leave_pair_out_equals_refits(pairs):
     X, y, qid, w0, o = made(4, n_queries=1, n_rows=16)
     X[1], y[0], y[1] = X[0], 0.0, 1.0  # they differ in their offsets alone
@@ -215,9 +227,9 @@ def test_leave_pair_out_equals_refits(pairs):
 def test_a_validation_set_has_the_prior_and_needs_its_offsets():
     X, y, qid, w0, o = made(5)
     Z, z, zid, _, zo = made(6)
-    model = RankRLSCV(ALPHAS, scoring="msd", prior=w0)
+    model = RankRLSCV(ALPHAS, scoring="pairwise_squared_error", prior=w0)
     model.fit(X, y, qid=qid, offset=o, validation=(Z, z, zid, zo))
-    L, _ = laplacian(y, qid, "kept")
+    L, _ = laplacian(y, qid, "with_ties")
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
         close(found, msd(z, Z @ corrected(X, y, X @ w0 + o, L, alpha, w0) + zo, zid))
     with pytest.raises(ValueError, match=r"which have an offset: give \(X, y, qid, offset\)"):
@@ -237,9 +249,9 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
     Z = np.random.default_rng(1).normal(size=(5, 4))
     of_prior = RankRLS(2.0).fit(X, y, qid=qid)
     p, K = X @ of_prior.coef_, rbf(X, X)
-    L, _ = laplacian(y, qid, "dropped")
+    L, _ = laplacian(y, qid, "without_ties")
     model = RankRLSCV(
-        ALPHAS, pairs="dropped", kernel="rbf", gamma=[0.25], scoring="msd",
+        ALPHAS, pairs="without_ties", kernel="rbf", gamma=[0.25], scoring="pairwise_squared_error",
         prior=FrozenEstimator(of_prior),
     )  # fmt: skip
     model.fit(X, y, qid=qid, offset=o)
@@ -281,7 +293,7 @@ def test_weights_belong_to_the_features_of_the_map(feature_map, alpha, tmp_path)
     H = X if feature_map is None else clone(feature_map).fit(X).transform(X)
     w0 = np.random.default_rng(0).normal(size=H.shape[1])
     model = RankRLS(alpha, feature_map=feature_map, prior=w0).fit(X, y, qid=qid, offset=o)
-    L, _ = laplacian(y, qid, "kept")
+    L, _ = laplacian(y, qid, "with_ties")
     expected = H @ corrected(H, y, H @ w0 + o, L, alpha, w0) + o
     found = model.predict(X, offset=o)
     close(found, expected)
@@ -324,12 +336,12 @@ def test_a_strong_ridge_leaves_the_prior(ranker):
 @pytest.mark.parametrize("scale", [False, True])
 def test_streams_start_from_weights(scale):
     X, y, qid, w0, _ = made(10)
-    stream = Pairgram(pairs="dropped")
+    stream = Pairgram(pairs="without_ties")
     for part in np.array_split(np.unique(qid), 3):
         rows = np.isin(qid, part)
         stream.update(X[rows], y[rows], qid=qid[rows])
-    L, _ = laplacian(y, qid, "dropped")
-    model = RankRLS(0.7, pairs="dropped", scale=scale, prior=w0).fit(X, y, qid=qid)
+    L, _ = laplacian(y, qid, "without_ties")
+    model = RankRLS(0.7, pairs="without_ties", scale=scale, prior=w0).fit(X, y, qid=qid)
     found = stream.solve(0.7, scale=scale, prior=w0)
     close(found, corrected(X, y, X @ w0, L, 0.7, w0, scale))
     close(found, model.coef_)
@@ -356,7 +368,7 @@ def test_streams_start_from_weights(scale):
         LSSVR(kernel="rbf"),
         PairwiseELMCV(n_nodes=7, random_state=0),
         RankSVM(0.1),
-        RankRLS(pairs="gain", scope="global"),
+        RankRLS(pairs="gain_difference", scope="global"),
     ],
     ids=str,
 )
@@ -416,9 +428,13 @@ def test_rows_without_weight_and_constant_columns():
     v = np.ones(len(y))
     v[::5] = 0.0
     wild = np.where(v > 0, o, 1e6)
-    model = RankRLSCV(scoring="msd", prior=w0).fit(X, y, qid=qid, sample_weight=v, offset=wild)
+    model = RankRLSCV(scoring="pairwise_squared_error", prior=w0).fit(
+        X, y, qid=qid, sample_weight=v, offset=wild
+    )
     seen = v > 0
-    again = RankRLSCV(scoring="msd", prior=w0).fit(X[seen], y[seen], qid=qid[seen], offset=o[seen])
+    again = RankRLSCV(scoring="pairwise_squared_error", prior=w0).fit(
+        X[seen], y[seen], qid=qid[seen], offset=o[seen]
+    )
     close(model.coef_, again.coef_)
     close(model.scores_, again.scores_)
     assert model.coef_[3] == w0[3]
@@ -428,18 +444,24 @@ def test_equal_rows_with_different_offsets():
     """Rows that are held out one by one share a score only if their offsets are equal too."""
     X, y, _, w0, o = made(13, n_queries=1, n_rows=10)
     X[5:], y[5:] = X[:5], y[:5]
-    model = RankRLSCV([1.0], scoring="msd", prior=w0).fit(X, y, offset=o)
+    model = RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0).fit(X, y, offset=o)
     moved = X.copy()
     moved[5:] += 1e-13  # no two rows are equal now
-    close(model.scores_, RankRLSCV([1.0], scoring="msd", prior=w0).fit(moved, y, offset=o).scores_)
+    close(
+        model.scores_,
+        RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0)
+        .fit(moved, y, offset=o)
+        .scores_,
+    )
 
 
 def test_default_scoring_and_pairs_come_from_the_labels():
     X, y, qid, w0, o = made(14)
-    model = RankRLSCV(prior=w0, pairs="gain").fit(X, y, qid=qid, offset=o - 100)
+    model = RankRLSCV(prior=w0, pairs="gain_difference").fit(X, y, qid=qid, offset=o - 100)
     assert model.scoring_.name == "ndcg@10"
     close(
-        model.coef_path_, RankRLSCV(prior=w0, pairs="gain").fit(X, y, qid=qid, offset=o).coef_path_
+        model.coef_path_,
+        RankRLSCV(prior=w0, pairs="gain_difference").fit(X, y, qid=qid, offset=o).coef_path_,
     )
 
 
@@ -447,7 +469,7 @@ def test_a_prior_of_another_kind_is_added(tmp_path):
     X, y, qid, _, _ = made(15)
     prior = Ridge().fit(X, y)
     model = RankRLS(1.0, prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
-    L, _ = laplacian(y, qid, "kept")
+    L, _ = laplacian(y, qid, "with_ties")
     p = prior.predict(X)
     close(model.predict(X), X @ corrected(X, y, p, L, 1.0) + p)
     with pytest.raises(ValueError, match="prior is a Ridge, which a file cannot hold"):
@@ -482,14 +504,14 @@ def test_default_alphas_reach_the_prior(how):
         "positive": {"positive": True},
     }[how]
     fit = {"X": X, "y": y, "qid": qid, "offset": offset}
-    search = RankRLSCV(scoring="msd", **options).fit(**fit)
-    plain = RankRLSCV(scoring="msd").fit(X, y, qid=qid)
+    search = RankRLSCV(scoring="pairwise_squared_error", **options).fit(**fit)
+    plain = RankRLSCV(scoring="pairwise_squared_error").fit(X, y, qid=qid)
     assert plain.alphas_.shape == (34,)
     largest = np.linalg.eigvalsh(Pairgram.from_rows(X, y, qid=qid).G)[-1]
     np.testing.assert_allclose(search.alphas_[:4] / largest, [1e6, 1e3, 100, 10], rtol=1e-9)
     np.testing.assert_allclose(search.alphas_[4:], plain.alphas_, rtol=1e-9)
     assert search.alpha_ >= search.alphas_[3]
-    (beside,) = fit_many(RankRLSCV(scoring="msd", **options), [fit]).models
+    (beside,) = fit_many(RankRLSCV(scoring="pairwise_squared_error", **options), [fit]).models
     assert beside.alpha_ == pytest.approx(search.alpha_, rel=1e-9)
 
 
@@ -639,13 +661,13 @@ def test_weights_are_measured_on_the_whole_model():
         model = clone(ranker).set_params(prior=w0).fit(X, y, qid=qid, offset=o)
         if not isinstance(ranker, RankSVM):
             with pytest.raises(ValueError, match=r"weights needs rows here"):
-                model.weights()
-        table = model.weights(X, qid=qid)
+                model.column_weights()
+        table = model.column_weights(X, qid=qid)
         close(np.sort(table["weight"]), np.sort(model.coef_), 1e-12)
         close(model.contributions(X).sum(axis=1) + o, model.predict(X, offset=o), 1e-12)
-    L, _ = laplacian(y, qid, "dropped")
+    L, _ = laplacian(y, qid, "without_ties")
     products = X.T @ L @ X @ model.coef_ * model.coef_
-    close(np.sort(model.weights()["share"]), np.sort(products / products.sum()))
+    close(np.sort(model.column_weights()["share"]), np.sort(products / products.sum()))
     mixed = RankRLS(prior=FrozenEstimator(Ridge().fit(X, y))).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match=r"contributions needs .* a Ridge, its prior"):
         mixed.contributions(X)
@@ -653,10 +675,10 @@ def test_weights_are_measured_on_the_whole_model():
 
 def test_what_was_held_out_has_the_prior_and_the_offsets():
     X, y, qid, w0, o = made(25)
-    model = RankRLSCV([1.0], scoring="msd", prior=w0, store_held_out=True)
+    model = RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0, store_held_out=True)
     model.fit(X, y, qid=qid, offset=o)
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
-    scores = held_out_scores(X, y, qid, X @ w0 + o, folds, 1.0, "kept")
+    scores = held_out_scores(X, y, qid, X @ w0 + o, folds, 1.0, "with_ties")
     found = model.held_out_ - scores  # equal up to a constant for each query
     assert max(np.ptp(found[test]) for test in folds) < 1e-8
     assert msd(y, model.held_out_, qid) == pytest.approx(model.best_score_, rel=1e-12)

@@ -29,7 +29,7 @@ from pairgram import (
 )
 from problems import problems
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,8 @@ def test_one_pairwise_query_is_ridge_regression_with_an_intercept(data):
 def test_scope_global_pairs_rows_of_different_queries(data):
     X, y, qid = data
     np.testing.assert_allclose(
-        RankRLS(scope="global", pairs="dropped").fit(X, y, qid=qid).coef_,
-        RankRLS(pairs="dropped").fit(X, y).coef_,
+        RankRLS(scope="global", pairs="without_ties").fit(X, y, qid=qid).coef_,
+        RankRLS(pairs="without_ties").fit(X, y).coef_,
     )
     with pytest.raises(ValueError, match="query_weight must be None: all rows form pairs"):
         RankRLS(scope="global").fit(X, y, qid=qid, query_weight=np.ones(len(y)))
@@ -201,7 +201,7 @@ def refit_scores(X, y, qid, alphas, metric, **parameters):
 @pytest.mark.parametrize("scope", ["query", "global"])
 def test_default_cv_is_leave_query_out(data, pairs, scope):
     X, y, qid = data
-    metric = get_metric("msd")
+    metric = get_metric("pairwise_squared_error")
     alphas = [100.0, 1.0, 0.01]
     model = RankRLSCV(alphas, pairs=pairs, scope=scope, scoring=metric).fit(X, y, qid=qid)
     expected = refit_scores(X, y, qid, alphas, metric, pairs=pairs, scope=scope)
@@ -215,7 +215,7 @@ def test_default_cv_is_leave_query_out(data, pairs, scope):
 @settings(deadline=None, max_examples=30)
 @given(
     problem=problems(),
-    pairs=st.sampled_from(["kept", "dropped", None]),
+    pairs=st.sampled_from(["with_ties", "without_ties", None]),
     weighting=st.sampled_from(["pairs", "documents", "queries"]),
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
@@ -252,13 +252,13 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
 
 def test_one_query_cv_chooses_by_row(data):
     X, y, _ = data
-    for pairs in ("kept", "dropped", None):
+    for pairs in ("with_ties", "without_ties", None):
         model = RankRLSCV([1e4, 1.0], pairs=pairs).fit(X, y)
         assert model.scoring_.name == "pairwise_accuracy"
         assert model.scores_.shape == (2,)
     wide = np.random.default_rng(0).normal(size=(400, 300))  # 400 refits would take long
-    found = RankRLSCV([1.0], pairs="dropped").fit(wide, wide[:, 0])
-    folds = RankRLSCV([1.0], pairs="dropped", cv=5).fit(wide, wide[:, 0])
+    found = RankRLSCV([1.0], pairs="without_ties").fit(wide, wide[:, 0])
+    folds = RankRLSCV([1.0], pairs="without_ties", cv=5).fit(wide, wide[:, 0])
     np.testing.assert_array_equal(found.scores_, folds.scores_)
 
 
@@ -271,7 +271,7 @@ def test_one_query_cv_chooses_by_row(data):
 def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
     X, y, qid = data
     alphas = [10.0, 0.1]
-    metric = get_metric("msd")
+    metric = get_metric("pairwise_squared_error")
     named = {"pairs": pairs, "scope": scope}
     model = RankRLSCV(alphas, **named, scale=scale, cv=splitter, scoring=metric)
     model.fit(X, y, qid=qid)
@@ -310,7 +310,7 @@ def test_a_validation_set(data):
 def test_combinations_share_the_table_of_results(data):
     X, y, qid = data
     model = RankRLSCV(
-        pairs=["kept", "gain", None], target=["label", "gain"], scale=[False, True]
+        pairs=["with_ties", "gain_difference", None], target=["label", "gain"], scale=[False, True]
     ).fit(X, y, qid=qid)
     names = list(model.cv_results_)
     rows = [
@@ -412,7 +412,10 @@ def test_without_routing_the_error_says_how(data):
 
 def test_clone_pickle_and_output_containers(data):
     X, y, qid = data
-    for model in (RankRLS(2.0, pairs="gain"), RankRLSCV([1.0], cv=QueryKFold(3), scoring="map")):
+    for model in (
+        RankRLS(2.0, pairs="gain_difference"),
+        RankRLSCV([1.0], cv=QueryKFold(3), scoring="map"),
+    ):
         assert repr(clone(model)) == repr(model)
         fitted = clone(model).fit(X, y, qid=qid)
         again = pickle.loads(pickle.dumps(fitted))
@@ -449,8 +452,8 @@ def test_no_pair_at_all_is_an_error(data):
     X, y, qid = data
     for model, labels, ids in (
         (RankRLS(), y, np.arange(len(y))),
-        (RankRLS(pairs="dropped"), np.ones(len(y)), qid),
-        (RankRLS(pairs="gain"), qid.astype(float), qid),
+        (RankRLS(pairs="without_ties"), np.ones(len(y)), qid),
+        (RankRLS(pairs="gain_difference"), qid.astype(float), qid),
         (RankRLSCV(), y, np.arange(len(y))),
     ):
         with pytest.raises(ValueError, match=r"no pair of rows counts|scoring"):
@@ -474,12 +477,12 @@ def test_held_out_scores_that_would_be_rounding_error_are_nan():
     X, y, qid = rng.normal(size=(12, 30)), rng.normal(size=12), np.arange(12) // 3
     largest = np.linalg.eigvalsh(Pairgram.from_rows(X, y, qid=qid).G)[-1]
     alphas = largest * np.array([1e-2, 1e-6, 1e-9, 1e-12, 1e-14])
-    model = RankRLSCV(alphas, scoring="msd").fit(X, y, qid=qid)
+    model = RankRLSCV(alphas, scoring="pairwise_squared_error").fit(X, y, qid=qid)
     assert np.isnan(model.scores_).tolist() == [False, False, False, True, True]
-    expected = refit_scores(X, y, qid, alphas[:3], get_metric("msd"))
+    expected = refit_scores(X, y, qid, alphas[:3], get_metric("pairwise_squared_error"))
     np.testing.assert_allclose(model.scores_[:3], expected, rtol=1e-5)
     with pytest.raises(ValueError, match="every alpha is so small"):
-        RankRLSCV(alphas[3:], scoring="msd").fit(X, y, qid=qid)
+        RankRLSCV(alphas[3:], scoring="pairwise_squared_error").fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("size", [4, 200])
@@ -488,8 +491,8 @@ def test_tiny_ridges_take_the_direct_solver(size):
     rng = np.random.default_rng(1)
     X, qid = rng.normal(size=(5 * size, 3)), np.repeat(np.arange(5), size)
     y = X @ [1, 2, 3] + rng.normal(size=5 * size)
-    model = RankRLSCV([1.0, 1e-12], scoring="msd").fit(X, y, qid=qid)
-    expected = refit_scores(X, y, qid, [1.0, 1e-12], get_metric("msd"))
+    model = RankRLSCV([1.0, 1e-12], scoring="pairwise_squared_error").fit(X, y, qid=qid)
+    expected = refit_scores(X, y, qid, [1.0, 1e-12], get_metric("pairwise_squared_error"))
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
 
 
@@ -521,7 +524,7 @@ def test_weights_of_the_mean_are_pooled_over_folds(data):
     X, y, qid = data
     v = np.where(qid % 3 == 0, 3.0, 1.0)
     w = np.where(qid % 5 == 0, 0.0, 1.0)
-    metric = get_metric("msd")
+    metric = get_metric("pairwise_squared_error")
     model = RankRLSCV([1.0], cv=QueryKFold(4), scoring=metric)
     model.fit(X, y, qid=qid, sample_weight=v, query_weight=w)
     values, weights = [], []
@@ -554,6 +557,6 @@ def test_large_coefficients_predict_float32():
 def test_training_rows_without_pairs_are_an_error(data):
     X, y, qid = data
     rows = np.arange(len(y))
-    for pairs, train in (("kept", rows[:1]), ("dropped", rows[y == 0])):
+    for pairs, train in (("with_ties", rows[:1]), ("without_ties", rows[y == 0])):
         with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
             RankRLSCV(pairs=pairs, cv=[(train, rows)]).fit(X, y, qid=qid)

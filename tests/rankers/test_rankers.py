@@ -208,7 +208,7 @@ CHANGED = {
     "feature_map": RandomNodes(3),
     "n_components": 3,
     "random_state": 77,
-    "pairs": "dropped",
+    "pairs": "without_ties",
     "scope": "query",
     "form": "primal",
     "landmarks": "kmeans",

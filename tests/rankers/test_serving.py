@@ -42,7 +42,7 @@ def test_the_bits_of_predict_in_every_thread(model, dtype):
     if isinstance(model, LSSVR) and dtype == np.float32:
         pytest.skip("predict rounds to float32 before it adds the bias")
     model.fit(X, y, qid=qid)
-    scorer, expected = model.scorer(dtype), model.predict(X)
+    scorer, expected = model.row_scorer(dtype), model.predict(X)
     with ThreadPoolExecutor(8) as pool:
         for scores in pool.map(lambda _: scorer(X), range(64)):
             np.testing.assert_array_equal(scores.astype(dtype), expected)
@@ -55,20 +55,20 @@ def test_missing_values():
     holes = X.copy()
     holes[::7, 2] = np.nan
     model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean"))
-    np.testing.assert_array_equal(model.scorer()(holes), model.predict(holes))
+    np.testing.assert_array_equal(model.row_scorer()(holes), model.predict(holes))
 
 
 def test_what_a_scorer_cannot_do():
     X, y, qid = make_ranking(20, 10, 6, random_state=0)
     first = RankRLS(kernel="rbf", gamma=0.1).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="scores of a prior"):
-        RankRLS(prior=FrozenEstimator(first)).fit(X, y, qid=qid).scorer()
+        RankRLS(prior=FrozenEstimator(first)).fit(X, y, qid=qid).row_scorer()
     with pytest.raises(ValueError, match="only predict scores"):
-        RankRLS(kernel=lambda X, Z: X @ Z.T).fit(X, y, qid=qid).scorer()
+        RankRLS(kernel=lambda X, Z: X @ Z.T).fit(X, y, qid=qid).row_scorer()
     with pytest.raises(ValueError, match="dtype must be"):
-        first.scorer(np.int64)
+        first.row_scorer(np.int64)
     with pytest.raises(TypeError, match="save the model"):
-        pickle.dumps(first.scorer())
+        pickle.dumps(first.row_scorer())
 
 
 @pytest.mark.parametrize("inputs", [None, "quantile"])
@@ -81,12 +81,12 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
         holes[::7, 2] = np.nan
     blocks = scan(lambda: iter([(holes, y, qid)]), missing=missing)
     model = RankRLS().fit(blocks) if inputs is None else RankRLS(inputs=inputs).fit(X, y, qid=qid)
-    scorer = model.scorer()
+    scorer = model.row_scorer()
     for rows, error, match in (
         (
             X.astype(np.float32),
             TypeError,
-            r"got float32: take scorer\(dtype='float32'\), or convert",
+            r"got float32: take row_scorer\(dtype='float32'\), or convert",
         ),
         (X.astype(int), TypeError, "got int64: take predict, or convert"),
         (X.tolist(), TypeError, "got list"),

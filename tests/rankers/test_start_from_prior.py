@@ -45,8 +45,8 @@ def test_searches_judge_the_sums(feature_map, tmp_path):
     X, y, qid, _, o = made(3)
     prior = FrozenEstimator(RankRLS(5.0).fit(X, y, qid=qid))
     search = RankSVMCV(
-        [0.01, 0.3], feature_map=feature_map, cv=QueryKFold(3), scoring="msd", tol=1e-10,
-        prior=prior,
+        [0.01, 0.3], feature_map=feature_map, cv=QueryKFold(3), scoring="pairwise_squared_error",
+        tol=1e-10, prior=prior,
     )  # fmt: skip
     search.fit(X, y, qid=qid, offset=o)
     for number, (train, test) in enumerate(QueryKFold(3).split(X, y, qid)):

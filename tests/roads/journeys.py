@@ -83,7 +83,7 @@ class Journey:
     def is_pointwise(self) -> bool:
         """Whether the labels themselves are fitted. Else a constant says nothing."""
         pointwise = isinstance(self.estimator, (PointwiseELM, PointwiseELMCV, LSSVR))
-        return pointwise or self.parameters.get("pairs", "kept") is None
+        return pointwise or self.parameters.get("pairs", "with_ties") is None
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
@@ -198,7 +198,7 @@ class Kind:
     ridges: str | None = None
 
 
-PAIRS = ("kept", "dropped", "gain", "absdiff", None)
+PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", None)
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
 INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile")
 MAPS = (
@@ -208,7 +208,7 @@ MAPS = (
     StandardScaler(),
 )
 HELD_OUT = {
-    "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "msd"),
+    "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
     "store_held_out": (True, False),
 }
 RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
@@ -243,7 +243,7 @@ KINDS = {
     "RankRLSCV of choices": Kind(
         RankRLSCV,
         {
-            "pairs": ("kept", ["kept", "dropped"], ["gain", None]),
+            "pairs": ("with_ties", ["with_ties", "without_ties"], ["gain_difference", None]),
             "scale": (False, [False, True]),
             "target": ("label", ["label", "gain"]),
             "inputs": (None, [None, "standard"], ["quantile", "raw+quantile"]),

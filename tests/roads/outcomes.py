@@ -77,7 +77,10 @@ def outcome_of(
             for row in model.cv_results_["params"]
         ]
         equal["scoring"] = str(getattr(model, "scoring_", None))
-        equal["ranks"] = equal["scoring"] not in ("msd", "m1d")
+        equal["ranks"] = equal["scoring"] not in (
+            "pairwise_squared_error",
+            "pairwise_absolute_error",
+        )
         held_out = getattr(model, "held_out_", None)
         if held_out is not None and same_rows:
             numbers["held out"] = _within_queries(held_out, journey.rows.query)

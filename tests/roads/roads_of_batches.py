@@ -49,7 +49,7 @@ def batch_of_many(journey: Journey) -> Outcome:
 
 @road(kinds=("RankRLS", "RankRLSCV", "RankRLSCV of a map", "PairwiseELMCV", "PointwiseELM"))
 def batch_of_targets(journey: Journey) -> Outcome | None:
-    if journey.parameters.get("pairs", None) not in ("kept", None):
+    if journey.parameters.get("pairs", None) not in ("with_ties", None):
         return None
     problem = _arguments(journey.rows)
     problem["y"] = np.column_stack([2 * problem["y"], problem["y"]])

@@ -72,7 +72,7 @@ def engines_of_float32(journey: Journey) -> Outcome | None:
     model = journey.fit()
     target = list(TARGETS.values())[journey.seed % len(TARGETS)]
     rows = journey.rows.rounded_to_float32()
-    parity = export.check(target(model, rows.names), model, rows.X, rows.query)
+    parity = export.verify(target(model, rows.names), model, rows.X, rows.query)
     least = 1e-9 * np.ptp(journey.rows.y)  # below it, scores are rounding errors
     assert parity.max_error <= max(parity.bound, least), str(parity)
     return outcome_of(journey, model)
@@ -105,7 +105,7 @@ def categories_in_engines(journey: Journey) -> Outcome | None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         exported = TARGETS[target](model, names)
-    parity = export.check(exported, model, X, rows.query)
+    parity = export.verify(exported, model, X, rows.query)
     told = any("float32" in str(one.message) for one in warned)
     assert told or parity.max_error <= 1e-3 * parity.spread + parity.bound + 1e-9 * np.ptp(
         rows.y

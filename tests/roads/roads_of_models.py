@@ -72,7 +72,7 @@ def row_by_row(journey: Journey) -> Outcome:
 @road(refuses=("of Python's",))
 def frozen_function(journey: Journey) -> Outcome:
     model = journey.fit()
-    return outcome_of(journey, model, scores=np.ravel(model.scorer()(journey.rows.X)))
+    return outcome_of(journey, model, scores=np.ravel(model.row_scorer()(journey.rows.X)))
 
 
 @road(

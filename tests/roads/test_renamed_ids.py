@@ -88,7 +88,7 @@ def _inside(ids: Any) -> Any:
 
 
 def _parity(ids: Any) -> Any:
-    found = export.check(export.to_solr(MODEL, "m", features=["a", "b", "c", "d"]), MODEL, X, ids)
+    found = export.verify(export.to_solr(MODEL, "m", features=["a", "b", "c", "d"]), MODEL, X, ids)
     return found.spread, found.n_queries, found.n_close
 
 
@@ -153,9 +153,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "ELMRankCV.fit": lambda ids: (
         ELMRankCV(n_nodes=5, cv=2, random_state=0, scope="query").fit(X, y, qid=ids).scores_
     ),
-    "AutoRanker.fit": lambda ids: AutoRanker(budget=1e-6).fit(X, y, qid=ids).trials_["score"],
+    "AutoRanker.fit": lambda ids: AutoRanker(time_budget=1e-6).fit(X, y, qid=ids).trials_["score"],
     "score": lambda ids: MODEL.score(X, y, qid=ids),
-    "weights": lambda ids: list(MODEL.weights(X, qid=ids).values())[1:],
+    "weights": lambda ids: list(MODEL.column_weights(X, qid=ids).values())[1:],
     "scorer of scikit-learn": lambda ids: make_scorer("map")(MODEL, X, y, qid=ids),
     "Pairgram": _merged,
     "evaluate": lambda ids: evaluate(["ndcg@3", "auc"], y, X[:, 0], ids, per_query=True),
@@ -173,7 +173,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "fit_many": lambda ids: (
         fit_many(RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
     ),
-    "export.check": _parity,
+    "export.verify": _parity,
     "evaluate_run": _run,
 }
 

@@ -16,6 +16,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from .public import in_later_words
 from .results import Result
 
 ARROW = " -> "
@@ -66,7 +67,7 @@ def difference(old: Result | None, new: Result | None) -> Difference | None:
     if isinstance(old, str) or isinstance(new, str):
         if not (isinstance(old, str) and isinstance(new, str)):
             return Difference(f"{_brief(old)} has become {_brief(new)}")
-        return None if old == new else _of_texts(old, new)
+        return _of_texts(old, new)
     if old.dtype != new.dtype or old.shape != new.shape:
         return Difference(f"{old.dtype}{old.shape} has become {new.dtype}{new.shape}")
     if old.tobytes() == new.tobytes():
@@ -82,8 +83,10 @@ def difference(old: Result | None, new: Result | None) -> Difference | None:
     return Difference("numbers", float(gap / size) if size else 0.0)
 
 
-def _of_texts(old: str, new: str) -> Difference:
+def _of_texts(old: str, new: str) -> Difference | None:
     """Compare the decimals of texts that are equal otherwise, each with its own size."""
+    if old == new or (old := in_later_words(old)) == (new := in_later_words(new)):
+        return None
     mine, theirs = _DECIMAL.split(old), _DECIMAL.split(new)
     if mine[::2] == theirs[::2]:
         pairs = np.array([mine[1::2], theirs[1::2]], dtype=float)
@@ -131,15 +134,17 @@ def compare(
     old: dict[str, Result], new: dict[str, Result], allowed: list[Allowed]
 ) -> tuple[dict[str, Count], list[tuple[str, Difference]], list[tuple[str, Difference]]]:
     """Return counts by area, the differences without a reason, and those that have one."""
+    names = {in_later_words(key): key for key in [*old, *new]}
+    old, new = ({in_later_words(key): it for key, it in one.items()} for one in (old, new))
     counts: dict[str, Count] = {}
     unexplained, explained = [], []
     # An error in place of all other results says it alone.
     errors = [key for key in old.keys() ^ new.keys() if _ERROR.search(key)]
     failed = tuple(_ERROR.sub(r"\1", key) for key in errors)
-    for key in dict.fromkeys([*old, *new]):
+    for key, name in names.items():
         if key.startswith(failed) and not _ERROR.search(key):
             continue
-        configuration, _, result = key.partition(ARROW)
+        configuration, _, result = name.partition(ARROW)
         count = counts.setdefault(configuration.partition("/")[0], Count(set()))
         count.configurations.add(configuration)
         found = difference(old.get(key), new.get(key))
@@ -150,10 +155,10 @@ def compare(
         elif entry := next((one for one in allowed if one.holds(configuration, result)), None):
             entry.met += 1
             count.explained += 1
-            explained.append((key, found))
+            explained.append((name, found))
         else:
             count.unexplained += 1
-            unexplained.append((key, found))
+            unexplained.append((name, found))
     return counts, unexplained, explained
 
 

@@ -67,7 +67,14 @@ def cosine(X: Any, Z: Any) -> Any:
     return (X @ Z.T) / np.outer(1 + np.linalg.norm(X, axis=1), 1 + np.linalg.norm(Z, axis=1))
 
 
-PAIRS = ("kept", "dropped", "gain", "absdiff", None, difference_of_roots)
+PAIRS = (
+    "with_ties",
+    "without_ties",
+    "gain_difference",
+    "label_difference",
+    None,
+    difference_of_roots,
+)
 WEIGHTING = ("pairs", "documents", "queries")
 INPUTS = (None, "standard", "minmax", "maxabs", "quantile", "raw+quantile")
 KERNELS = ("rbf", "polynomial", "laplacian", "minmax", "linear", "tanimoto", cosine)
@@ -83,7 +90,7 @@ MAPS = (
 )
 ALPHAS = ([10.0, 1.0, 0.1], None)
 CV = (None, 3, pg.QueryKFold(2, shuffle=True, random_state=0), pg.QueryKFold(4))
-SCORING = (None, "map", "pairwise_accuracy", "ndcg@3", "msd", "kendall")
+SCORING = (None, "map", "pairwise_accuracy", "ndcg@3", "pairwise_squared_error", "kendall")
 SEARCH = {"scoring": SCORING, "store_held_out": (True, False)}
 THREADS = (1, 2, None, 3)
 NODES = {
@@ -154,7 +161,11 @@ KINDS = {
         "RankRLSCV",
         {
             "alphas": ALPHAS,
-            "pairs": (["kept", "dropped"], "kept", ["gain", None, "absdiff"]),
+            "pairs": (
+                ["with_ties", "without_ties"],
+                "with_ties",
+                ["gain_difference", None, "label_difference"],
+            ),
             "scope": ("query", "query", "global"),
             "target": ("label", ["label", "gain"]),
             "scale": ([False, True], False),
@@ -196,7 +207,13 @@ KINDS = {
     ),
     "PairwiseELMCV": Kind(
         "PairwiseELMCV",
-        {"Cs": Cs, "cv": CV, **SEARCH, **NODES, "pairs": ("kept", ["kept", "dropped"], "gain")},
+        {
+            "Cs": Cs,
+            "cv": CV,
+            **SEARCH,
+            **NODES,
+            "pairs": ("with_ties", ["with_ties", "without_ties"], "gain_difference"),
+        },
     ),
     "PointwiseELMCV of a kernel": Kind("PointwiseELMCV", {"Cs": Cs, **ELM_KERNEL, **SEARCH}),
     "ELMRank": Kind(
@@ -217,7 +234,7 @@ KINDS = {
             "alphas": ([1.0, 1e-3],),
             "Cs": ([1.0, 1024.0],),
             "cv": (3, None),
-            "scoring": ("msd", "ndcg@5", None),
+            "scoring": ("pairwise_squared_error", "ndcg@5", None),
             "scope": ("global", "query"),
             "n_nodes": (8,),
             "n_estimators": (1, 2),

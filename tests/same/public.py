@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,8 +13,22 @@ from typing import Any
 import pairgram
 
 # What later versions call otherwise: the name here -> the name in the older version. It is the name
-# of a function, class, parameter or attribute, or "parameter=word" for a word of a parameter.
-RENAMED: dict[str, str] = {}
+# of a function, class, parameter, attribute or array of a file, or "parameter=word" for a word of a
+# parameter.
+RENAMED: dict[str, str] = {
+    "pairs=with_ties": "pairs=kept",
+    "pairs=without_ties": "pairs=dropped",
+    "pairs=gain_difference": "pairs=gain",
+    "pairs=label_difference": "pairs=absdiff",
+    "scoring=pairwise_squared_error": "scoring=msd",
+    "scoring=pairwise_absolute_error": "scoring=m1d",
+    "time_budget": "budget",
+    "row_scorer": "scorer",
+    "column_weights": "weights",
+    "fill_values_": "missing_",
+    "fill_values": "missing",
+    "verify": "check",
+}
 
 
 class Public:
@@ -37,9 +52,13 @@ def attribute(it: Any, name: str, *default: Any) -> Any:
     return getattr(it, name, *default)
 
 
-def of_later(name: str) -> str:
-    """Return what later versions call a parameter or attribute."""
-    return {old: new for new, old in RENAMED.items() if "=" not in new}.get(name, name)
+def in_later_words(text: str) -> str:
+    """Return a text with the names and words of later versions in place of the older ones.
+
+    It also changes words that have another meaning in the text, but so it does in any version.
+    """
+    later = {old.split("=")[-1]: new.split("=")[-1] for new, old in RENAMED.items()}
+    return re.sub(r"\w+", lambda word: later.get(word[0], word[0]), text)
 
 
 def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[str, Any]:

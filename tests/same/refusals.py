@@ -127,7 +127,7 @@ CASES: dict[str, Case] = {
     # settings
     "a negative alpha": _with("RankRLS", alpha=-1.0),
     "alpha of text": _with("RankRLS", alpha="1"),
-    "unknown pairs": _with("RankRLS", pairs="keep"),
+    "unknown pairs": _with("RankRLS", pairs="all"),
     "unknown scope": _with("RankRLS", scope="all"),
     "unknown weighting": _with("RankRLS", weighting="query"),
     "unknown target": _with("RankRLS", target="labels"),
@@ -168,8 +168,8 @@ CASES: dict[str, Case] = {
     "predict of another order": lambda folder: _linear().predict(FRAME[FRAME.columns[::-1]]),
     "predict of NaN": lambda folder: _linear().predict(_changed(X, np.nan)),
     "predict without offsets": lambda folder: _fit(offset=Y)(folder).predict(X),
-    "weights of a kernel": lambda folder: _linear(kernel="rbf").weights(),
-    "scorer of a vector": lambda folder: _linear().scorer()(X[0]),
+    "weights of a kernel": lambda folder: _linear(kernel="rbf").column_weights(),
+    "scorer of a vector": lambda folder: _linear().row_scorer()(X[0]),
     "compression of a linear model": lambda folder: _linear().compress(3),
     "score of negative labels": lambda folder: _linear().score(X, Y - 2, qid=QID),
     "a file that is cut": lambda folder: _broken_file(folder, lambda data: data[:-5]),
@@ -234,7 +234,7 @@ CASES: dict[str, Case] = {
     ),
     "by without a label": lambda folder: pg.fit_many(pg.RankRLS(), FRAME, by="f0"),
     "targets of weighted pairs": lambda folder: pg.fit_many(
-        pg.RankRLS(pairs="gain"), [(X, np.column_stack([Y, Y]), QID)], on_error="raise"
+        pg.RankRLS(pairs="gain_difference"), [(X, np.column_stack([Y, Y]), QID)], on_error="raise"
     ),
     "all problems fail": lambda folder: pg.fit_many(pg.RankRLS(), [(X, _changed(Y, np.nan), QID)]),
     "keys of another kind": lambda folder: pg.fit_many(
@@ -247,7 +247,7 @@ CASES: dict[str, Case] = {
     "a query that is not there": _subtracted_twice,
     "statistics of other settings": lambda folder: (
         pg.Pairgram.from_rows(X, Y, qid=QID)
-        + pg.Pairgram.from_rows(X, Y, qid=QID + 100, pairs="gain")
+        + pg.Pairgram.from_rows(X, Y, qid=QID + 100, pairs="gain_difference")
     ),
     "statistics of other columns": lambda folder: (
         pg.Pairgram.from_rows(X, Y, qid=QID) + pg.Pairgram.from_rows(X[:, 1:], Y, qid=QID + 100)
@@ -287,7 +287,7 @@ CASES: dict[str, Case] = {
         _linear(), "m", features=[f"a b{j}" for j in range(6)]
     ),
     "unknown dialect": lambda folder: pg.export.to_sql(_linear(), dialect="oracle"),
-    "check of text": lambda folder: pg.export.check("hello", _linear(), X, QID),
+    "check of text": lambda folder: pg.export.verify("hello", _linear(), X, QID),
     "folds without ids": lambda folder: list(pg.QueryKFold(3).split(X)),
     "more folds than ids": lambda folder: list(pg.QueryKFold(300).split(X, qid=QID)),
     "sizes above the queries": lambda folder: pg.learning_curve(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .public import Public, attribute, of_later, pg
+from .public import Public, attribute, pg
 
 Result = np.ndarray | str
 
@@ -38,7 +38,7 @@ ATTRIBUTES = (
     "held_out_",
     "per_query_",
     "scoring_",
-    "missing_",
+    "fill_values_",
     "n_iter_",
     "n_hessian_products_",
     "n_features_in_",
@@ -55,7 +55,7 @@ SECONDS = ("seconds", "expected_seconds")
 def text_of(value: Any) -> str:
     """Return a text of settings that is the same in every run."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{of_later(str(k))}: {text_of(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}: {text_of(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(text_of, value)) + "]"
     if isinstance(value, np.ndarray):
@@ -135,7 +135,7 @@ def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
     found["predict"] = fitted.predict(new, **named)
     if named:
         return found
-    found["weights"] = attempt(fitted.weights)
+    found["weights"] = attempt(fitted.column_weights)
     found["contributions"] = attempt(lambda: fitted.contributions(new))
     found["scorer"] = attempt(lambda: _by_scorer(fitted, new))
     with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
 
 
 def _by_scorer(model: Any, new: Any) -> Any:
-    return np.ravel(model.scorer()(np.ascontiguousarray(np.asarray(new), dtype=np.float64)))
+    return np.ravel(model.row_scorer()(np.ascontiguousarray(np.asarray(new), dtype=np.float64)))
 
 
 def results_of(function: Callable[[Path], Any]) -> dict[str, Result]:

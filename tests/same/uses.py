@@ -114,7 +114,7 @@ def _export(fitted: Fitted, engine: Callable[..., Any], folder: Path) -> Any:
     model = fitted(rows)
     names = [f"attribute({name})" for name in rows.names] if "vespa" in str(engine) else rows.names
     exported = engine(model=model, features=names)
-    found = {"check": attempt(lambda: str(pg.export.check(exported, model, rows.X, rows.query)))}
+    found = {"check": attempt(lambda: str(pg.export.verify(exported, model, rows.X, rows.query)))}
     if isinstance(exported, bytes):
         session = onnxruntime.InferenceSession(exported, providers=["CPUExecutionProvider"])
         scores = session.run(None, {"features": rows.new.astype(np.float32)})
@@ -155,11 +155,11 @@ def _skeletons(folder: Path) -> Any:
 
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
-    {"pairs": "dropped", "weighting": "documents"},
-    {"pairs": "gain", "weighting": "queries", "target": "gain"},
+    {"pairs": "without_ties", "weighting": "documents"},
+    {"pairs": "gain_difference", "weighting": "queries", "target": "gain"},
     {"pairs": None, "target": "gain"},
-    {"pairs": "absdiff", "scope": "global"},
-    {"pairs": "kept", "scope": "global", "weighting": "documents"},
+    {"pairs": "label_difference", "scope": "global"},
+    {"pairs": "with_ties", "scope": "global", "weighting": "documents"},
     {"pairs": difference_of_roots},
     {"feature_map": pg.RandomNodes(6, random_state=0)},
     {"ids": None},
@@ -318,7 +318,9 @@ def _compare(folder: Path) -> Any:
     systems = {"a": rows.X[:, 0], "b": _scores(rows), "c": -rows.X[:, 1]}
     named = {"n_permutations": 2000, "n_resamples": 500}
     found = {
-        "all": pg.compare(rows.y, rows.query, systems, ["ndcg@5", "map", "msd"], **named),
+        "all": pg.compare(
+            rows.y, rows.query, systems, ["ndcg@5", "map", "pairwise_squared_error"], **named
+        ),
         "baseline": pg.compare(
             rows.y,
             rows.query,
@@ -521,12 +523,12 @@ SINGLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("RankRLSCV", {"store_held_out": True}),
     ("RankRLSCV", {"cv": "leave-pair-out", "alphas": [1.0, 0.1]}),
     ("RankRLSCV", {"cv": "leave-pair-out", "kernel": "rbf"}),
-    ("RankRLSCV", {"cv": "leave-pair-out", "pairs": "absdiff", "scope": "global"}),
+    ("RankRLSCV", {"cv": "leave-pair-out", "pairs": "label_difference", "scope": "global"}),
     ("RankRLSCV", {"cv": 4, "scoring": "spearman", "store_held_out": True}),
     ("RankRLSCV", {"kernel": "laplacian", "store_held_out": True, "scoring": "pearson"}),
-    ("RankRLSCV", {"pairs": None, "scoring": "msd", "store_held_out": True}),
+    ("RankRLSCV", {"pairs": None, "scoring": "pairwise_squared_error", "store_held_out": True}),
     ("PairwiseELMCV", {"cv": "leave-pair-out", "n_nodes": 6, "random_state": 0}),
-    ("PointwiseELMCV", {"scoring": "m1d", "n_nodes": 6, "random_state": 0}),
+    ("PointwiseELMCV", {"scoring": "pairwise_absolute_error", "n_nodes": 6, "random_state": 0}),
     ("ELMRankCV", {"random_state": 0, "n_nodes": 6, "n_estimators": 2}),
     ("RankSVMCV", {"cv": 3, "scoring": "kendall"}),
     ("MPRank", {"kernel": "rbf"}),
@@ -561,7 +563,7 @@ def _warm_start(folder: Path) -> Any:
 
 def _automatic(named: dict[str, Any], kind: str, folder: Path) -> Any:
     rows = rows_of(kind)
-    model = pg.AutoRanker(budget=1e4, **named)
+    model = pg.AutoRanker(time_budget=1e4, **named)
     fitted = model.fit(frame_of("pandas", rows.X, rows.names), rows.y, qid=rows.query)
     return of_model(fitted, frame_of("pandas", rows.new, rows.names))
 
@@ -654,7 +656,10 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     yield "metrics/runs", _runs
     curves: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         "RankRLS": (pg.RankRLS, {}),
-        "RankRLS of sizes": (partial(pg.RankRLS, pairs="gain"), {"sizes": [4, 8, 16], "cv": 3}),
+        "RankRLS of sizes": (
+            partial(pg.RankRLS, pairs="gain_difference"),
+            {"sizes": [4, 8, 16], "cv": 3},
+        ),
         "RankRLS of a kernel": (partial(pg.RankRLS, kernel="rbf"), {"sizes": [0.5, 1.0]}),
         "RankRLSCV": (pg.RankRLSCV, {"sizes": [6, 12], "scoring": "kendall"}),
         "RankSVM": (pg.RankSVM, {"sizes": [6, 12], "cv": pg.QueryKFold(2)}),

@@ -67,7 +67,9 @@ def _of_metrics(folder: Path) -> np.ndarray:
 
 WORK: dict[str, Callable[[Path], np.ndarray]] = {
     "RankRLS": _of_model(RankRLS()),
-    "RankRLSCV": _of_model(RankRLSCV(pairs=["kept", "gain"], inputs=[None, "quantile"])),
+    "RankRLSCV": _of_model(
+        RankRLSCV(pairs=["with_ties", "gain_difference"], inputs=[None, "quantile"])
+    ),
     "kernel": _of_model(RankRLSCV(kernel="rbf", gamma=0.3)),
     "RankSVM": _of_model(RankSVM(C=0.1, tol=1e-6)),
     "Fourier": _of_model(RankSVM(C=0.1, feature_map=RandomFourier(40, random_state=0))),

@@ -9,7 +9,7 @@ from pairgram import _core
 from pairgram._support.machine import single_threaded_blas
 from problems import Problem, compiled, problems, ranking_problem
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
@@ -23,7 +23,7 @@ def assert_close(actual, expected, tolerance):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 def test_half_laplacian_is_the_symmetric_square_root_for_unit_weights(pairs):
     y = np.array([0.0, 1, 1, 2, 0, 2])
     problem = Problem(np.eye(6), y, np.zeros(6, dtype=int), None, None)
@@ -61,8 +61,8 @@ def test_gram_in_slots_and_in_tiles(width, dtype):
     query = np.repeat(np.arange(12), rng.integers(1, 90, 12))
     y = rng.integers(0, 3, len(query)).astype(float)
     problem = Problem(rng.normal(size=(len(query), width)), y, query, None, None)
-    arguments = compiled(problem, "dropped", dtype=dtype)
-    expected, _ = reference.statistics(problem.X, y, query, "dropped")
+    arguments = compiled(problem, "without_ties", dtype=dtype)
+    expected, _ = reference.statistics(problem.X, y, query, "without_ties")
     for block_rows in (16, 0):
         sums, _ = gram(*arguments, block_rows=block_rows, n_threads=1)
         assert_close(sums, expected, 1e-13 if dtype == np.float64 else 3e-6)
@@ -98,7 +98,7 @@ def test_read_only_input_is_taken_and_other_types_are_refused():
     rng = np.random.default_rng(0)
     y = rng.normal(size=6)
     problem = Problem(rng.normal(size=(6, 2)), y, np.zeros(6, dtype=int), None, None)
-    bound, X, targets = compiled(problem, "kept")
+    bound, X, targets = compiled(problem, "with_ties")
     X.setflags(write=False)
     gram(bound, X, targets)
     for wrong in (X.astype(int), np.asfortranarray(X), X.tolist()):
@@ -175,19 +175,19 @@ def test_leave_query_out_of_many_columns_and_alphas(n_features, n_alphas):
     rng = np.random.default_rng(n_features)
     query = np.repeat(np.arange(6), [1, 2, 50, 131, 150, 300])
     X, y = rng.normal(size=(len(query), n_features)), rng.normal(size=len(query))
-    S, _ = reference.statistics(X, y, query, "kept")
+    S, _ = reference.statistics(X, y, query, "with_ties")
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = np.geomspace(1e2, 1e-3, n_alphas) * eigenvalues.max()
     with single_threaded_blas:
         scores = _core.leave_query_out(
-            *compiled(Problem(X, y, query, None, None), "kept"),
+            *compiled(Problem(X, y, query, None, None), "with_ties"),
             basis=np.ascontiguousarray(vectors),
             eigenvalues=eigenvalues,
             projection=vectors.T @ S[:-1, -1],
             alphas=alphas,
         )
     for q in range(6):
-        R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "kept")
+        R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "with_ties")
         expected = [X[query == q] @ reference.ridge(R, alpha) for alpha in alphas]
         np.testing.assert_allclose(scores[:, query == q], expected, rtol=1e-9, atol=1e-12)
 
@@ -201,8 +201,8 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
     X[query == 2] *= 1e3
     y = rng.normal(size=len(query))
     problem = Problem(X, y, query, None, None)
-    arguments = compiled(problem, "kept")
-    S, _ = reference.statistics(X, y, query, "kept")
+    arguments = compiled(problem, "with_ties")
+    S, _ = reference.statistics(X, y, query, "with_ties")
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = eigenvalues.max() * np.array([1e-6, 1e-8])
     with single_threaded_blas:
@@ -214,7 +214,7 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
             alphas=alphas,
         )
     for q in range(6):
-        R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "kept")
+        R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "with_ties")
         for alpha, row in zip(alphas, scores, strict=True):
             expected = X[query == q] @ reference.ridge(R, alpha)
             np.testing.assert_allclose(row[query == q], expected, atol=1e-6 * np.ptp(expected))

@@ -31,7 +31,7 @@ def wide_rows(n_rows=5_000, n_features=100_000, per_row=20, seed=0):
 
 @given(
     problems(max_features=6),
-    st.sampled_from(["kept", "dropped", "gain", None]),
+    st.sampled_from(["with_ties", "without_ties", "gain_difference", None]),
     st.sampled_from(["pairs", "documents", "queries"]),
     st.booleans(),
 )

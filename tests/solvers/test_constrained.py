@@ -204,7 +204,7 @@ CONSTRAINTS = [
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
-@pytest.mark.parametrize("options", [{}, {"pairs": "dropped", "scale": True}], ids=repr)
+@pytest.mark.parametrize("options", [{}, {"pairs": "without_ties", "scale": True}], ids=repr)
 def test_held_out_scores_are_those_of_refits(constraints, options):
     X, y, qid = rows_of(5)
     alphas = [30.0, 0.3, 3.0]

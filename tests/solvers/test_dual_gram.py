@@ -179,7 +179,7 @@ def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
     X, y, qid = make_ranking(12, (1, 15), 3, random_state=0)
     qid = qid[np.random.default_rng(0).permutation(len(y))]
     problem = Problem(X, y, np.unique(qid, return_inverse=True)[1], None, None)
-    K, settings = kernel_matrix(X), PairSettings("dropped")
+    K, settings = kernel_matrix(X), PairSettings("without_ties")
     data = replace(data_of(problem, K), X=X, feature_map=KernelMap("rbf").fit(X))
     total = DualGram(data, settings)
     ridge = total.decompose()
@@ -303,7 +303,7 @@ def test_leave_query_out_of_global_pairs(pairs):
         assert_scores(scores[:, test], expected, y)
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_leave_row_out(pairs, weighting):
     rng = np.random.default_rng(0)
@@ -328,7 +328,7 @@ def test_leave_row_out(pairs, weighting):
 
 
 @pytest.mark.usefixtures("decomposition")
-@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("pairs", ["with_ties", None])
 @pytest.mark.parametrize("kernel", ["linear", None])
 def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
     """More features than rows: as the ridge falls, a row is all that tells its own part."""
@@ -381,7 +381,7 @@ def test_splits(problem, settings, scope):
 
 def test_a_part_of_the_rows():
     X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
-    K, settings = kernel_matrix(X), PairSettings("dropped")
+    K, settings = kernel_matrix(X), PairSettings("without_ties")
     rows = np.flatnonzero(qid % 2 == 0)[::-1].copy()
     part = DualGram(RankingData.make(K, y, qid=qid), settings).of(rows)
     assert part.n_rows == len(rows)
@@ -411,7 +411,7 @@ def test_a_kernel_model_is_a_linear_model_of_its_map():
 def test_threads(n_threads):
     X, y, qid = make_ranking(55, 11, 4, random_state=0)  # more rows than a strip has vectors
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
-    one, more = (DualGram(data, PairSettings("gain"), n) for n in (1, n_threads))
+    one, more = (DualGram(data, PairSettings("gain_difference"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
     with single_threaded_blas:  # of an eigendecomposition that is BLAS's own affair
         np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
@@ -469,7 +469,7 @@ def test_parameters_of_a_kernel_are_checked_whatever_it_is(search, kernel):
 # What is refused ----------------------------------------------------------------------------------
 
 
-def dual_of(K, pairs="kept"):
+def dual_of(K, pairs="with_ties"):
     return DualGram(RankingData.make(K, np.arange(float(K.shape[0]))), PairSettings(pairs))
 
 
@@ -548,7 +548,7 @@ def test_memory_is_that_of_the_formula(monkeypatch, dtype):
     assert peak_words(lambda: system.decompose(basis=True), n) < 3.1
     assert peak_words(system.decompose, n) < 1.4
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 3.4
-    search.set_params(pairs=["kept", None])  # one after the other
+    search.set_params(pairs=["with_ties", None])  # one after the other
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 3.4
 
 
@@ -572,7 +572,7 @@ def test_memory_of_rows_of_one_query(monkeypatch, free_memory, cv, weighted, wor
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("pairs", ["with_ties", None])
 def test_features_that_are_not_finite(value, pairs):
     X = np.random.default_rng(0).uniform(size=(4, 6))
     X[0, 0] = value
@@ -617,7 +617,7 @@ def test_rows_of_float32(kernel):
     X32 = X.astype(np.float32)
     named = {"kernel": kernel, "form": "dual", "gamma": 0.2}
     searches = [
-        RankRLSCV(**named, scoring="msd").fit(rows, y, qid=qid)
+        RankRLSCV(**named, scoring="pairwise_squared_error").fit(rows, y, qid=qid)
         for rows in (X32, X32.astype(np.float64))
     ]
     np.testing.assert_allclose(searches[0].scores_, searches[1].scores_, rtol=1e-7)
@@ -641,7 +641,9 @@ def test_a_kernel_map_given_as_features_has_their_ridge():
     ):
         features = K if expected.feature_map is None else X
         np.testing.assert_allclose(model.predict(X), expected.predict(features), atol=1e-8)
-    search = RankRLSCV([0.1], feature_map=KernelMap(), scoring="msd").fit(X, y, qid=qid)
+    search = RankRLSCV([0.1], feature_map=KernelMap(), scoring="pairwise_squared_error").fit(
+        X, y, qid=qid
+    )
     np.testing.assert_allclose(search.predict(X), model.predict(X), atol=1e-8)
     other = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid)
     assert np.ptp(other.predict(X) - model.predict(X)) > 1e-3
@@ -657,9 +659,12 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     monkeypatch.setattr(dual_gram.DualGram, "decompose", fail)
     X, y, _ = make_ranking(1, 400, 4, random_state=0)
     for message, named in (
-        ("training rows of split 0", {"pairs": "dropped", "cv": [(np.array([0]), np.arange(9))]}),
+        (
+            "training rows of split 0",
+            {"pairs": "without_ties", "cv": [(np.array([0]), np.arange(9))]},
+        ),
         ("takes the time of", {"cv": "leave-pair-out", "alphas": np.geomspace(1e-9, 1, 9999)}),
-        ("refits of 400 rows", {"cv": "leave-pair-out", "pairs": "dropped"}),
+        ("refits of 400 rows", {"cv": "leave-pair-out", "pairs": "without_ties"}),
         ("training rows of split 0", {"cv": [(np.array([0]), np.arange(1, 400))]}),
     ):
         with pytest.raises(ValueError, match=message):
@@ -684,12 +689,12 @@ def test_queries_held_out_of_pairs_of_all_rows(group):
     query = rng.permutation(np.arange(30) % 6) if group is None else np.repeat(range(4), group)
     v = rng.choice([0.0, 1.0, 2.0], 30)
     named = {"qid": query} if group is None else {"group": group}
-    model = RankRLSCV([10.0, 0.1], kernel="rbf", scope="global", scoring="msd")
+    model = RankRLSCV([10.0, 0.1], kernel="rbf", scope="global", scoring="pairwise_squared_error")
     scores = model.fit(X, y, sample_weight=v, **named).scores_
     rows = np.arange(30)
     splits = [(rows[query != q], rows[query == q]) for q in np.unique(query)]
     problem, K = Problem(X, y, query, v, None), kernel_matrix(X)
-    parts = refits(problem, K, PairSettings("kept", "global"), model.alphas_, splits)
+    parts = refits(problem, K, PairSettings("with_ties", "global"), model.alphas_, splits)
     values, weights = [], []
     for (_, test), part in zip(splits, parts, strict=True):
         seen = v[test] > 0
@@ -708,7 +713,7 @@ def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():
         K = f @ f.T
         K = K * (1 + 1e-16 * rng.normal(size=K.shape))
         problem = Problem(f, rng.normal(size=len(query)), query, None, None)
-        system = DualGram(data_of(problem, (K + K.T) / 2), PairSettings("kept"))
+        system = DualGram(data_of(problem, (K + K.T) / 2), PairSettings("with_ties"))
         coef = system.decompose().coef([1.0])
         assert np.ptp(((K + K.T) / 2 @ coef.T)[:6]) < 1e-6
         system.solve(0.0)
@@ -727,10 +732,13 @@ def test_gamma_is_chosen_as_by_searches_of_each(machine, cv):
     rows = {"qid": qid}
     if cv == "validation":
         cv, rows["validation"] = None, (X[::2], y[::2], qid[::2])
-    named = {"kernel": "rbf", "pairs": ["kept", None] if machine is RankRLSCV else "dropped"}
+    named = {
+        "kernel": "rbf",
+        "pairs": ["with_ties", None] if machine is RankRLSCV else "without_ties",
+    }
     named |= {"cv": cv}
     if cv == "leave-pair-out":
-        named["pairs"] = "kept"
+        named["pairs"] = "with_ties"
     searches = [machine(**named, gamma=gamma).fit(X, y, **rows) for gamma in GAMMAS]
     model = machine(**named, gamma=np.array(GAMMAS)).fit(X, y, **rows)
     scores = [search.cv_results_["mean_test_score"] for search in searches]

@@ -17,7 +17,7 @@ from pairgram.data import dataset as data
 from pairgram.data.pairs import PairSettings
 from problems import problems
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
@@ -106,8 +106,10 @@ def test_merge_and_subtract_equal_a_refit(problem, pairs, weighting, data):
 def test_global_pairs_merge_across_shards(problem, weighting, weighted, data):
     n = len(problem.y)
     v = np.random.default_rng(0).choice([0.0, 1.0, 2.5], n) if weighted else None
-    named = {"pairs": "kept", "scope": "global", "weighting": weighting}
-    expected, total = reference.statistics(problem.X, problem.y, np.zeros(n), "kept", v, weighting)
+    named = {"pairs": "with_ties", "scope": "global", "weighting": weighting}
+    expected, total = reference.statistics(
+        problem.X, problem.y, np.zeros(n), "with_ties", v, weighting
+    )
     part = lambda rows: None if v is None else v[rows]  # noqa: E731
     whole = Pairgram.from_rows(problem.X, problem.y, sample_weight=v, **named)
     assert_same(sums(whole), expected, 1e-12)
@@ -123,7 +125,7 @@ def test_global_pairs_merge_across_shards(problem, weighting, weighted, data):
     )
     assert_same(sums(a + b), expected)
     smaller, _ = reference.statistics(
-        problem.X[:cut], problem.y[:cut], np.zeros(cut), "kept", part(slice(cut)), weighting
+        problem.X[:cut], problem.y[:cut], np.zeros(cut), "with_ties", part(slice(cut)), weighting
     )
     np.testing.assert_allclose(
         sums(whole - b), smaller, rtol=0, atol=1e-9 * max(1.0, np.abs(expected).max())
@@ -131,7 +133,7 @@ def test_global_pairs_merge_across_shards(problem, weighting, weighted, data):
     assert (a + b).n_queries == 1
 
 
-@pytest.mark.parametrize("pairs", ["dropped", "gain"])
+@pytest.mark.parametrize("pairs", ["without_ties", "gain_difference"])
 def test_global_pairs_with_labels_do_not_merge(pairs):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 2)), rng.integers(0, 3, 12).astype(float)
@@ -179,13 +181,13 @@ def test_solve_path_and_gradient():
     rng = np.random.default_rng(1)
     X, query = rng.normal(size=(60, 4)) * [1, 10, 0.1, 1], np.arange(60) // 6
     y = rng.integers(0, 3, 60).astype(float)
-    pairgram = Pairgram.from_rows(X, y, qid=query, pairs="dropped")
+    pairgram = Pairgram.from_rows(X, y, qid=query, pairs="without_ties")
     alphas = [1e-3, 5.0, 1e-1, 1e4]
     path = pairgram.path(alphas)
     for alpha, w in zip(alphas, path, strict=True):
         np.testing.assert_allclose(pairgram.solve(alpha), w, rtol=1e-9)
         step = 1e-5 * np.eye(4)
-        value = lambda w: reference.objective(w, X, y, query, "dropped", alpha)  # noqa: E731, B023
+        value = lambda w: reference.objective(w, X, y, query, "without_ties", alpha)  # noqa: E731, B023
         slope = [(value(w + e) - value(w - e)) / 2e-5 for e in step]
         np.testing.assert_allclose(slope, 0, atol=1e-4 * value(w))
     scale = 1 / np.sqrt(np.diag(pairgram.G))
@@ -274,7 +276,7 @@ def test_mismatches_are_refused():
     X, y = np.eye(4), np.arange(4.0)
     kept = Pairgram.from_rows(X, y)
     with pytest.raises(ValueError, match="settings differ"):
-        kept + Pairgram.from_rows(X, y, pairs="dropped")
+        kept + Pairgram.from_rows(X, y, pairs="without_ties")
     with pytest.raises(ValueError, match="statistics of 3 and 4 features"):
         kept - Pairgram.from_rows(X[:, :3], y)
     with pytest.raises(ValueError, match="cannot subtract 4 rows from 0"):
@@ -293,7 +295,10 @@ def test_mismatches_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pairs": "tied"}, "pairs must be one of 'kept', 'dropped', 'gain', 'absdiff'"),
+        (
+            {"pairs": "tied"},
+            "pairs must be one of 'with_ties', 'without_ties', 'gain_difference', 'label_diff",
+        ),
         ({"scope": "all"}, "scope must be one of 'query', 'global'"),
         ({"weighting": None}, "weighting must be one of"),
         ({"target": "y"}, "target must be one of 'label', 'gain', got 'y'"),
@@ -385,7 +390,7 @@ class Weight:
 def test_any_callable_keeps_its_identity(omega):
     X, y = np.eye(4), np.arange(4.0)
     stream = Pairgram(pairs=omega).update(X, y).update(X, y)
-    assert_same(sums(stream), 2 * sums(Pairgram.from_rows(X, y, pairs="absdiff")), 1e-14)
+    assert_same(sums(stream), 2 * sums(Pairgram.from_rows(X, y, pairs="label_difference")), 1e-14)
 
 
 def test_a_feature_that_does_not_vary_is_not_scaled_up():
@@ -421,7 +426,9 @@ def test_columns_that_vanish_in_a_part_are_constant_there():
     X, y, qid = np.array([[1.0], [0.0], [1e-160], [0.0]]), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
     with pytest.raises(ValueError, match="X too small"):
         RankRLS().fit(X[2:], y[2:])
-    model = RankRLSCV(alphas=[1.0, 2.0], cv=QueryKFold(2), scoring="msd", store_held_out=True)
+    model = RankRLSCV(
+        alphas=[1.0, 2.0], cv=QueryKFold(2), scoring="pairwise_squared_error", store_held_out=True
+    )
     assert model.fit(X, y, qid=qid).held_out_[:2].tolist() == [0.0, 0.0]
 
 
@@ -439,8 +446,10 @@ def test_weights_of_any_size():
     X, y = rng.normal(size=(20, 2)), rng.integers(0, 3, 20).astype(float)
     v = np.ones(20)
     v[0] = 1e-310
-    zero = Pairgram.from_rows(X, y, sample_weight=np.where(v < 1, 0, v), pairs="gain")
-    assert_same(sums(Pairgram.from_rows(X, y, sample_weight=v, pairs="gain")), sums(zero), 1e-13)
+    zero = Pairgram.from_rows(X, y, sample_weight=np.where(v < 1, 0, v), pairs="gain_difference")
+    assert_same(
+        sums(Pairgram.from_rows(X, y, sample_weight=v, pairs="gain_difference")), sums(zero), 1e-13
+    )
     with pytest.raises(ValueError, match="the weights or feature 0 of X too large"):
         Pairgram.from_rows(X, y, sample_weight=1e200)
 
@@ -460,8 +469,8 @@ def test_real_labels_of_sparse_rows_take_little_memory():
         sp.random_array((20_000, 5), density=0.1, random_state=rng, format="csr"),
         rng.normal(size=20_000),
     )
-    sparse = Pairgram.from_rows(X, y, pairs="dropped")  # K² would be 3 GiB
-    assert_same(sums(sparse), sums(Pairgram.from_rows(X.toarray(), y, pairs="dropped")), 1e-11)
+    sparse = Pairgram.from_rows(X, y, pairs="without_ties")  # K² would be 3 GiB
+    assert_same(sums(sparse), sums(Pairgram.from_rows(X.toarray(), y, pairs="without_ties")), 1e-11)
 
 
 def test_global_streams_stand_a_large_offset():
@@ -535,7 +544,9 @@ def test_a_model_of_other_things_than_statistics_is_refused():
             RankRLS.from_pairgram(wrong, total)
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped", "gain", "absdiff"])
+@pytest.mark.parametrize(
+    "pairs", ["with_ties", "without_ties", "gain_difference", "label_difference"]
+)
 @pytest.mark.parametrize(("scope", "n_rows"), [("query", 7), ("global", 1)])
 def test_statistics_of_single_rows_are_refused_as_by_fit(pairs, scope, n_rows):
     rng = np.random.default_rng(0)

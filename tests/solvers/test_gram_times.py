@@ -15,7 +15,7 @@ from fuzz import forge
 from pairgram import Nystroem, Pairgram, RandomNodes, RankRLS, make_ranking, scan
 from pairgram.data import query_ids
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 FACTORS = [0.0, 1e-3, 0.3, 0.95, 1.0, 2.5, 1e4]
 X, Y, QID = make_ranking(30, (3, 9), 5, random_state=0)
@@ -25,7 +25,7 @@ WEIGHT = RNG.choice([0.5, 1.0, 3.0], 30)[QID]
 
 
 def is_one_list(settings):
-    return settings.get("scope") == "global" and settings.get("pairs", "kept") is not None
+    return settings.get("scope") == "global" and settings.get("pairs", "with_ties") is not None
 
 
 def of(rows=slice(None), factor=None, **settings):
@@ -102,8 +102,8 @@ def test_a_decayed_sum_is_a_fit_with_weights_that_decay(pairs, weighting, featur
     assert (found.uses_qid_, total.n_rows, total.n_queries) == (True, len(Y), 30)
     if feature_map is None and pairs is not None:
         for name in ("spread", "share"):
-            wanted = model.weights()[name]
-            np.testing.assert_allclose(found.weights()[name], wanted, rtol=1e-10, atol=1e-12)
+            wanted = model.column_weights()[name]
+            np.testing.assert_allclose(found.column_weights()[name], wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
@@ -116,8 +116,8 @@ def test_a_decayed_sum_of_one_list_is_a_fit_with_weights_of_rows_that_decay(weig
     model = RankRLS(0.5, form="primal", **named).fit(X + 1e5, Y, sample_weight=0.8 ** (4 - day))
     found = RankRLS.from_pairgram(total, 0.5)
     np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-9)
-    spread = model.weights()["spread"]
-    np.testing.assert_allclose(found.weights()["spread"], spread, rtol=1e-9)
+    spread = model.column_weights()["spread"]
+    np.testing.assert_allclose(found.column_weights()["spread"], spread, rtol=1e-9)
     assert total.n_queries == 1
     rest = total - Pairgram.from_rows(X[day == 4] + 1e5, Y[day == 4], **named)
     older = day < 4
@@ -127,7 +127,7 @@ def test_a_decayed_sum_of_one_list_is_a_fit_with_weights_of_rows_that_decay(weig
     assert_same(rest, wanted, 1e-8)
 
 
-MERGED = [one for one in ALL_SETTINGS if not is_one_list(one) or one["pairs"] == "kept"]
+MERGED = [one for one in ALL_SETTINGS if not is_one_list(one) or one["pairs"] == "with_ties"]
 
 
 @given(
@@ -161,7 +161,7 @@ def test_zero_times_statistics_are_those_of_no_query(settings):
         assert not nothing.n_varying.any()
         with pytest.raises(ValueError, match="no pair of rows counts"):
             RankRLS.from_pairgram(nothing)
-        if not is_one_list(settings) or settings["pairs"] == "kept":
+        if not is_one_list(settings) or settings["pairs"] == "with_ties":
             assert_same(nothing + x, x)
             assert_same(x + nothing, x)
             assert_same(x - nothing, x)
@@ -206,7 +206,7 @@ def test_what_is_no_factor_is_named(factor, error, got):
 
 
 def test_products_that_overflow_are_refused():
-    for settings in ({}, {"scope": "global"}, {"scope": "global", "pairs": "gain"}):
+    for settings in ({}, {"scope": "global"}, {"scope": "global", "pairs": "gain_difference"}):
         with pytest.raises(
             ValueError, match=r"cannot multiply by 1e\+308: the weights of pairs, or"
         ):

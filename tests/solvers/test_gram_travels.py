@@ -33,7 +33,7 @@ def table_of(*parts, **options):
     [
         {},
         {"scope": "global", "weighting": "documents"},
-        {"pairs": "gain", "target": "gain", "ids": None},
+        {"pairs": "gain_difference", "target": "gain", "ids": None},
         {"feature_map": RandomNodes(4, random_state=0)},
     ],
 )
@@ -82,7 +82,7 @@ def test_every_damaged_byte_is_found(data):
 def test_forged_and_foreign_bytes_are_refused(data, tmp_path):
     total = statistics(*data)
     for change, message in (
-        (lambda c: c.settings.update(pairs="all"), "pairs must be one of 'kept'"),
+        (lambda c: c.settings.update(pairs="all"), "pairs must be one of 'with_ties'"),
         (lambda c: c.settings["state"].update(n_rows=-1), "state.n_rows must be an integer"),
         (lambda c: c.tensors.pop("sums"), "sums is missing"),
         (lambda c: setattr(c, "kind", "RankRLS"), "holds a model, 'RankRLS', want Pairgram"),
@@ -105,7 +105,7 @@ def test_forged_and_foreign_bytes_are_refused(data, tmp_path):
     "settings",
     [
         {},
-        {"pairs": "dropped", "weighting": "queries"},
+        {"pairs": "without_ties", "weighting": "queries"},
         {"pairs": None},
         {"scope": "global"},
         {"feature_map": RandomNodes(4, random_state=0)},

@@ -24,7 +24,7 @@ from pairgram.solvers.small_problems import SmallProblem
 from problems import compiled, problems
 from reference import laplacian, statistics
 
-PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 ALPHAS, DAMPING = np.array([3.0, 0.5, 0.5, 0.1]), np.array([0.0, 0.0, 0.7, 2.0])
 
@@ -50,7 +50,7 @@ def reference_models(problem, rows, pairs, weighting, target, relative):
         some = counts.any()
     else:
         same = (query[:, None] == query) & counts[:, None] & counts
-        tied = y[:, None] == y if pairs != "kept" else np.eye(len(rows), dtype=bool)
+        tied = y[:, None] == y if pairs != "with_ties" else np.eye(len(rows), dtype=bool)
         some = (same & ~tied).any()
     if not some:
         return None
@@ -130,7 +130,7 @@ def test_decompositions(problem, pairs, weighting):
     np.testing.assert_allclose(pair_weight, N, rtol=1e-12)
 
 
-def mapped_problem(n, n_nodes, pairs="kept", seed=0, n_targets=1):
+def mapped_problem(n, n_nodes, pairs="with_ties", seed=0, n_targets=1):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(n, 4)), np.round(rng.normal(size=(n, n_targets)), 1)
     nodes = RandomNodes(n_nodes, weight_range=(-3, 3), random_state=seed).fit(X)
@@ -274,7 +274,7 @@ def by_statistics(model, *args, **kwargs):
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    pairs=st.sampled_from(["kept", "dropped", "gain"]),
+    pairs=st.sampled_from(["with_ties", "without_ties", "gain_difference"]),
     scope=st.sampled_from(["query", "global"]),
     n_nodes=st.sampled_from([3, 40]),
     weighted=st.booleans(),
@@ -316,7 +316,7 @@ def test_nodes_that_do_not_vary_get_no_weight():
 
 def test_errors_are_those_of_the_other_route():
     X, y, qid = make_ranking(6, 5, n_features=3, random_state=0)
-    model = ELMRank(pairs="dropped", n_nodes=4, random_state=0)
+    model = ELMRank(pairs="without_ties", n_nodes=4, random_state=0)
     for wrong in (np.nan, np.inf):
         bad = X.copy()
         bad[4, 1] = wrong
@@ -379,7 +379,7 @@ def test_linear_nodes_see_no_offset(scope, offset):
         np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("scoring", ["ndcg@10", "pairwise_accuracy", "msd"])
+@pytest.mark.parametrize("scoring", ["ndcg@10", "pairwise_accuracy", "pairwise_squared_error"])
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "n_queries", "is_binary"),
     [(9, 12, 3, False), (20, 30, 4, False), (20, 30, 4, True), (10, 40, 1, True), (8, 12, 4, True)],
@@ -403,7 +403,7 @@ def test_fewer_rows_than_features_are_searched_as_alone(
         np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_queries"), [(9, 12, 3), (15, 30, 5)])
 def test_held_out_scores_of_fewer_rows_err_by_rounding_alone(n_rows, n_features, n_queries, pairs):
     """Errors grow with the largest eigenvalue over alpha, beside refits with 50 digits."""
@@ -414,7 +414,8 @@ def test_held_out_scores_of_fewer_rows_err_by_rounding_alone(n_rows, n_features,
         largest = np.linalg.norm(laplacian(y, query, pairs)[0] @ X @ X.T, 2)
         alphas = largest / 10.0 ** np.array([2, 4, 6, 8])
         searches = [
-            RankRLSCV([alpha], pairs=pairs, scoring="msd", store_held_out=True) for alpha in alphas
+            RankRLSCV([alpha], pairs=pairs, scoring="pairwise_squared_error", store_held_out=True)
+            for alpha in alphas
         ]
         models = [fit_many(search, [(X, y, query)]).models[0] for search in searches]
         with mpmath.workdps(50):

@@ -25,10 +25,10 @@ def squared(X, Z):
 
 MODELS = [
     RankRLS(0.1, kernel="rbf"),
-    RankRLS(0.1, kernel="tanimoto", pairs="dropped"),
-    RankRLS(0.1, kernel="minmax", pairs="dropped"),
+    RankRLS(0.1, kernel="tanimoto", pairs="without_ties"),
+    RankRLS(0.1, kernel="minmax", pairs="without_ties"),
     RankRLS(0.1, kernel=squared),
-    RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["kept", "dropped"]),
+    RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["with_ties", "without_ties"]),
     RankRLSCV([0.1, 1.0], kernel="rbf", gamma=[0.1, 1.0]),
     PairwiseELM(10.0, kernel="rbf"),
     PointwiseELM(10.0, kernel="rbf"),

@@ -12,7 +12,7 @@ def by_distance(a, b):
     return np.sqrt(np.abs(a - b)) + 0.5 * (a == b)
 
 
-PAIRS = ["dropped", "gain", "absdiff", by_distance]
+PAIRS = ["without_ties", "gain_difference", "label_difference", by_distance]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_a_large_offset_costs_no_digits(rows, pairs):
 def test_a_feature_that_does_not_vary_has_no_weight(rows):
     X, y, _ = rows
     X = np.column_stack([X, np.full(len(y), 0.1)])
-    ranker = pairgram.RankRLS(pairs="gain", scope="global", scale=True)
+    ranker = pairgram.RankRLS(pairs="gain_difference", scope="global", scale=True)
     model = ranker.fit(table_of(X, y))
     assert model.coef_[-1] == 0 and (model.coef_[:-1] != 0).all()
 
@@ -87,7 +87,12 @@ def test_maps_and_inputs(rows, dtype):
     X, y, weights = rows
     X = X.astype(dtype)
     nodes = pairgram.RandomNodes(30, random_state=0)
-    settings = {"pairs": "absdiff", "scope": "global", "weighting": "queries", "alpha": 1e-3}
+    settings = {
+        "pairs": "label_difference",
+        "scope": "global",
+        "weighting": "queries",
+        "alpha": 1e-3,
+    }
     model = pairgram.RankRLS(feature_map=nodes, inputs="standard", **settings)
     model.fit(table_of(X, y, weights))
     arrays = pairgram.RankRLS(feature_map=nodes, inputs="standard", **settings)
@@ -98,13 +103,13 @@ def test_maps_and_inputs(rows, dtype):
 def test_a_prior_is_taken_from_the_targets(rows):
     X, y, weights = rows
     prior = np.linspace(-1, 1, X.shape[1])
-    ranker = pairgram.RankRLS(pairs="dropped", scope="global", prior=prior, alpha=10.0)
+    ranker = pairgram.RankRLS(pairs="without_ties", scope="global", prior=prior, alpha=10.0)
     expected = ranker.fit(X, y, sample_weight=weights).coef_.copy()
     found = ranker.fit(table_of(X, y, weights)).coef_
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * abs(expected).max())
 
 
-@pytest.mark.parametrize("pairs", ["gain", lambda a, b: (a - b) ** 2])
+@pytest.mark.parametrize("pairs", ["gain_difference", lambda a, b: (a - b) ** 2])
 def test_partitions_that_are_worked_on_elsewhere(rows, pairs):
     X, y, _ = rows
     model = pairgram.RankRLS(pairs=pairs, scope="global").fit(frame_of(X, y, 4))
@@ -127,7 +132,12 @@ def test_a_search_takes_a_validation_table(rows):
     X, y, _ = rows
     train, other = slice(0, 800), slice(800, None)
     alphas = np.geomspace(1e-2, 1e6, 5)
-    settings = {"scope": "global", "pairs": "gain", "alphas": alphas, "scoring": "kendall"}
+    settings = {
+        "scope": "global",
+        "pairs": "gain_difference",
+        "alphas": alphas,
+        "scoring": "kendall",
+    }
     table, held = table_of(X[train], y[train]), table_of(X[other], y[other])
     model = pairgram.RankRLSCV(**settings).fit(table, validation=held)
     arrays = pairgram.RankRLSCV(**settings).fit(X[train], y[train], validation=(X[other], y[other]))
@@ -138,18 +148,20 @@ def test_a_search_takes_a_validation_table(rows):
 @pytest.mark.parametrize("cv", [None, 3])
 def test_folds_are_refused(rows, cv):
     X, y, _ = rows
-    ranker = pairgram.RankRLSCV(scope="global", pairs="dropped", cv=cv)
-    with pytest.raises(ValueError, match=r"pairs='dropped' with scope='global'.*give validation="):
+    ranker = pairgram.RankRLSCV(scope="global", pairs="without_ties", cv=cv)
+    with pytest.raises(
+        ValueError, match=r"pairs='without_ties' with scope='global'.*give validation="
+    ):
         ranker.fit(table_of(X, y))
 
 
 def test_too_many_labels_are_refused():
     y = np.arange(1100.0)
     table = table_of(y[:, None] ** 2, y)
-    ranker = pairgram.RankRLS(scope="global", pairs="dropped")
-    with pytest.raises(ValueError, match=r"pairs='dropped'.* at most 1,024 distinct labels"):
+    ranker = pairgram.RankRLS(scope="global", pairs="without_ties")
+    with pytest.raises(ValueError, match=r"pairs='without_ties'.* at most 1,024 distinct labels"):
         ranker.fit(table)
-    pairgram.RankRLS(scope="global").fit(table)  # "kept" takes any labels
+    pairgram.RankRLS(scope="global").fit(table)  # "with_ties" takes any labels
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
@@ -168,7 +180,7 @@ def test_labels_that_change_between_passes_are_refused(rows):
         n_calls += 1
         yield X, y + 0.5 * (n_calls > 4)
 
-    ranker = pairgram.RankRLS(scope="global", pairs="dropped")
+    ranker = pairgram.RankRLS(scope="global", pairs="without_ties")
     with pytest.raises(ValueError, match=r"the table changed .* new label"):
         table = pairgram.scan(read)
         for _ in range(5):

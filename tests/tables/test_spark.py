@@ -194,7 +194,7 @@ def test_models_are_those_of_arrays(table, rows, of_two_threads):
     found = ranker.fit(table).coef_.copy()
     same(found, ranker.fit(X, y, **given).coef_)
 
-    whole = pairgram.RankRLS(pairs="absdiff", scope="global", alpha=1e-2)
+    whole = pairgram.RankRLS(pairs="label_difference", scope="global", alpha=1e-2)
     found = whole.fit(table).coef_.copy()
     same(found, whole.fit(X, y, sample_weight=weights).coef_)
 
@@ -341,7 +341,7 @@ def test_errors_of_tasks_come_as_they_are(spark, rows):
     with pytest.raises(ValueError, match=message):
         model.predict(table)
     filled = pairgram.scan(frame_of(spark, broken), missing="mean", **COLUMNS)
-    assert pairgram.RankRLS().fit(filled).missing_.shape == (5,)
+    assert pairgram.RankRLS().fit(filled).fill_values_.shape == (5,)
 
 
 def test_a_frame_without_rows(spark, frame):

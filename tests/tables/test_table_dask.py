@@ -59,7 +59,9 @@ MODELS = {
     "RankRLS": RankRLS(inputs="standard", prior=PRIOR),
     "quantiles": RankRLS(inputs="quantile", scale=True),
     "global": RankRLS(scope="global"),
-    "RankRLSCV": RankRLSCV(pairs=["kept", "gain"], feature_map=RandomNodes(9, random_state=0)),
+    "RankRLSCV": RankRLSCV(
+        pairs=["with_ties", "gain_difference"], feature_map=RandomNodes(9, random_state=0)
+    ),
     "folds": RankRLSCV(cv=3, positive=True),
     "landmarks": RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
     "machine": PairwiseELMCV(n_nodes=9, random_state=0),
@@ -104,7 +106,7 @@ def test_missing_values_and_progress(client, tmp_path):
         RankRLS().fit(scan(tmp_path, missing="mean", **NAMES, **named).watched(seen.append))
         for named in ({}, {"client": client})
     ]
-    np.testing.assert_array_equal(fits[0].missing_, fits[1].missing_)
+    np.testing.assert_array_equal(fits[0].fill_values_, fits[1].fill_values_)
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert sum(seen) == 2 * 3 * len(ROWS.y)  # labels, means and statistics
 

@@ -432,7 +432,7 @@ def test_functions_that_a_table_cannot_serve():
     with pytest.raises((ValueError, TypeError), match="table"):
         Pairgram().update(cut(), ROWS.y)
     model = RankRLS().fit(cut())
-    for use in (model.contributions, lambda X: model.weights(X, qid=ROWS.qid)):
+    for use in (model.contributions, lambda X: model.column_weights(X, qid=ROWS.qid)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the table has no names of columns
             with pytest.raises((ValueError, TypeError), match="table"):

@@ -338,8 +338,8 @@ def test_missing_values(missing, dtype, kind):
         wanted = (v * np.nan_to_num(rows.X.astype(float))).sum(axis=0) / v.sum(axis=0)
     table = cut_table(frame, [3, 99], [50, 60], missing=missing, weight="w", **NAMES)
     found = clone(kind).fit(table)
-    np.testing.assert_allclose(found.missing_, wanted, rtol=1e-12)
-    X = np.where(np.isnan(rows.X), found.missing_.astype(dtype), rows.X)
+    np.testing.assert_allclose(found.fill_values_, wanted, rtol=1e-12)
+    X = np.where(np.isnan(rows.X), found.fill_values_.astype(dtype), rows.X)
     on_arrays = clone(kind).fit(X, rows.y, qid=rows.qid, sample_weight=rows.weight)
     tolerance = 1e-3 if isinstance(kind, RankSVM) or dtype is np.float32 else 1e-8
     np.testing.assert_allclose(found.coef_, on_arrays.coef_, rtol=tolerance, atol=tolerance)
@@ -353,8 +353,8 @@ def test_missing_values(missing, dtype, kind):
     unweighted = cut_table(frame, [3], [50], **NAMES)
     assert evaluate("ndcg@10", unweighted, found)["ndcg@10"] == pytest.approx(wanted, rel=1e-12)
     whole = make_rows(dtype=dtype)
-    assert clone(found).fit(cut(whole)).missing_ is None
-    assert found.fit(whole.X, whole.y, qid=whole.qid).missing_ is None
+    assert clone(found).fit(cut(whole)).fill_values_ is None
+    assert found.fit(whole.X, whole.y, qid=whole.qid).fill_values_ is None
 
 
 def test_missing_values_of_a_table_that_is_scored():
@@ -374,7 +374,7 @@ def test_missing_values_with_a_prior():
     prior = FrozenEstimator(LinearRegression().fit(make_rows().X, rows.y))
     table = cut_table(frame, [3], [50], missing="mean", **NAMES)
     found = RankRLS(prior=prior).fit(table)
-    filled = np.where(np.isnan(rows.X), found.missing_, rows.X)
+    filled = np.where(np.isnan(rows.X), found.fill_values_, rows.X)
     scores = (filled @ found.coef_) + prior.predict(filled)
     np.testing.assert_allclose(found.predict(table), scores, rtol=1e-9)
     frame = pd.DataFrame(rows.X, columns=rows.names)
@@ -386,7 +386,7 @@ def test_missing_values_of_a_validation_table():
     other, held = with_gaps(seed=2)
     table = cut_table(frame, [3], [50], missing="mean", **NAMES)
     found = RankRLSCV().fit(table, validation=cut_table(held, [7], [40], **NAMES))
-    X, held_X = (np.where(np.isnan(one.X), found.missing_, one.X) for one in (rows, other))
+    X, held_X = (np.where(np.isnan(one.X), found.fill_values_, one.X) for one in (rows, other))
     wanted = RankRLSCV().fit(X, rows.y, qid=rows.qid, validation=(held_X, other.y, other.qid))
     np.testing.assert_allclose(found.scores_, wanted.scores_, rtol=1e-10)
 
@@ -397,7 +397,7 @@ def test_a_column_without_values():
     for missing in ("zero", "mean"):
         table = cut_table(frame, [3], [50], missing=missing, **NAMES)
         found = RankRLS().fit(table)
-        assert found.missing_[0] == 0 and found.coef_[0] == 0
+        assert found.fill_values_[0] == 0 and found.coef_[0] == 0
 
 
 def test_missing_values_in_lists():
@@ -407,7 +407,7 @@ def test_missing_values_in_lists():
     names = NAMES | {"features": "x", "missing": "mean"}
     found = RankRLS().fit(cut_table(frame, [50], [20, 99], **names))
     wanted = RankRLS().fit(cut_table(rows.frame, [50], [20, 99], missing="mean", **NAMES))
-    np.testing.assert_allclose(found.missing_, wanted.missing_, rtol=1e-12)
+    np.testing.assert_allclose(found.fill_values_, wanted.fill_values_, rtol=1e-12)
     np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-9)
 
 
@@ -443,7 +443,7 @@ def test_missing_values_are_in_model_files(tmp_path):
     model = RankRLS().fit(table)
     model.save(tmp_path / "model.safetensors")
     loaded = load_model(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(loaded.missing_, model.missing_)
+    np.testing.assert_array_equal(loaded.fill_values_, model.fill_values_)
     np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
 
 

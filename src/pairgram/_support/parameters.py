@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 # The words that parameters take.
-PairsName = Literal["kept", "dropped", "gain", "absdiff"]
+PairsName = Literal["with_ties", "without_ties", "gain_difference", "label_difference"]
 Scope = Literal["query", "global"]
 Weighting = Literal["pairs", "documents", "queries"]
 Target = Literal["label", "gain"]
@@ -203,8 +203,9 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             fits=lambda value: value is None or callable(value),
         ),
         "--pairs NAME",
-        "Weight of a pair: {names}. Repeat it to try several. [default: the model's: kept and "
-        "dropped for rankrls, else kept]",
+        "Weight of a pair: {names}. It is 1, or the difference of 2^label or of the labels. "
+        "Repeat it to try several. [default: the model's: with_ties and without_ties for "
+        "rankrls, else with_ties]",
         stored=optional(choice(*words(PairsName))),
         many=True,
     ),
@@ -212,7 +213,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "target": Parameter(
         choice(*words(Target)),
         "--target NAME",
-        "What to fit: {names} (2^label - 1). Repeat it to try both. [default: label]",
+        "What to fit: {names} (2^label - 1, as in NDCG). Repeat it to try both. [default: label]",
         many=True,
     ),
     "scale": Parameter(
@@ -247,7 +248,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "weighting": Parameter(
         choice(*words(Weighting)),
         "--weighting NAME",
-        "What has weight 1 in the objective: {names}.",
+        "What has weight 1 in the objective: {names}. Weights of rows are --weight.",
         default="pairs",
     ),
     "scope": Parameter(
@@ -348,9 +349,9 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             optional(number(0, high=float("inf"))).fits,
         )
     ),
-    "budget": Parameter(
+    "time_budget": Parameter(
         POSITIVE,
-        "--budget SECONDS",
+        "--time-budget SECONDS",
         "How long the models that --model auto tries may take together, at fixed rates that do not "
         "depend on the machine. [default: 30]",
     ),

@@ -46,9 +46,9 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
     X_train, y_train = X[train], y[train]
     models = (
         ("RLS, pointwise", [None], X_train - X_train.mean(axis=0), y_train - y_train.mean()),
-        ("RankRLS, pairwise", ["kept", "dropped"], X_train, y_train),
+        ("RankRLS, pairwise", ["with_ties", "without_ties"], X_train, y_train),
     )
-    pairgram.RankRLSCV(pairs=["kept"]).fit(
+    pairgram.RankRLSCV(pairs=["with_ties"]).fit(
         X_train[:60], y_train[:60], qid=qid[:60]
     )  # loads libraries
     order = np.random.default_rng(seed).permutation(int(test.sum()))

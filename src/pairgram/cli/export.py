@@ -65,11 +65,11 @@ def export(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A feature that is always 1, whose weight makes the scores of --check positive "
+            help="A feature that is always 1, whose weight makes the scores of --verify positive "
             "(ltr-plugin).",
         ),
     ] = None,
-    check: Annotated[
+    verify: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
@@ -79,7 +79,7 @@ def export(
     ] = None,
     qid: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of the query ids of a table of --check."),
+        typer.Option(metavar="COLUMN", help="Column of the query ids of a table of --verify."),
     ] = None,
 ) -> None:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python.
@@ -91,27 +91,27 @@ def export(
     \b
     Examples:
       pairgram export model.safetensors --to solr --name m1 --store s1 --output m1.json
-      pairgram export model.safetensors --to onnx --check test.txt --output m1.onnx
+      pairgram export model.safetensors --to onnx --verify test.txt --output m1.onnx
       pairgram export model.safetensors --to sql --features names.txt
     """
     check_text("--to", to, ENGINES)
     check_text("--normalizers", normalizers, NORMALIZERS)
     if to in ("elasticsearch", "opensearch"):
         to = "ltr-plugin"
-    read = None if check is None else Path(check)
-    opt.check_output(output, model=model, features=features, check=read)
-    if qid is not None and check is None:
-        raise ValueError("--qid is for a table of --check")
+    read = None if verify is None else Path(verify)
+    opt.check_output(output, model=model, features=features, verify=read)
+    if qid is not None and verify is None:
+        raise ValueError("--qid is for a table of --verify")
     if shift is not None and to != "ltr-plugin":
         raise ValueError("--shift is for --to ltr-plugin, elasticsearch and opensearch")
-    if shift is not None and check is None:
-        raise ValueError("--shift needs the scores of --check FILE")
+    if shift is not None and verify is None:
+        raise ValueError("--shift needs the scores of --verify FILE")
     if store is not None and to != "solr":
         raise ValueError("--store is for --to solr")
     ranker = pairgram.load_model(model)
     names = _names(features, ranker)
     own: dict[str, Any] = {"features": names}
-    given: tuple[Any, Any] = (None, None) if check is None else _rows_of(check, qid, ranker)
+    given: tuple[Any, Any] = (None, None) if verify is None else _rows_of(verify, qid, ranker)
     rows, ids = given
     if to in ("solr", "ltr-plugin"):
         own["normalizers"] = normalizers
@@ -132,15 +132,15 @@ def export(
         if str(output) == "-":
             raise ValueError("--to vespa needs --output FILE for a model that is no expression")
         _write(exported.onnx, output.with_name(f"{name}.onnx"))
-    if check is not None:
+    if verify is not None:
         if to == "sql" and find_spec("duckdb") is None:
             exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
         with _names_are_known():
-            parity = pairgram.export.check(exported, ranker, rows, ids)
-        warn(f"{check}: {parity}")
+            parity = pairgram.export.verify(exported, ranker, rows, ids)
+        warn(f"{verify}: {parity}")
         if to == "ltr-plugin" and parity.lowest < 0:
             warn(
-                f"warning: the lowest score of {check} is {parity.lowest:.4g}, and Elasticsearch "
+                f"warning: the lowest score of {verify} is {parity.lowest:.4g}, and Elasticsearch "
                 "and OpenSearch refuse scores below 0: --shift NAME adds a feature that is always "
                 "1, and makes the scores positive"
             )

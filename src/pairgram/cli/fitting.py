@@ -81,7 +81,7 @@ def letor(
 
     Each fold trains on three parts, chooses by the fourth and tests on the last. Settings are
     chosen for each fold by --metric on its validation part. Without options, this is the protocol
-    of the RankRLS paper: tied pairs kept and dropped, ridges 2^-15 to 2^24, MAP, and the metrics of
+    of the RankRLS paper: with and without tied pairs, ridges 2^-15 to 2^24, MAP, and the metrics of
     LETOR's evaluation tools. With --model elm-pairwise or elm-pointwise, it is the protocol of the
     paper on extreme learning machines: 1000 linear nodes or --kernel linear, and C 2^-30, 2^-28 to
     2^20. With RankSVMs, the grids are those of the paper on kernel approximation: C 2^-12 to 2^6
@@ -97,7 +97,7 @@ def letor(
       pairgram letor OHSUMED --model rls
       pairgram letor OHSUMED --model elm-pairwise --kernel linear
       pairgram letor OHSUMED --model rank-nystroem --gamma 2^-8:2^-4 --Cs 2^-9:2^-3
-      pairgram letor MQ2008 --pairs gain --pairs kept --scale --alphas auto --metric ndcg@10
+      pairgram letor MQ2008 --pairs gain_difference --pairs with_ties --metric ndcg@10
       pairgram letor MQ2008 --json | jq .mean.test.map
     """
     scoring = opt.choice_metric(metric, convention)
@@ -205,9 +205,9 @@ def train(
     """Fit a model, choose its settings, and write it to a file.
 
     Without --model, several models are tried on held-out queries, the cheapest first, and the best
-    is kept; see --budget. With --model, or options of rankrls, every combination of --alphas or
-    --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that have
-    not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
+    is kept; see --time-budget. With --model, or options of rankrls, every combination of --alphas
+    or --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that
+    have not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
     RankSVMs), or those of --valid. The best is fitted to all of FILE, without the rows of --valid.
     The printed score is its score on held-out queries, and the seconds are the time of fitting and
     choosing. A file without qids is refused unless --one-query is given. It is accepted for models
@@ -222,12 +222,12 @@ def train(
     Examples:
       pairgram train train.txt -o model.safetensors
       pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
-      pairgram train train.txt -o model.safetensors --budget 5
+      pairgram train train.txt -o model.safetensors --time-budget 5
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
       pairgram train train.txt -o model.safetensors --model rankrls --plot scores.png
-      pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
+      pairgram train train.txt -o model.safetensors --alpha 100 --pairs without_ties
       pairgram train train.txt -o model.safetensors --prior last-week.safetensors
-      pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
+      pairgram train train.txt -o model.safetensors --pairs gain_difference --scale
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
@@ -523,7 +523,7 @@ def cv(
       pairgram cv train.txt
       pairgram cv 'data/*.parquet' --label relevance --qid query_id --exclude title
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
-      pairgram cv train.txt --pairs gain --json | jq .best
+      pairgram cv train.txt --pairs gain_difference --json | jq .best
     """
     from pairgram.data.queries import one_query_meant
 

@@ -87,8 +87,8 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     }
     if model.uses_offset_:
         report["needs_offset"] = True
-    if model.missing_ is not None:
-        values = "values that the file holds" if model.missing_.any() else "0"
+    if model.fill_values_ is not None:
+        values = "values that the file holds" if model.fill_values_.any() else "0"
         report["missing_features"] = f"take {values}"
     if parameters.get("prior") is not None:
         parameters["prior"] = str(parameters["prior"])
@@ -172,7 +172,7 @@ def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
 
     names, inputs = getattr(model, "feature_names_in_", None), model.inputs_
     if model._column_sums is not None:
-        table = model.weights()
+        table = model.column_weights()
         columns = table.pop("column")
         del table["name"]
     else:

@@ -157,15 +157,15 @@ MODELS: Mapping[str, Model] = {
     "auto": Model(
         "tries linear models of the features and of their quantiles, then Fourier features and "
         "kernels, and keeps the best",
-        *("AutoRanker", {"budget", "random_state"}),
+        *("AutoRanker", {"time_budget", "random_state"}),
         in_memory=True,
         adapt=lambda given: {"verbose": sys.stderr.isatty(), **given},
     ),
     "rankrls": Model(
-        "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
+        "linear, or with --kernel, least squares on pairs; tries with and without tied pairs",
         *("RankRLSCV", _RLS | {"pairs", "scope"}, _RLS_GRID),
         kernels=_KERNELS,
-        defaults={"pairs": ["kept", "dropped"], "target": ["label"]},
+        defaults={"pairs": ["with_ties", "without_ties"], "target": ["label"]},
     ),
     "rls": Model(
         "the same on rows (pointwise), without intercept",
@@ -177,7 +177,7 @@ MODELS: Mapping[str, Model] = {
         "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
         *("PairwiseELMCV", _ELM | {"pairs"}, _ELM_GRID),
         kernels=_KERNELS,
-        defaults={"pairs": ["kept"], "random_state": 0},
+        defaults={"pairs": ["with_ties"], "random_state": 0},
         adapt=_for_elm_pairwise,
     ),
     "elm-pointwise": Model(
@@ -189,9 +189,9 @@ MODELS: Mapping[str, Model] = {
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
         *("ELMRankCV", _NODES | {"alphas", "pairs", "scope", "n_estimators", "inputs"}),
-        metric="msd",
+        metric="pairwise_squared_error",
         in_memory=True,
-        defaults={"pairs": ["kept"], "random_state": 0},
+        defaults={"pairs": ["with_ties"], "random_state": 0},
         adapt=_for_elmrank,
     ),
     "ranksvm": Model(
@@ -218,7 +218,7 @@ MODELS: Mapping[str, Model] = {
 def default_model(settings: Settings, on_table: bool) -> str:
     """Return the model of ``pairgram train`` without --model: the one that takes the options."""
     others = settings.keys() - MODELS["auto"].takes - {"n_threads"}
-    return "rankrls" if (others or on_table) and "budget" not in settings else "auto"
+    return "rankrls" if (others or on_table) and "time_budget" not in settings else "auto"
 
 
 def require_table(name: str, settings: Settings, has_valid: bool) -> None:

@@ -409,7 +409,7 @@ ChoiceMetric = Annotated[
         "--metric",
         metavar="NAME",
         help="Metric to choose by. [default: ndcg@10, or pairwise_accuracy if labels are not "
-        "grades; msd for elmrank]",
+        "grades; pairwise_squared_error for elmrank]",
         show_default=False,
     ),
 ]

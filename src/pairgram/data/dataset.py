@@ -318,7 +318,7 @@ class RankingData:
         """Tell whether two rows of weight > 0 that form a pair have different labels."""
         data = self.as_scope(settings)
         if data.may_vanish:
-            return bool(data.has_pairs(replace(settings, pairs="dropped")).any())
+            return bool(data.has_pairs(replace(settings, pairs="without_ties")).any())
         order, offsets = data.queries.order, data.queries.offsets
         if order is None:
             first = data.y[: offsets[1]]

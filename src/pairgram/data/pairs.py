@@ -17,9 +17,11 @@ Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]
 Pairs = PairsName | Omega | None
 
 OMEGAS: dict[str, Omega] = {
-    "gain": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
-    "absdiff": lambda a, b: np.abs(a - b),
+    "gain_difference": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
+    "label_difference": lambda a, b: np.abs(a - b),
 }
+# The names of the pairs in compiled code, whose other pairs are those of an ω.
+_COMPILED = {None: "none", "with_ties": "kept", "without_ties": "dropped"}
 # A general ω takes at most this many different labels: a query costs levels³ / 3 flops.
 MAX_LEVELS = 1000
 
@@ -34,7 +36,7 @@ class PairSettings:
         If a setting is not one of the values listed in `RankRLS`. The message names the setting.
     """
 
-    pairs: Pairs = "kept"
+    pairs: Pairs = "with_ties"
     scope: Scope = "query"
     weighting: Weighting = "pairs"
     target: Target = "label"
@@ -45,9 +47,7 @@ class PairSettings:
     @cached_property
     def kind(self) -> str:
         """The name of the pairs in compiled code: none, kept, dropped or omega."""
-        if self.pairs is None:
-            return "none"
-        return self.pairs if self.pairs in ("kept", "dropped") else "omega"
+        return "omega" if callable(self.pairs) else _COMPILED.get(self.pairs, "omega")
 
     @cached_property
     def joins_all_rows(self) -> bool:
@@ -94,7 +94,7 @@ class PairSettings:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return the distinct labels (K,) and ω of their pairs (K, K), or None if not needed.
 
-        They are needed for every ω other than "kept" and "dropped".
+        They are needed for every ω other than "with_ties" and "without_ties".
 
         Raises
         ------
@@ -107,7 +107,7 @@ class PairSettings:
         if len(values) > MAX_LEVELS:
             raise ValueError(
                 f"pairs={self.pairs!r} takes at most {MAX_LEVELS} distinct labels, got "
-                f"{len(values)}; pairs='kept' and pairs='dropped' take any real labels"
+                f"{len(values)}; pairs='with_ties' and pairs='without_ties' take any real labels"
             )
         omega = self.pairs if callable(self.pairs) else OMEGAS[str(self.pairs)]
         with np.errstate(over="ignore", invalid="ignore"):

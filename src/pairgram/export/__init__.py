@@ -1,17 +1,16 @@
 """Models as other systems read them: search engines, ONNX runtimes, SQL and plain Python.
 
 The functions are `to_solr`, `to_ltr_plugin`, `to_vespa`, `to_onnx`, `to_ranklib`, `to_sql`,
-`to_python`, `features_skeleton` and `check`. Models are taken by the package's public names.
+`to_python`, `features_skeleton` and `verify`. Models are taken by the package's public names.
 """
 
-from pairgram.export.check import Parity, check
 from pairgram.export.onnx import to_onnx
 from pairgram.export.search import features_skeleton, to_ltr_plugin, to_ranklib, to_solr, to_vespa
 from pairgram.export.text import to_python, to_sql
+from pairgram.export.verify import Parity, verify
 
 __all__ = [
     "Parity",
-    "check",
     "features_skeleton",
     "to_ltr_plugin",
     "to_onnx",
@@ -20,4 +19,5 @@ __all__ = [
     "to_solr",
     "to_sql",
     "to_vespa",
+    "verify",
 ]

@@ -248,7 +248,7 @@ def for_float32(form: Form, engine: str) -> Form:
     if close is not None:
         warnings.warn(
             f"{close}, which {engine} cannot tell apart, because it reads float32: rows with such "
-            "values may get other scores than the model's, which check measures: round the column "
+            "values may get other scores than the model's, which verify measures: round the column "
             "before fit, or subtract a constant",
             UserWarning,
             stacklevel=3,
@@ -300,7 +300,7 @@ def _of_ranker(ranker: BaseEstimator, names: tuple[str, ...], columns: list[Colu
             f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
             "read: fit without, or add them in the engine"
         )
-    inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "missing_", None)
+    inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
     columns = columns if inputs is None else inputs.formulas(columns)
     terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
     form = Form(

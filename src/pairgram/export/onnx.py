@@ -68,7 +68,7 @@ def to_onnx(
 
     Notes
     -----
-    Input and output are float32 in any case. `check` measures what rounding changes.
+    Input and output are float32 in any case. `verify` measures what rounding changes.
     """
     try:
         import onnx

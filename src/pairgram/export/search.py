@@ -159,7 +159,7 @@ def _warn_missing(form: Form, engine: str) -> None:
         if value != 0
     }
     listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
-    more = ", and so on: see missing_ of the model" if len(found) > 20 else ""
+    more = ", and so on: see fill_values_ of the model" if len(found) > 20 else ""
     warnings.warn(
         f"{engine} counts a missing value as 0, and the model was fitted with other values in the "
         f"place of missing ones for {len(found)} features: give these features these default "

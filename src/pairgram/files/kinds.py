@@ -40,6 +40,17 @@ from pairgram.files.schema import (
     require,
 )
 
+# What files of versions 0.1 and 0.2 call otherwise: words of settings, and arrays.
+EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {
+    "pairs": {
+        "kept": "with_ties",
+        "dropped": "without_ties",
+        "gain": "gain_difference",
+        "absdiff": "label_difference",
+    }
+}
+EARLIER_ARRAYS: Mapping[str, str] = {"missing": "fill_values"}
+
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."
 
@@ -279,14 +290,16 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     known = {name for name in ("variances", "covariances") if name in arrays}
     require(len(known) != 1, "variances and covariances must be there together")
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
-    n_missing = sizes.get("missing", features)
-    require(n_missing == features, f"missing is of {n_missing} features, but there are {features}")
+    n_filled = sizes.get("filled", features)
+    require(
+        n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
+    )
 
 
 def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
-    arrays["missing?"] = Array(FLOAT64, ("missing",))
+    arrays["fill_values?"] = Array(FLOAT64, ("filled",))
     return Kind({**settings, **stored("inputs?")}, arrays, _model)
 
 
@@ -331,7 +344,7 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
     names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
     require(names is None or len(names) == features, f"want {features} names of features")
-    scatter = settings["scope"] == "global" and settings["pairs"] == "kept"
+    scatter = settings["scope"] == "global" and settings["pairs"] == "with_ties"
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
@@ -496,6 +509,22 @@ def _check_pipeline(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
         f"the model is of {found} features, but the transformers make {width}",
     )
     return {f"{owner}.{name}": array for owner in owned for name, array in owned[owner].items()}
+
+
+def with_newer_names(arrays: Arrays, settings: Any) -> tuple[dict[str, Any], Any]:
+    """Return the contents of a file with the words and the names of arrays of this version."""
+    renamed = {}
+    for name, array in arrays.items():
+        owner, dot, own = name.rpartition(".")
+        newer = f"{owner}{dot}{EARLIER_ARRAYS.get(own, own)}"
+        renamed[name if newer in arrays else newer] = array
+    return renamed, _with_newer_words("", settings)
+
+
+def _with_newer_words(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_newer_words(key, one) for key, one in value.items()}
+    return EARLIER_WORDS.get(name, {}).get(value, value) if isinstance(value, str) else value
 
 
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:

@@ -15,7 +15,14 @@ from safetensors.numpy import load, save
 
 from pairgram._core import __version__
 from pairgram._support.files import replacing, shown
-from pairgram.files.kinds import BATCHES, MODELS, PIPELINES, STATISTICS, check_contents
+from pairgram.files.kinds import (
+    BATCHES,
+    MODELS,
+    PIPELINES,
+    STATISTICS,
+    check_contents,
+    with_newer_names,
+)
 from pairgram.files.schema import brief
 
 FORMAT = "pairgram-1"
@@ -138,7 +145,7 @@ def _checked(
     if kinds is not None and kind not in kinds:
         raise ValueError(f"{name}: {_of_other_kind(kind, kinds)}")
     try:
-        settings = json.loads(text)
+        arrays, settings = with_newer_names(arrays, json.loads(text))
         check_contents(kind, arrays, settings)
     except RecursionError:
         raise ValueError(f"{name}: its settings are nested too deeply") from None

@@ -262,7 +262,7 @@ def _weights(model: BaseEstimator, n_features: int) -> NDArray[np.float64] | Non
         hasattr(model, "_file_kind")
         and model.feature_map_ is None
         and model.inputs_ is None
-        and model.missing_ is None
+        and model.fill_values_ is None
         and getattr(model, "prior_", None) is None
     )
     weights = np.asarray(model.coef_, np.float64) if plain else None

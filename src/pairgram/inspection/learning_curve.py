@@ -264,5 +264,5 @@ def _is_plain(estimator: BaseEstimator) -> bool:
         type(estimator) is pairgram.RankRLS
         and all(getattr(estimator, name) is None for name in NEED_ROWS)
         and estimator.form != "dual"
-        and (estimator.scope == "query" or estimator.pairs == "kept")
+        and (estimator.scope == "query" or estimator.pairs == "with_ties")
     )

@@ -289,8 +289,9 @@ def compare(
     Scores that were chosen by the same queries flatter: compare on queries that chose nothing.
 
     A query in which a metric is undefined (NaN) is left out of its differences. A win is a value
-    that is lower for misranking, ranking_error, msd and m1d, and higher for the others. Values tie
-    that differ by at most 1e-12, or by this share of the larger one; their difference is then 0.
+    that is lower for losses (misranking and names that end in error), and higher for the others.
+    Values tie that differ by at most 1e-12, or by this share of the larger one; their difference is
+    then 0.
 
     References
     ----------

@@ -17,6 +17,7 @@ from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_mis
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
+    SHORT_NAMES,
     Discount,
     Divisor,
     Empty,
@@ -292,7 +293,8 @@ def get_metric(
         How documents with equal scores are ranked (0.0 equals -0.0). "order": in the order of their
         rows. "average": the metric is its exact mean over all their orders. "worst": the lowest
         label comes first. For auc, kendall, spearman, misranking, pairwise_accuracy and
-        ranking_error, a tie is part of the definition. For pearson, msd and m1d, ties play no part.
+        ranking_error, a tie is part of the definition. For pearson, pairwise_squared_error and
+        pairwise_absolute_error, ties play no part.
     empty : float or "skip"
         The value of a query without relevant documents (its ideal DCG is 0, or no label is ≥
         `relevant`). "skip" makes it NaN, so that the mean leaves it out. This applies to ndcg,
@@ -329,38 +331,38 @@ def get_metric(
     of relevant documents. A document whose score is NaN was not retrieved. It has no rank, but
     counts in n, in R and in the ideal ranking; see `evaluate`.
 
-    ==================  =============================================================  =========
-    name                value in a query                                               range
-    ==================  =============================================================  =========
-    dcg@k               Σ_{i≤k} g_i d_i                                                [0, ∞)
-    ndcg@k              dcg@k / its highest possible value                             [0, 1]
-    ndcg_linear@k       ndcg@k with the gain y, as in trec_eval, ir_measures and ranx  [0, 1]
-    mean_ndcg           mean of ndcg@i over i = 1…n                                    [0, 1]
-    map@k               (1/R) Σ_{i≤k} rel_i (p@i), average precision                   [0, 1]
-    p@k                 (1/k) Σ_{i≤k} rel_i, also where n < k                          [0, 1]
-    recall@k            (1/R) Σ_{i≤k} rel_i                                            [0, 1]
-    rprec               (1/R) Σ_{i≤R} rel_i, precision at R                            [0, 1]
-    hit_rate@k          1 if one of the first k is relevant, else 0; success           [0, 1]
-    mrr@k               1 / rank of the first relevant document, 0 after k             [0, 1]
-    err@k               Σ_{i≤k} (1/i) R_i Π_{j<i} (1 - R_j), R = (2^y - 1)/2^max       [0, 1)
-    rbp@k               (1 - p) Σ_{i≤k} rel_i p^(i-1), rank-biased precision           [0, 1]
-    ef@k%               enrichment: (precision of the first m) / (R/n), m = ⌈n k/100⌉  [0, n/m]
-    bedroc              (RIE - lowest RIE) / (highest RIE - lowest RIE)                [0, 1]
-    auc                 fraction of pairs of a relevant and another document in right  [0, 1]
-                        order, tied score = ½: the area under the ROC curve
-    kendall             tau b: (conc. - disc.) / sqrt(pairs untied in y · in score)    [-1, 1]
-    spearman            correlation of the ranks; tied values share their mean rank    [-1, 1]
-    pearson             correlation of y and f                                         [-1, 1]
-    misranking          fraction of pairs y_i ≠ y_j in wrong order, tied score = ½     [0, 1]
-    pairwise_accuracy   1 - misranking                                                 [0, 1]
-    ranking_error       mean over pairs i < j of abs(y_i - y_j) · (wrong order: 1,     [0, ∞)
-                        tied score: ½, right order: 0)
-    msd                 (1/n²) Σ_ij ((y_i - y_j) - (f_i - f_j))²                       [0, ∞)
-    m1d                 (1/n²) Σ_ij abs((y_i - y_j) - (f_i - f_j))                     [0, ∞)
-    ==================  =============================================================  =========
+    =======================  =============================================================  =======
+    name                     value in a query                                               range
+    =======================  =============================================================  =======
+    dcg@k                    Σ_{i≤k} g_i d_i                                                [0, ∞)
+    ndcg@k                   dcg@k / its highest possible value                             [0, 1]
+    ndcg_linear@k            ndcg@k with the gain y, as in trec_eval, ir_measures and ranx  [0, 1]
+    mean_ndcg                mean of ndcg@i over i = 1…n                                    [0, 1]
+    map@k                    (1/R) Σ_{i≤k} rel_i (p@i), average precision                   [0, 1]
+    p@k                      (1/k) Σ_{i≤k} rel_i, also where n < k                          [0, 1]
+    recall@k                 (1/R) Σ_{i≤k} rel_i                                            [0, 1]
+    rprec                    (1/R) Σ_{i≤R} rel_i, precision at R                            [0, 1]
+    hit_rate@k               1 if one of the first k is relevant, else 0; success           [0, 1]
+    mrr@k                    1 / rank of the first relevant document, 0 after k             [0, 1]
+    err@k                    Σ_{i≤k} (1/i) R_i Π_{j<i} (1 - R_j), R = (2^y - 1)/2^max       [0, 1)
+    rbp@k                    (1 - p) Σ_{i≤k} rel_i p^(i-1), rank-biased precision           [0, 1]
+    ef@k%                    enrichment: (precision of the first m) / (R/n), m = ⌈n k/100⌉  [0, n/m]
+    bedroc                   (RIE - lowest RIE) / (highest RIE - lowest RIE)                [0, 1]
+    auc                      fraction of pairs of a relevant and another document in right  [0, 1]
+                             order, tied score = ½: the area under the ROC curve
+    kendall                  tau b: (conc. - disc.) / sqrt(pairs untied in y · in score)    [-1, 1]
+    spearman                 correlation of the ranks; tied values share their mean rank    [-1, 1]
+    pearson                  correlation of y and f                                         [-1, 1]
+    misranking               fraction of pairs y_i ≠ y_j in wrong order, tied score = ½     [0, 1]
+    pairwise_accuracy        1 - misranking                                                 [0, 1]
+    ranking_error            mean over pairs i < j of abs(y_i - y_j) · (wrong order: 1,     [0, ∞)
+                             tied score: ½, right order: 0)
+    pairwise_squared_error   (1/n²) Σ_ij ((y_i - y_j) - (f_i - f_j))²                       [0, ∞)
+    pairwise_absolute_error  (1/n²) Σ_ij abs((y_i - y_j) - (f_i - f_j))                     [0, ∞)
+    =======================  =============================================================  =======
 
-    Sources: ndcg [1]_, mean_ndcg [2]_, err [3]_, msd and m1d [4]_, ranking_error [6]_, rbp [7]_,
-    bedroc [8]_.
+    Sources: ndcg [1]_, mean_ndcg [2]_, err [3]_, pairwise_squared_error and pairwise_absolute_error
+    [4]_, ranking_error [6]_, rbp [7]_, bedroc [8]_.
 
     RIE, the robust initial enhancement, is Σ_i rel_i exp(-alpha i/n), divided by its mean over
     all orders. bedroc is 1 if all documents are relevant. It is 0 if relevant documents that were
@@ -372,19 +374,22 @@ def get_metric(
 
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 
-    The sums of msd and m1d are over all ordered pairs and are divided by n², as in the paper for
-    msd. (The paper names m1d without a formula.) Means over the pairs i < j would be n / (n - 1)
+    pairwise_squared_error and pairwise_absolute_error measure how far the differences of scores are
+    from those of labels. The short names msd and m1d are taken too: the paper calls the former the
+    mean squared difference, and names the latter without a formula. Their sums are over all ordered
+    pairs and are divided by n², as in the paper. Means over the pairs i < j would be n / (n - 1)
     times as large.
 
     A metric can be undefined for a query. It is then NaN, and the mean leaves the query out. This
     holds for kendall, spearman and pearson if labels or scores are constant; for misranking and
     pairwise_accuracy if labels are constant; for auc if all documents are relevant, or none; for
-    ranking_error, msd and m1d if there are fewer than two documents; and for every metric if the
-    query has no rows.
+    ranking_error, pairwise_squared_error and pairwise_absolute_error if there are fewer than two
+    documents; and for every metric if the query has no rows.
 
     ndcg, ndcg_linear, mean_ndcg, dcg and err need labels ≥ 0, and err needs whole numbers. The
-    other metrics take any finite labels, provided that sums over all rows stay finite: for msd up
-    to about 1e150 in size. The same holds for the scores of pearson, m1d and msd.
+    other metrics take any finite labels, provided that sums over all rows stay finite: for
+    pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson and
+    of both pairwise errors.
 
     In every convention, a list shorter than k counts as filled up with irrelevant documents. The
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than k.
@@ -430,9 +435,10 @@ def get_metric(
     preset = CONVENTIONS[check_text("convention", convention, CONVENTIONS)]
     text = name if isinstance(name, str) else ""
     match = re.fullmatch(r"([a-z0-9_]+)(?:@(?:([1-9][0-9]{0,18})|([0-9]*\.?[0-9]+)%))?", text)
-    if match is None or match[1] not in FAMILIES:
+    family = SHORT_NAMES.get(match[1], match[1]) if match else ""
+    if match is None or family not in FAMILIES:
         raise ValueError(unknown_name(name))
-    family, cut, percent = match.groups()
+    cut, percent = match[2], match[3]
     if (FAMILIES[family].cut == "percent") != (percent is not None):
         raise ValueError(unknown_name(name))
     changes = {
@@ -485,7 +491,7 @@ def evaluate(
         Rows with equal ids form a query, wherever they stand. With neither `qid` nor `group`, all
         rows are one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
         and a metric is made for result lists. These are all metrics except kendall, spearman,
-        pearson, msd, m1d and the metrics of pairs, which are also used on all rows.
+        pearson and the metrics of pairs, which are also used on all rows.
     group : array-like of shape (n_queries,) of int, or None
         Sizes of the queries, in place of `qid`, if the rows of each query stand together.
     sample_weight : array-like of shape (n_rows,), ≥ 0, or None
@@ -574,7 +580,7 @@ def make_scorer(
     Parameters
     ----------
     metric : str or Metric
-        The metric. A loss (misranking, ranking_error, msd, m1d) is negated.
+        The metric. A loss (misranking, or a name that ends in error) is negated.
     convention : str
         The convention if `metric` is a name; see `get_metric`.
     n_threads : int ≥ 1 or None

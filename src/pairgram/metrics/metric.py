@@ -95,8 +95,12 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "pairwise_accuracy": Family("never", (), fixed={"family": "misranking"}),
         "ranking_error": Family("never", (), greater_is_better=False),
         "pearson": Family("never", (), scores="finite"),
-        "msd": Family("never", (), scores="finite", greater_is_better=False),
-        "m1d": Family("never", (), scores="finite", greater_is_better=False),
+        "pairwise_squared_error": Family(
+            "never", (), scores="finite", greater_is_better=False, fixed={"family": "msd"}
+        ),
+        "pairwise_absolute_error": Family(
+            "never", (), scores="finite", greater_is_better=False, fixed={"family": "m1d"}
+        ),
     }
 )
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -124,7 +128,11 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "lightgbm": {"empty": 1.0, "divisor": "cut"},
     "sklearn": {"gain": "linear", "ties": "average"},
 }
-_ALIASES = {alias: name for name, family in FAMILIES.items() for alias in family.aliases}
+# Short names that `get_metric` takes, but that results do not show.
+SHORT_NAMES = {"msd": "pairwise_squared_error", "m1d": "pairwise_absolute_error"}
+_ALIASES = SHORT_NAMES | {
+    alias: name for name, family in FAMILIES.items() for alias in family.aliases
+}
 #: The named conventions. Each gives a value for every option. See `get_metric`.
 CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
@@ -132,7 +140,7 @@ CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return the names that `get_metric` takes.
+    """Return the names that `get_metric` takes, without short ones.
 
     ``@k`` stands for a cut such as ``@10``, and ``@k%`` for a percentage such as ``@1%``.
     """
@@ -399,7 +407,7 @@ class Metric:
 
     @property
     def greater_is_better(self) -> bool:
-        """Whether greater values are better; False for misranking, ranking_error, msd and m1d."""
+        """Whether greater is better: not for misranking and for names that end in error."""
         return FAMILIES[self.family].greater_is_better
 
     def __repr__(self) -> str:
@@ -658,9 +666,9 @@ def per_query_scores(
 def _largest(family: str, n_rows: int) -> float:
     """Return the largest size of labels and scores for which the sums of a metric stay finite."""
     most: float = float(np.finfo(np.float64).max) / max(1, n_rows)
-    if family == "msd":
+    if family == "pairwise_squared_error":
         return float(np.sqrt(most / 32))
-    if family in ("m1d", "ranking_error"):
+    if family in ("pairwise_absolute_error", "ranking_error"):
         return most / max(1, n_rows) / 8
     return most / 4 if family == "pearson" else np.inf
 

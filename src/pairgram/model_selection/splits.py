@@ -34,7 +34,7 @@ N_SPLITS = 5
 
 
 class QueryKFold:
-    """K-fold cross-validation that keeps the rows of a query together.
+    """K-fold cross-validation that keeps the rows of a query together: GroupKFold for queries.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from pairgram.plots.drawing import (
     convergence,
     differences,
     importances,
-    learning_curve,
+    learning,
     scores,
     settings,
 )
@@ -21,7 +21,7 @@ __all__ = [
     "convergence",
     "differences",
     "importances",
-    "learning_curve",
+    "learning",
     "scores",
     "settings",
 ]

@@ -282,7 +282,7 @@ def _one_of(what: str, name: str | None, known: list[str]) -> str:
     return name
 
 
-def learning_curve(curve: Any, ax: Any = None) -> Plot:
+def learning(curve: Any, ax: Any = None) -> Plot:
     """Draw the quality of a ranker after so many queries, with its standard error.
 
     Parameters

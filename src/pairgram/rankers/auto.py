@@ -226,7 +226,7 @@ PATIENCE, GRACE = 3.0, 10.0
 # Labels up to this are grades, of which 2^y makes a gain.
 LARGEST_GRADE = 10
 # The settings of the first model.
-FIRST = {"pairs": "kept", "target": "label"}
+FIRST = {"pairs": "with_ties", "target": "label"}
 # The settings that are not numbers.
 TEXTS = ("features", "inputs", "pairs", "target")
 
@@ -246,7 +246,7 @@ class AutoRanker(LinearRanker):
 
     Parameters
     ----------
-    budget : float > 0, default=30.0
+    time_budget : float > 0, default=30.0
         Seconds that the trials may take together. Before the first fit, the budget chooses the
         trials by their expected times, which depend on the shape of X alone. Equal data, settings
         and seeds therefore give the same model on every machine. The first trial is always made.
@@ -300,7 +300,7 @@ class AutoRanker(LinearRanker):
     --------
     >>> from pairgram import AutoRanker, make_ranking
     >>> X, y, qid = make_ranking(random_state=0)
-    >>> model = AutoRanker(budget=1.0).fit(X, y, qid=qid)
+    >>> model = AutoRanker(time_budget=1.0).fit(X, y, qid=qid)
     >>> model.predict(X).shape
     (2000,)
     """
@@ -309,7 +309,7 @@ class AutoRanker(LinearRanker):
 
     def __init__(
         self,
-        budget: float = 30.0,
+        time_budget: float = 30.0,
         *,
         cv: CV = None,
         scoring: Scoring = None,
@@ -318,7 +318,7 @@ class AutoRanker(LinearRanker):
         random_state: RandomState = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.budget = budget
+        self.time_budget = time_budget
         self.cv = cv
         self.scoring = scoring
         self.exportable_to = exportable_to
@@ -352,16 +352,16 @@ class AutoRanker(LinearRanker):
         Raises
         ------
         ValueError
-            The errors of `RankRLSCV.fit`; and if `budget` is not positive, or `exportable_to` is
-            unknown.
+            The errors of `RankRLSCV.fit`; and if `time_budget` is not positive, or `exportable_to`
+            is unknown.
 
         Warns
         -----
         UserWarning
             If the clock ended the trials; and as in `RankRLS.fit`.
         """
-        check_parameters(self, "budget", "exportable_to")
-        budget, engine = float(self.budget), self.exportable_to
+        check_parameters(self, "time_budget", "exportable_to")
+        budget, engine = float(self.time_budget), self.exportable_to
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         if as_table(X) is not None:
             raise ValueError(needs_rows(self))
@@ -391,7 +391,7 @@ class AutoRanker(LinearRanker):
     ) -> tuple[RankRLSCV, _Table]:
         """Make the trials of the plan; return the best search and all trials."""
         start, best, table = time.perf_counter(), None, _Table()
-        longest = PATIENCE * self.budget + GRACE
+        longest = PATIENCE * self.time_budget + GRACE
         for trial in every:
             if trial not in plan:
                 table.add(trial, "over budget")
@@ -426,9 +426,9 @@ class AutoRanker(LinearRanker):
         assert best is not None  # the first trial is always made
         if "skipped" in table.outcomes:
             warnings.warn(
-                f"the trials took more than {longest:.0f} s with a budget of {self.budget:g} s, so "
-                f"{table.outcomes.count('skipped')} were skipped: another run may try more of "
-                "them, and find another model",
+                f"the trials took more than {longest:.0f} s with a budget of "
+                f"{self.time_budget:g} s, so {table.outcomes.count('skipped')} were skipped: "
+                "another run may try more of them, and find another model",
                 UserWarning,
                 stacklevel=4,
             )
@@ -443,12 +443,12 @@ class AutoRanker(LinearRanker):
 def _choices(data: RankingData) -> dict[str, Any]:
     """Return the pairs and targets that linear models choose from, by the labels."""
     if data.queries.n_filled == 1:  # without tied pairs, every row held out would need a fit
-        return {"pairs": ["kept"], "target": ["label"]}
+        return {"pairs": ["with_ties"], "target": ["label"]}
     y = data.y
     graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)
     if not graded:
-        return {"pairs": ["kept", "dropped"], "target": ["label"]}
-    return {"pairs": ["kept", "dropped", "gain"], "target": ["label", "gain"]}
+        return {"pairs": ["with_ties", "without_ties"], "target": ["label"]}
+    return {"pairs": ["with_ties", "without_ties", "gain_difference"], "target": ["label", "gain"]}
 
 
 def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:

@@ -47,11 +47,11 @@ from pairgram.rankers.preparation import (
 from pairgram.rankers.scores import (
     Scorer,
     checked_rows,
+    column_weights_of,
     contributions_of,
     names_of,
     scores_of,
     scores_of_table,
-    weights_of,
 )
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
@@ -193,14 +193,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     coef_: NDArray[np.float64]
     feature_map_: Any
     inputs_: FittedInputs | None = None
-    missing_: NDArray[np.float64] | None = None
+    fill_values_: NDArray[np.float64] | None = None
     uses_qid_: bool
     uses_offset_: bool = False
     prior_: Any = None
     feature_map: Any
     inputs: Any = None
     n_threads: int | None
-    _column_sums: ColumnSums | None = None  # see `weights`
+    _column_sums: ColumnSums | None = None  # see `column_weights`
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -236,7 +236,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         self, X: RowsLike, data: RankingData, rows: Preparation
     ) -> tuple[RankingData, Prior | None]:
         """Return the prior, and the data with its scores; X is as the caller gave it."""
-        self.uses_offset_, self.prior_, self.missing_ = data.offset is not None, None, None
+        self.uses_offset_, self.prior_, self.fill_values_ = data.offset is not None, None, None
         if rows.prior is None:
             return data, None
         prior = Prior.of(rows.prior, whole_map(data), rows.no_columns)
@@ -260,7 +260,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     @property
     def _needs_queries(self) -> bool:
         """Whether the model is fitted to pairs within queries."""
-        pairs = getattr(self, "pairs", "kept")
+        pairs = getattr(self, "pairs", "with_ties")
         rows_alone = pairs is None
         if isinstance(pairs, (list, tuple)):
             rows_alone = all(one is None for one in pairs)
@@ -388,7 +388,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             raise ArgumentError("offset", rest, lead=f"{type(self).__name__} {wanted}")
         total = scores.astype(np.float64) + intercept
         if self.prior_ is not None:
-            filled = self.missing_ is not None
+            filled = self.fill_values_ is not None
             total += without_names(self.prior_).predict(rows) if filled else self.prior_.predict(X)
         if offset is not None:
             total += check_offset(offset, len(total))
@@ -412,10 +412,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                     f"every row with the {self.n_features_in_} training rows"
                 ) from None
             raise
-        if self.missing_ is None or scipy.sparse.issparse(rows):
+        if self.fill_values_ is None or scipy.sparse.issparse(rows):
             return rows
         missing = np.isnan(rows)
-        return np.where(missing, self.missing_.astype(rows.dtype), rows) if missing.any() else rows
+        return (
+            np.where(missing, self.fill_values_.astype(rows.dtype), rows) if missing.any() else rows
+        )
 
     @by_keyword
     def score(
@@ -470,7 +472,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             lead = "score is NDCG@10, which takes labels >= 0, but "
             rest = (
                 ": use scoring=make_scorer('pairwise_accuracy') or another metric for real "
-                "labels ('kendall', 'spearman', 'msd', 'm1d')"
+                "labels ('kendall', 'spearman', 'pairwise_squared_error', "
+                "'pairwise_absolute_error')"
             )
             text = f" is {labels.ravel()[row]} in "
             raise ArgumentError("y", text, rest, lead=lead, row=row)
@@ -480,7 +483,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     @property
     def column_names_(self) -> NDArray[Any]:
-        """The names of the columns that `weights` and `contributions` are about, (n_columns,).
+        """The names of the columns in `column_weights` and `contributions`, (n_columns,).
 
         They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
         every column is there twice, and all that are replaced by their quantiles come second, named
@@ -489,7 +492,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return names_of(self)
 
-    def weights(
+    def column_weights(
         self, X: RowsLike | None = None, *, qid: ArrayLike | None = None
     ) -> dict[str, NDArray[Any]]:
         """Return the weights of the columns, the most important first.
@@ -504,7 +507,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         dict of str to ndarray of shape (n_features,)
-            ``pandas.DataFrame(model.weights())`` makes a frame of it. The columns are
+            ``pandas.DataFrame(model.column_weights())`` makes a frame of it. The columns are
 
             - ``column``: the number of the column of X from 0, or that of `inputs_`;
             - ``name``: its name in `column_names_`;
@@ -533,7 +536,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         start from a prior.
         """
         check_is_fitted(self)
-        return weights_of(self, X, qid)
+        return column_weights_of(self, X, qid)
 
     def contributions(self, X: RowsLike) -> Any:
         """Return what every column adds to the score of every row.
@@ -557,7 +560,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return contributions_of(self, X)
 
-    def scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
+    def row_scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
 
         It takes C-contiguous rows of one type, in one thread of its own. Its scores are float64,
@@ -572,7 +575,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         callable
-            ``scorer(X) -> ndarray of shape (n_rows,), float64``.
+            ``row_scorer(X) -> ndarray of shape (n_rows,), float64``.
 
         Raises
         ------
@@ -584,7 +587,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         --------
         >>> from pairgram import RankRLS, make_ranking
         >>> X, y, qid = make_ranking(random_state=0)
-        >>> scorer = RankRLS().fit(X, y, qid=qid).scorer()
+        >>> scorer = RankRLS().fit(X, y, qid=qid).row_scorer()
         >>> scorer(X[:100]).shape
         (100,)
         """
@@ -663,8 +666,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self._column_sums is not None:
             squares, products, weight = self._column_sums
             arrays |= {"variances": squares / weight, "covariances": products / weight}
-        if self.missing_ is not None:
-            arrays["missing"] = self.missing_
+        if self.fill_values_ is not None:
+            arrays["fill_values"] = self.fill_values_
         if self.inputs_ is not None:
             arrays |= self.inputs_.arrays()
         names = ("uses_qid_", "n_features_in_", "form_", "intercept_")

@@ -290,7 +290,7 @@ class BatchFit:
 
         The file holds no code. It is written completely or not at all. `BatchFit.load` reads it.
         Searches, such as `RankRLSCV`, come back as the models that they chose, as in `load_model`.
-        What `LinearRanker.weights` needs without rows is not kept.
+        What `LinearRanker.column_weights` needs without rows is not kept.
 
         Raises
         ------

@@ -35,7 +35,7 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
     if getattr(model, "intercept_", 0.0):
         raise ValueError(
             f"compress gives a RankRLS, which has no intercept, and this {name} has one: "
-            "RankRLS(1 / C, pairs='kept', scope='global', weighting='documents') has the same "
+            "RankRLS(1 / C, pairs='with_ties', scope='global', weighting='documents') has the same "
             "weights and can be compressed"
         )
     n_rows = rows.shape[0]
@@ -67,7 +67,7 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
         coef = np.asarray(nystroem.whitening_).T @ (between.T @ np.asarray(model.coef_))
         own = kernel_between(kernel_map, rows) @ np.asarray(model.coef_)
         theirs = between @ (np.asarray(nystroem.whitening_) @ coef)
-    names = ("n_features_in_", "feature_names_in_", "uses_qid_", "inputs_", "missing_")
+    names = ("n_features_in_", "feature_names_in_", "uses_qid_", "inputs_", "fill_values_")
     known = {name: getattr(model, name) for name in names if hasattr(model, name)}
     other.__dict__.update(known, coef_=coef, feature_map_=nystroem, form_="primal")
     if model.inputs_ is not None:

@@ -102,7 +102,7 @@ callable or None, default=None
         with ``inputs_.transform(X)`` in place of X if there are `inputs`.
     form_ : {"primal", "dual"}
         The form that was solved.
-    missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -179,17 +179,16 @@ class PairwiseELM(RidgeRanker):
     ----------
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖β‖²``.
-    pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
-        Weights of pairs: tied pairs are kept (as in the paper) or dropped, or pairs are weighted;
-        see `RankRLS`.
+    pairs : str or callable, default="with_ties"
+        Weights of pairs, as in `RankRLS` but not None. The paper takes those with ties.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
 random_state, prior, inputs, n_threads :
         As in `PointwiseELM`.
 
     Attributes
     ----------
-    coef_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, uses_qid_, \
-prior_, uses_offset_ :
+    coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
         As in `PointwiseELM`.
 
     See Also
@@ -222,7 +221,7 @@ prior_, uses_offset_ :
         self,
         C: float = 1.0,
         *,
-        pairs: Pairs = "kept",
+        pairs: Pairs = "with_ties",
         n_nodes: int = 1000,
         activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
@@ -285,8 +284,8 @@ prior, n_threads :
     gamma_ : float or None
         The chosen gamma; None unless the kernel has a gamma.
     best_score_ : float
-        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
-        the loss itself.
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as
+        "pairwise_squared_error", this is the loss itself.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     Cs_ : ndarray of shape (n_Cs,)
@@ -303,8 +302,8 @@ prior, n_threads :
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    coef_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, uses_qid_, \
-prior_, uses_offset_ :
+    coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
         As in `PointwiseELM`.
 
     Notes
@@ -376,7 +375,7 @@ class PairwiseELMCV(RidgeSearch):
     ----------
     Cs, cv, scoring, store_held_out :
         As in `PointwiseELMCV`.
-    pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="kept"
+    pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
     gamma, inputs : as in `PointwiseELMCV`
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
 prior, n_threads :
@@ -387,8 +386,8 @@ prior, n_threads :
     pairs_ : str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
-held_out_, per_query_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, \
-uses_qid_, prior_, uses_offset_ :
+held_out_, per_query_, inputs_, feature_map_, form_, fill_values_, n_features_in_, \
+feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `PointwiseELMCV`.
 
     Notes
@@ -403,7 +402,8 @@ uses_qid_, prior_, uses_offset_ :
     --------
     >>> from pairgram import PairwiseELMCV, make_ranking
     >>> X, y, qid = make_ranking(random_state=0)
-    >>> model = PairwiseELMCV(pairs=["kept", "dropped"], random_state=0).fit(X, y, qid=qid)
+    >>> pairs = ["with_ties", "without_ties"]
+    >>> model = PairwiseELMCV(pairs=pairs, random_state=0).fit(X, y, qid=qid)
     >>> model.cv_results_["param_C"].shape
     (52,)
     """
@@ -412,7 +412,7 @@ uses_qid_, prior_, uses_offset_ :
         self,
         Cs: ArrayLike | None = None,
         *,
-        pairs: Pairs | Sequence[Pairs] = "kept",
+        pairs: Pairs | Sequence[Pairs] = "with_ties",
         cv: CV = None,
         scoring: Scoring = None,
         n_nodes: int = 1000,

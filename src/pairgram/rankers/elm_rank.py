@@ -340,7 +340,7 @@ class ELMRank(LinearRanker):
         size of the data.
     C : float > 0, default=1024.0
         1/C is the second regulariser, which is added to the linear system.
-    pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
+    pairs : str or callable, default="with_ties"
         As in `RankRLS`.
     scope : {"global", "query"}, default="global"
         "global": all rows form pairs with each other, as in the paper. "query": pairs are formed
@@ -409,7 +409,7 @@ class ELMRank(LinearRanker):
         alpha: float = 1e-3,
         C: float = 1024.0,
         *,
-        pairs: Pairs = "kept",
+        pairs: Pairs = "with_ties",
         scope: Scope = "global",
         n_nodes: int = 100,
         activation: Activation = "sigmoid",
@@ -491,7 +491,7 @@ class ELMRankCV(LinearRanker):
         `RankRLSCV`, with one exception. With a single query, an int gives fewer folds if a fold
         would otherwise have less than two rows, since no pair could then be scored. The paper has
         ``cv=10``.
-    scoring : str, Metric, scorer or None, default="msd"
+    scoring : str, Metric, scorer or None, default="pairwise_squared_error"
         As in `RankRLSCV`. It judges the mean score of all draws, within queries.
     weight_range : (float, float) or list of such, default=(-1, 1)
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
@@ -509,8 +509,8 @@ class ELMRankCV(LinearRanker):
     weight_range_ : (float, float)
         The chosen range.
     best_score_ : float
-        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
-        the loss itself.
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as
+        "pairwise_squared_error", this is the loss itself.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
@@ -531,8 +531,8 @@ feature_names_in_, uses_qid_ :
     -----
     The whole grid comes from one eigendecomposition per fold, draw and range. If there are many
     rows, the statistics of a fold's test rows are subtracted from those of all rows. This needs
-    kept pairs, or folds of whole queries, because it is exact only for these. If several settings
-    are equally good, the first inputs win, then the first range, the largest alpha and the
+    pairs with ties, or folds of whole queries, because it is exact only for these. If several
+    settings are equally good, the first inputs win, then the first range, the largest alpha and the
     smallest C.
 
     One setting is chosen for all draws, by their mean score. The trials of the paper choose a
@@ -564,8 +564,8 @@ feature_names_in_, uses_qid_ :
         Cs: ArrayLike | None = None,
         *,
         cv: CV = None,
-        scoring: Scoring = "msd",
-        pairs: Pairs = "kept",
+        scoring: Scoring = "pairwise_squared_error",
+        pairs: Pairs = "with_ties",
         scope: Scope = "global",
         n_nodes: int = 100,
         activation: Activation = "sigmoid",

@@ -68,7 +68,8 @@ def fit_many(
 ) -> BatchFit:
     """Fit a clone of an estimator to each of many data sets, small ones side by side in threads.
 
-    The data sets are given one by one, or as the rows of one frame that have the same key.
+    The data sets are given one by one, or as the rows of one frame that have the same key. Each
+    gets a model of its own: they are no batches of one fit.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def fit_many(
         are fitted. An array may be read after the next problem has been asked for, so a generator
         must not reuse an array for other data. If y has shape (n_rows, n_targets), one model is
         fitted per target, and these models share the work that does not depend on y. This needs
-        ``pairs="kept"`` or None, because other pairs depend on y.
+        ``pairs="with_ties"`` or None, because other pairs depend on y.
     by : str or None, default=None
         The column of keys, such as users, if `problems` is a frame of pandas or polars or a pyarrow
         table. The rows of every key are one data set, wherever they stand.
@@ -473,11 +474,11 @@ class _Batch:
             raise ValueError(f"y must have one label or more, got shape {targets.shape}")
         fit.many_targets, fit.targets = True, targets
         fit.models = [None] * targets.shape[1]
-        pairs = getattr(self.estimator, "pairs", "kept")
-        if pairs not in ("kept", None):
+        pairs = getattr(self.estimator, "pairs", "with_ties")
+        if pairs not in ("with_ties", None):
             raise ValueError(
-                f"y of shape (n_rows, n_targets) needs pairs='kept' or None, got {pairs!r}: which "
-                "pairs count depends on the labels"
+                f"y of shape (n_rows, n_targets) needs pairs='with_ties' or None, got {pairs!r}: "
+                "which pairs count depends on the labels"
             )
         if (at := not_finite(targets)) is not None:
             row, target = divmod(at, targets.shape[1])

@@ -200,7 +200,7 @@ def restore_model(
     model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     if "variances" in arrays:
         model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
-    model.prior_, model.missing_ = prior, arrays.get("missing")
+    model.prior_, model.fill_values_ = prior, arrays.get("fill_values")
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         names = model.feature_names_in_ = np.array(names, dtype=object)

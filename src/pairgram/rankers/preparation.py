@@ -597,7 +597,7 @@ def begin_fit(model: BaseEstimator, table: Table) -> Table:
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     model.uses_offset_, model.prior_ = False, None
-    model.missing_ = table.layout.fill
+    model.fill_values_ = table.layout.fill
     return table
 
 

@@ -85,7 +85,7 @@ class MPRank(_Preset):
     coef_ : ndarray of shape (n_coefficients,), float64
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
-    form_, missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -117,7 +117,7 @@ class MPRank(_Preset):
     _file_kind = "MPRank"
 
     def _spec(self) -> RidgeSpec:
-        return ridge_spec(self, PairSettings("kept", "global"), 1 / (2 * check_C("C", self.C)))
+        return ridge_spec(self, PairSettings("with_ties", "global"), 1 / (2 * check_C("C", self.C)))
 
 
 class LSSVR(_Preset):
@@ -132,8 +132,8 @@ class LSSVR(_Preset):
 
     Attributes
     ----------
-    coef_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, uses_qid_, \
-prior_, uses_offset_ :
+    coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
         As in `MPRank`.
     intercept_ : float
         The bias b.
@@ -146,7 +146,7 @@ prior_, uses_offset_ :
     Notes
     -----
     Minimises ``½ ‖w‖² + ½ C Σ_i v_i (y_i − wᵀφ(x_i) − b)²`` with the sample weights v. Queries do
-    not matter. The weights w are those of `RankRLS` with ``pairs="kept"``, ``scope="global"``,
+    not matter. The weights w are those of `RankRLS` with ``pairs="with_ties"``, ``scope="global"``,
     ``weighting="documents"`` and ``alpha = 1 / C``. The bias changes no ranking. Predictions
     include it, so that they can be used as a regression.
 
@@ -168,7 +168,7 @@ prior_, uses_offset_ :
     _file_kind = "LSSVR"
 
     def _spec(self) -> RidgeSpec:
-        settings = PairSettings("kept", "global", "documents")
+        settings = PairSettings("with_ties", "global", "documents")
         return ridge_spec(self, settings, 1 / check_C("C", self.C), has_intercept=True)
 
 
@@ -193,13 +193,13 @@ class RankRLS(RidgeRanker):
     alpha : float ≥ 0, default=1.0
         Ridge, λ in the paper. The objective is a sum over pairs, not a mean, so the same amount of
         regularisation needs a larger alpha for more data.
-    pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
+    pairs : str, callable or None, default="with_ties"
         Weight ω of a pair with labels a and b:
 
-        - "kept": 1, tied pairs included;
-        - "dropped": 1 where a ≠ b;
-        - "gain": ``|2^a − 2^b|``, the NDCG gain at stake;
-        - "absdiff": ``|a − b|``;
+        - "with_ties": 1, tied pairs included;
+        - "without_ties": 1 where a ≠ b;
+        - "gain_difference": ``|2^a − 2^b|``, the difference of the gains of NDCG;
+        - "label_difference": ``|a − b|``;
         - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
           ≥ 0;
         - None: there are no pairs. The model is fitted to the labels of single rows, without an
@@ -207,16 +207,17 @@ class RankRLS(RidgeRanker):
     scope : {"query", "global"}, default="query"
         "query": pairs are formed within queries. "global": all rows form pairs with each other.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What has weight 1 in the objective:
+        What has weight 1 in the objective. Weights of rows are the `sample_weight` of `fit`.
 
         - "pairs": every pair;
         - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
         - "queries": every query (its pairs are multiplied by ``1 / (½ Σ_ij W_ij)``).
     target : {"label", "gain"}, default="label"
-        The model fits differences of y, or of ``2^y − 1``.
+        The model fits differences of labels y, or of their gains ``2^y − 1``, which are those of
+        NDCG.
     scale : bool, default=False
         If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
-        still belongs to X as it was given.
+        still belongs to X as it was given. It is apart from `inputs`, which change X itself.
     feature_map : transformer or None, default=None
         `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays. A clone of
         it is fitted to X and y, and the model is linear in the features that it makes. All features
@@ -243,8 +244,8 @@ class RankRLS(RidgeRanker):
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
     prior : array-like of shape (n_features,), fitted model or None, default=None
-        What the fit starts from, in place of the model 0: the ridge is on the difference from it.
-        Weights of the inputs, or of the features that `feature_map` makes; or
+        A model to start from, in place of the model 0, and not a distribution: the ridge is on the
+        difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
         a fitted model with `predict`, which a kernel needs, and which stays fitted if the
         estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
         ``sklearn.frozen.FrozenEstimator(model)``. See the notes.
@@ -265,7 +266,8 @@ class RankRLS(RidgeRanker):
         precomputed or callable take none.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
-        ``OMP_NUM_THREADS``. The number does not change a bit of the result.
+        ``OMP_NUM_THREADS``. The number does not change a bit of the result. It is not called
+        n_jobs, because these are threads of compiled code and not processes.
 
     Attributes
     ----------
@@ -276,7 +278,7 @@ class RankRLS(RidgeRanker):
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
         that `coef_` belongs to; ``inputs_.kind`` is the word. None if there are none.
-    missing_ : ndarray of shape (n_features,), float64, or None
+    fill_values_ : ndarray of shape (n_features,), float64, or None
         What takes the place of missing values of X in `predict`, if the model was fitted to a table
         with ``missing=``. CSR rows are taken as they are.
     feature_map_ : fitted transformer or None
@@ -347,7 +349,7 @@ class RankRLS(RidgeRanker):
     --------
     >>> from pairgram import RankRLS, make_ranking
     >>> X, y, qid = make_ranking(random_state=0)
-    >>> model = RankRLS(alpha=10.0, pairs="dropped").fit(X, y, qid=qid)
+    >>> model = RankRLS(alpha=10.0, pairs="without_ties").fit(X, y, qid=qid)
     >>> model.predict(X).shape
     (2000,)
     """
@@ -356,7 +358,7 @@ class RankRLS(RidgeRanker):
         self,
         alpha: float = 1.0,
         *,
-        pairs: Pairs = "kept",
+        pairs: Pairs = "with_ties",
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
@@ -515,10 +517,10 @@ class RankRLSCV(RidgeSearch):
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
         How rows are held out if `fit` gets no validation set:
 
-        - None: every query in turn, or every row in turn if there is a single query. The scores are
-          exact and come from one decomposition. If models had to be refitted at a cost of more
-          than 1e11 flops, as for ``scope="global"`` with pairs other than "kept", five folds are
-          used instead;
+        - None: every query in turn (leave-query-out, the leave-one-group-out of queries), or every
+          row in turn if there is a single query. The scores are exact and come from one
+          decomposition. If models had to be refitted at a cost of more than 1e11 flops, as for
+          ``scope="global"`` with pairs other than "with_ties", five folds are used instead;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
@@ -551,8 +553,8 @@ class RankRLSCV(RidgeSearch):
     alpha_, pairs_, target_, scale_, gamma_ :
         The chosen settings. `gamma_` is None unless the kernel has a gamma.
     best_score_ : float
-        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
-        the loss itself.
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as
+        "pairwise_squared_error", this is the loss itself.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
@@ -584,7 +586,7 @@ class RankRLSCV(RidgeSearch):
         neither is `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores.
-    form_, missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     Notes
@@ -607,8 +609,9 @@ class RankRLSCV(RidgeSearch):
     a map, search a Pipeline with ``GridSearchCV``.
 
     With ``scope="global"``, leaving a query out changes the pairs of the other rows too. With
-    ``pairs="kept"`` every query is a fold of one regression (dual form), or its rows are subtracted
-    from the statistics (primal form). With other pairs the model is refitted for every query.
+    ``pairs="with_ties"`` every query is a fold of one regression (dual form), or its rows are
+    subtracted from the statistics (primal form). With other pairs the model is refitted for every
+    query.
 
     Two rows of a held-out query get the same score if a refit without the query gives them the same
     score. This holds for rows with equal values, and for rows that differ only in features that
@@ -634,15 +637,15 @@ class RankRLSCV(RidgeSearch):
     as `QueryKFold`, has the errors of a refit.
 
     In the dual form the folds of a splitter come from the one decomposition as well, if every row
-    is a test row once and the folds are whole queries, or rows of one query with kept pairs, or
-    pointwise rows. Other folds are refitted.
+    is a test row once and the folds are whole queries, or rows of one query with pairs with ties,
+    or pointwise rows. Other folds are refitted.
 
     The leave-pair-out score is the share of pairs that the model without their two rows puts in the
     right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
-    count ½. No other `scoring` is possible. For ``pairs="kept"`` and None the scores are exact and
-    come from 2 × 2 systems of the hat matrix. They cost about ``2 n² · rank`` flops per alpha, and
-    about 40 times that if row weights take many different values. Other pairs are refitted, as are
-    pointwise rows of several queries with ``weighting="queries"``.
+    count ½. No other `scoring` is possible. For ``pairs="with_ties"`` and None the scores are exact
+    and come from 2 × 2 systems of the hat matrix. They cost about ``2 n² · rank`` flops per alpha,
+    and about 40 times that if row weights take many different values. Other pairs are refitted, as
+    are pointwise rows of several queries with ``weighting="queries"``.
 
     References
     ----------
@@ -656,7 +659,7 @@ class RankRLSCV(RidgeSearch):
     --------
     >>> from pairgram import RankRLSCV, make_ranking
     >>> X, y, qid = make_ranking(random_state=0)
-    >>> model = RankRLSCV(pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    >>> model = RankRLSCV(pairs=["with_ties", "without_ties"]).fit(X, y, qid=qid)
     >>> model.scores_.shape
     (34,)
     """
@@ -665,7 +668,7 @@ class RankRLSCV(RidgeSearch):
         self,
         alphas: ArrayLike | None = None,
         *,
-        pairs: Pairs | Sequence[Pairs] = "kept",
+        pairs: Pairs | Sequence[Pairs] = "with_ties",
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target | Sequence[Target] = "label",

@@ -117,7 +117,7 @@ class RankSVMCV(LinearRanker):
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    history_, n_iter_, n_hessian_products_, missing_, n_features_in_, feature_names_in_, \
+    history_, n_iter_, n_hessian_products_, fill_values_, n_features_in_, feature_names_in_, \
 uses_qid_, prior_, uses_offset_ :
         As in `RankSVM`, for the final fit.
 
@@ -416,7 +416,7 @@ class RankSVM(LinearRanker):
         "squared" takes ``(1 − (f_i − f_j))²`` for all preference pairs, including those that are
         already far apart in the right order.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What has weight 1 in the objective:
+        What has weight 1 in the objective. Weights of rows are the `sample_weight` of `fit`.
 
         - "pairs": every pair;
         - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
@@ -433,8 +433,8 @@ class RankSVM(LinearRanker):
         they are computed again, block by block, whenever they are used. This changes the result by
         rounding errors. None stands for half of the free memory.
     prior : array-like of shape (n_features,), fitted model or None, default=None
-        What the fit starts from, in place of the model 0: the ridge is on the difference from it.
-        Weights of the inputs, or of the features that `feature_map` makes; or
+        A model to start from, in place of the model 0, and not a distribution: the ridge is on the
+        difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
         a fitted model with `predict`, which stays fitted in clones. See the notes.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the feature map.
@@ -449,7 +449,7 @@ class RankSVM(LinearRanker):
     inputs_ : object or None
         As in `RankRLS`.
     feature_map_ : fitted transformer or None
-    missing_ : ndarray of shape (n_features,), float64, or None
+    fill_values_ : ndarray of shape (n_features,), float64, or None
         As in `RankRLS`.
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
@@ -495,7 +495,7 @@ class RankSVM(LinearRanker):
     The solver is a truncated Newton method. Loss, gradient and products with the Hessian take
     O(n log n) time, and pairs are never listed. Each step of conjugate gradients reads the features
     once. The preconditioner is a Cholesky factor of ``I + 2C G``, the Hessian if all pairs are
-    active, where G is the statistic of `RankRLS` for ``pairs="dropped"``. It takes
+    active, where G is the statistic of `RankRLS` for ``pairs="without_ties"``. It takes
     n · n_features² + n_features³ / 3 flops before the first step, and then few steps are needed.
     With more than 4,096 features, or if memory is short, the preconditioner is only the diagonal.
 
@@ -592,7 +592,8 @@ class RankSVM(LinearRanker):
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Weights of queries, given for every row and constant within a query.
         offset : array-like of shape (n_rows,), finite, or None
-            Scores of the rows by something else, which are added to those of the model. `predict`
+            Scores of the rows by something else (the ``init_score`` of LightGBM, the
+            ``base_margin`` of XGBoost), which are added to those of the model. `predict`
             and `score` then need the offsets of their rows.
 
         Returns

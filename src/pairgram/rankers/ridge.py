@@ -698,7 +698,8 @@ class RidgeRanker(LinearRanker):
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Weights of queries, given for every row and constant within a query.
         offset : array-like of shape (n_rows,), finite, or None
-            Scores of the rows by something else. The model fits what they leave of the targets,
+            Scores of the rows by something else: the ``init_score`` of LightGBM, the
+            ``base_margin`` of XGBoost. The model fits what they leave of the targets,
             as if their column had the weight 1 and no ridge; `predict` and `score` then need the
             offsets of their rows. Labels alone decide which pairs count, and how much. Tools of
             scikit-learn hand offsets on if metadata routing is enabled, but ``predict`` of

@@ -76,8 +76,8 @@ class Scorer:
         self._constant = float(getattr(model, "intercept_", 0.0))
         self._coef, self._parts = coef, None
         self._missing, self._n_features = None, int(model.n_features_in_)
-        if model.missing_ is not None:
-            self._missing = np.array(model.missing_, self._dtype)
+        if model.fill_values_ is not None:
+            self._missing = np.array(model.fill_values_, self._dtype)
         if feature_map is None:
             return
         found = scorer_of(feature_map, coef, self._dtype)
@@ -142,7 +142,7 @@ class Scorer:
                 f"{wanted}, got {type(X).__name__}: take predict, or convert"
             ) from error
         if X.dtype != self._dtype:
-            other = f"scorer(dtype='{X.dtype}')" if X.dtype.char in "df" else "predict"
+            other = f"row_scorer(dtype='{X.dtype}')" if X.dtype.char in "df" else "predict"
             raise TypeError(
                 f"{wanted}, got {X.dtype}: take {other}, or convert the rows"
             ) from error
@@ -468,25 +468,29 @@ def _required_weights(model: BaseEstimator, what: str) -> Vector:
     return weights
 
 
-def weights_of(
+def column_weights_of(
     model: BaseEstimator, X: RowsLike | None, qid: ArrayLike | None
 ) -> dict[str, NDArray[Any]]:
-    """Return the table of `LinearRanker.weights`."""
-    weights = _required_weights(model, "weights")
+    """Return the table of `LinearRanker.column_weights`."""
+    weights = _required_weights(model, "column_weights")
     if X is None and qid is not None:
-        raise ValueError("weights takes qid only together with X, the rows that have these ids")
+        raise ValueError(
+            "column_weights takes qid only together with X, the rows that have these ids"
+        )
     if X is not None:
         if qid is None and model.uses_qid_:
             raise ValueError(
-                f"weights needs qid with X: this {type(model).__name__} was fitted with query ids"
+                f"column_weights needs qid with X: this {type(model).__name__} was fitted with "
+                "query ids"
             )
         found = _measured_on(model, X, qid, weights)
     elif model._column_sums is not None:
         found = model._column_sums
     else:
         raise ValueError(
-            f"weights needs rows here, weights(X, qid=qid): the fit of this {type(model).__name__} "
-            f"did not measure how much columns vary within queries, because {_why_not(model)}"
+            "column_weights needs rows here, column_weights(X, qid=qid): the fit of this "
+            f"{type(model).__name__} did not measure how much columns vary within queries, because "
+            f"{_why_not(model)}"
         )
     table = {
         "column": np.arange(len(weights)),

@@ -172,7 +172,7 @@ def leave_query_out(
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
 
     The scores come from one decomposition of the statistics of all rows. With
-    ``scope="global"`` each query's rows are subtracted (kept pairs), or the model is refitted.
+    ``scope="global"`` each query's rows are subtracted (pairs with ties), or the model is refitted.
     A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
     largest eigenvalue, in a direction that only the query has.
 
@@ -265,9 +265,9 @@ def leave_row_out(
     not added. It falls as the label of the row left out rises, and would reverse the order of the
     rows if the ridge is large.) The mean offset of the other rows is subtracted as well.
 
-    With kept pairs, one query is ridge regression at ``alpha / (V − v_i)`` with an intercept that
-    has no ridge, and the hat matrix gives its exact leave-one-out residuals. For pointwise rows the
-    same holds without the intercept. For other pairs, the model is refitted for every row.
+    With pairs with ties, one query is ridge regression at ``alpha / (V − v_i)`` with an intercept
+    that has no ridge, and the hat matrix gives its exact leave-one-out residuals. For pointwise
+    rows the same holds without the intercept. For other pairs, the model is refitted for every row.
     """
     if settings.kind in ("none", "kept"):
         return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
@@ -346,7 +346,7 @@ def _leave_global_query_out(
 
 def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:
     """Return the approximate number of flops of fitting a model `n_refits` times."""
-    # With kept pairs all rows are read only once, since held-out rows are subtracted.
+    # With pairs with ties all rows are read only once, since held-out rows are subtracted.
     rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows
     return float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features) if n_refits else 0.0
 
@@ -552,5 +552,5 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
 
 
 def _of_all_rows(settings: PairSettings) -> bool:
-    """Tell whether the kept pairs of all rows are one regression on rows."""
+    """Tell whether the pairs with ties of all rows are one regression on rows."""
     return settings.joins_all_rows and settings.kind == "kept"

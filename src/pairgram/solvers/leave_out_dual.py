@@ -201,13 +201,13 @@ SMALLEST_PIVOT = 5e-11
 
 @dataclass(frozen=True, eq=False)
 class RowRegression:
-    """The kept pairs of one query, or pointwise rows, as ridge regression on rows.
+    """The pairs with ties of one query, or pointwise rows, as ridge regression on rows.
 
-    With kept pairs the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b that
-    has no ridge. Pointwise rows have the same objective without b. The factor c depends on the
+    With pairs with ties the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b
+    that has no ridge. Pointwise rows have the same objective without b. The factor c depends on the
     weight of the rows. If some of them are left out, the ridge is ``alpha / c`` with the c of the
-    others, and the scores follow from the hat matrix
-    ``H_ij = (1/V + z_iᵀ (Λ + alpha/c)⁻¹ z_j) v_j``.
+    others, and the scores follow from the hat matrix ``H_ij = (1/V + z_iᵀ (Λ + alpha/c)⁻¹ z_j)
+    v_j``.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class RowRegression:
 
     @property
     def intercept(self) -> bool:
-        """Whether the regression has an intercept: it does with kept pairs."""
+        """Whether the regression has an intercept: it does with pairs with ties."""
         return self.settings.pairs is not None
 
     def features(self, rows: Rows | slice) -> Vector:
@@ -370,7 +370,7 @@ def is_from_decomposition(
 
     It can if the problem is in dual form, every row is a test row exactly once, the training rows
     of a split are all other rows, and the folds are either whole queries, or any rows of a
-    pointwise problem, or any rows of one query with kept pairs.
+    pointwise problem, or any rows of one query with pairs with ties.
     """
     if not is_dual:
         return False
@@ -442,7 +442,7 @@ def leave_out_of_all_rows(
     alphas: Vector,
     n_threads: int | None = None,
 ) -> Vector:
-    """Return the scores of every row by models without its query, for kept pairs of all rows.
+    """Return the scores of every row by models without its query, for pairs with ties of all rows.
 
     These are the `fold_scores` with one fold per query, in an array of shape (n_alphas, n_rows).
     """

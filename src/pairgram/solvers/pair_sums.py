@@ -66,7 +66,7 @@ class PairSums:
     sums_weight : float
         The sum of the pair weights that belongs to `sums`.
     mean : Mean or None
-        Only if all rows form kept pairs: only these sums merge with ``scope="global"``.
+        Only if all rows form pairs with ties: only these sums merge with ``scope="global"``.
     varying : ndarray of shape (n_features,), int64, or None
         The number of queries in which each feature varies. None if it is not known.
     n_threads : int or None
@@ -108,7 +108,7 @@ class PairSums:
         *,
         counts: bool = False,
     ) -> PairSums:
-        """Return the sums of pairs of all rows, other than "kept", from what they sum to.
+        """Return the sums of pairs of all rows, other than "with_ties", from what they sum to.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class PairSums:
             data, n_queries = data.as_one_query(), 1
         settings, mean = self.settings, None
         if self.is_scatter:
-            settings = PairSettings("kept", "global", "documents", settings.target)
+            settings = PairSettings("with_ties", "global", "documents", settings.target)
             mean = Mean(*mean_of(data, settings))
         varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
         sums, sums_weight = sums_of(
@@ -333,7 +333,7 @@ class PairSums:
         if self.settings.joins_all_rows and not self.is_scatter:
             raise ValueError(
                 f"cannot {verb} with scope='global' and pairs={self.settings.pairs!r}: the weight "
-                "of every label is needed first; pass all rows at once, or use pairs='kept'"
+                "of every label is needed first; pass all rows at once, or use pairs='with_ties'"
             )
         if verb == "subtract" and self.n_rows < other.n_rows:
             raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")

@@ -37,19 +37,19 @@ class Pairgram:
 
     They are all that pairwise least squares needs of the data. Models for every alpha are computed
     from them. They can be streamed, merged, subtracted, multiplied by a number ≥ 0, saved and
-    loaded.
+    loaded. The class has the name of the package, whose core it is.
 
     Parameters
     ----------
-    pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
+    pairs : str, callable or None, default="with_ties"
         Which pairs of rows count, and how much; see `RankRLS`.
     scope : {"query", "global"}, default="query"
         With "global", all rows of all updates form one query. Such statistics can be merged only if
-        ``pairs="kept"``. With ``pairs=None`` the scope has no effect.
+        ``pairs="with_ties"``. With ``pairs=None`` the scope has no effect.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What has weight 1 in the objective; see `RankRLS`.
+        What has weight 1 in the objective; see `RankRLS`. Weights of rows are `sample_weight`.
     target : {"label", "gain"}, default="label"
-        What is fitted: y, or ``2^y − 1``.
+        What is fitted: y, or its gain ``2^y − 1``.
     feature_map : transformer or None, default=None
         A map such as `RandomNodes`. The statistics are those of the features that it makes; the
         features are not stored. A map that is not fitted yet is fitted to the first rows.
@@ -152,7 +152,7 @@ class Pairgram:
     def __init__(
         self,
         *,
-        pairs: Pairs = "kept",
+        pairs: Pairs = "with_ties",
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
@@ -184,7 +184,7 @@ class Pairgram:
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        pairs: Pairs = "kept",
+        pairs: Pairs = "with_ties",
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
@@ -247,8 +247,8 @@ class Pairgram:
         ValueError
             If the data are not as described; if a query id came in an earlier call, or ids are
             given in some calls alone (see `ids` of the class); if the number of features differs
-            from that of earlier calls; or, with ``scope="global"`` and pairs other than "kept", on
-            a second call. The statistics are then left as they were.
+            from that of earlier calls; or, with ``scope="global"`` and pairs other than
+            "with_ties", on a second call. The statistics are then left as they were.
 
         Warns
         -----

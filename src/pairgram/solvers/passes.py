@@ -134,7 +134,7 @@ class LevelPairs:
                 None,
                 f"{{pairs={settings.pairs!r}}} with {{scope='global'}} takes at most "
                 f"{MOST_LEVELS:,} distinct labels in a table, got more: the weight of every label "
-                "is needed first. Give {pairs='kept'}, which takes any labels",
+                "is needed first. Give {pairs='with_ties'}, which takes any labels",
             )
         found = settings.levels(levels)
         omega = 1.0 - np.eye(len(levels)) if found is None else found[1]
@@ -142,7 +142,7 @@ class LevelPairs:
             degrees, pair_weights = omega @ weights, weights[:, None] * omega * weights
             total, both = np.asarray(weights.sum()), np.asarray(pair_weights.sum())
         factor = float(settings.factor(total, both))
-        within = PairSettings("kept", "query", "documents", settings.target)
+        within = PairSettings("with_ties", "query", "documents", settings.target)
         return cls(settings, within, levels, degrees, pair_weights, factor)
 
     @property
@@ -354,7 +354,7 @@ def statistics_of(
 
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
-    """Warn if kept pairs of a table are all tied, as `LinearRanker` does for arrays."""
+    """Warn if pairs of a table are all tied, as `LinearRanker` does for arrays."""
 
     def differ() -> bool:
         if not any(key[1].joins_all_rows for key in totals):
@@ -483,7 +483,7 @@ def folds_of(
                 "cv",
                 f": {{pairs={one.pairs!r}}} with {{scope='global'}} cannot be held out of a table "
                 "in folds, because the weight of every label is that of all rows: give "
-                "{validation=} another table, or {pairs='kept'}",
+                "{validation=} another table, or {pairs='with_ties'}",
             )
     survey = table.survey()
     return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)

@@ -42,8 +42,8 @@ class SparseGram:
     """The factors of ``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` for CSR rows.
 
     S are the sums of v·x over the rows of each level, that is, of each label in each query. The
-    factors stay sparse, whereas centring would fill every row. Kept and dropped pairs need only
-    the sums per query and per level.
+    factors stay sparse, whereas centring would fill every row. Pairs with and without ties need
+    only the sums per query and per level.
 
     Attributes
     ----------

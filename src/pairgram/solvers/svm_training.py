@@ -125,7 +125,7 @@ class SolverSettings:
     pair_settings: PairSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        pairs = PairSettings("dropped", weighting=self.weighting)
+        pairs = PairSettings("without_ties", weighting=self.weighting)
         object.__setattr__(self, "pair_settings", pairs)
         check_parameters(self, "loss", "tol", "max_iter", "memory_limit")
 

@@ -43,7 +43,7 @@ def scan(
     n_features: int | None = None,
     client: Client | None = None,
 ) -> Table:
-    """Describe a table of rows that are read when they are needed.
+    """Describe a table of rows that are read when they are needed, as in polars.
 
     The table takes the place of X, y, qid and weights: ``fit(table)``, ``predict(table)``,
     ``evaluate(metrics, table, model)``. It may be larger than memory. Its rows are read in blocks,
@@ -88,7 +88,7 @@ def scan(
     missing : {"zero", "mean"} or None, default=None
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
-        `missing_`. A model that has such values uses them for every table that it scores. With
+        `fill_values_`. A model that has such values uses them for every table that it scores. With
         None, a missing feature is an error.
     group_queries : bool, default=False
         Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
@@ -132,8 +132,8 @@ def scan(
     and finds out whether the rows of each query stand together. What is drawn from rows, such as
     landmarks, the width of a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes
     of row numbers. It therefore depends on the order of the rows alone. With ``scope="global"``,
-    pairs other than "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree:
-    the same files give the same bits in every run.
+    pairs other than "with_ties" take at most 1,024 different labels. Blocks are joined in a fixed
+    tree: the same files give the same bits in every run.
 
     Scores of a frame of Spark have the order in which Spark collects its rows. Of a frame that it
     shuffles, as after ``repartition`` or ``dropDuplicates``, a cluster may collect them in another

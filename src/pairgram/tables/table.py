@@ -263,7 +263,7 @@ class Table:
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
         if table.layout.fill is None:
-            fill = getattr(model, "missing_", None)
+            fill = getattr(model, "fill_values_", None)
             table = table.filled() if fill is None else table.filling(fill)
         return table, without_names(model)
 

@@ -24,7 +24,7 @@ def one_query(rng, n, weights):
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(9, 40),
     weights=st.booleans(),
-    pairs=st.sampled_from(["kept", None]),
+    pairs=st.sampled_from(["with_ties", None]),
     weighting=st.sampled_from(WEIGHTINGS),
     target=st.sampled_from(["label", "gain"]),
     kernel=st.sampled_from(["linear", "rbf"]),
@@ -108,12 +108,12 @@ def test_what_is_refitted():
     def taken(settings, splits):
         return is_from_decomposition(data, settings, True, splits)
 
-    assert not is_from_decomposition(data, PairSettings("kept"), False, whole)
-    assert taken(PairSettings("dropped"), whole)
-    assert not taken(PairSettings("dropped"), cut)
+    assert not is_from_decomposition(data, PairSettings("with_ties"), False, whole)
+    assert taken(PairSettings("without_ties"), whole)
+    assert not taken(PairSettings("without_ties"), cut)
     assert not taken(PairSettings(None, weighting="queries"), cut)
-    assert taken(PairSettings("kept", "global"), cut)
-    assert not taken(PairSettings("dropped", "global"), cut)
+    assert taken(PairSettings("with_ties", "global"), cut)
+    assert not taken(PairSettings("without_ties", "global"), cut)
     assert not taken(PairSettings(None), list(ShuffleSplit(2, random_state=0).split(rows)))
     assert not taken(PairSettings(None), whole[:1])
     assert not taken(PairSettings(None), [(train[1:], test) for train, test in whole])
@@ -125,14 +125,16 @@ def test_the_search_scores_folds(scope):
     problem = one_query(np.random.default_rng(1), 40, False)
     qid = None if scope == "query" else np.arange(40) // 10
     K = kernel_matrix(problem.X)
-    model = RankRLSCV([10.0, 0.1], kernel="precomputed", scope=scope, cv=4, scoring="msd")
+    model = RankRLSCV(
+        [10.0, 0.1], kernel="precomputed", scope=scope, cv=4, scoring="pairwise_squared_error"
+    )
     model.fit(K, problem.y, qid=qid)
     splits = (
         list(KFold(4, shuffle=True, random_state=0).split(K))
         if qid is None
         else list(QueryKFold(4).split(K, qid=qid))
     )
-    settings = PairSettings("kept", scope)
+    settings = PairSettings("with_ties", scope)
     parts = refits(problem, K, settings, model.alphas_, splits)
     means = [
         2 * np.var(problem.y[test] - part, axis=1)
@@ -157,12 +159,16 @@ def test_folds_are_those_of_refits_and_of_any_threads():
 
 
 @pytest.mark.parametrize("cv", [None, 4, "leave-pair-out", ShuffleSplit(2, random_state=0)])
-@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("pairs", ["with_ties", None])
 @pytest.mark.parametrize("queries", [1, 5])
 def test_a_kernel_that_is_made_of_rows_is_held_out_as_a_precomputed_one(cv, pairs, queries):
     problem = one_query(np.random.default_rng(3), 30, True)
     qid = np.arange(30) % queries if cv != "leave-pair-out" else None
-    named = {"pairs": pairs, "cv": cv, "scoring": None if cv == "leave-pair-out" else "msd"}
+    named = {
+        "pairs": pairs,
+        "cv": cv,
+        "scoring": None if cv == "leave-pair-out" else "pairwise_squared_error",
+    }
     scores = [
         RankRLSCV([10.0, 0.1], kernel=kernel, **named)
         .fit(X, problem.y, qid=qid, sample_weight=problem.v)

@@ -66,7 +66,7 @@ def problem_of(seed, n, weights, form):
     n=st.integers(5, 12),
     weights=st.sampled_from(list(WEIGHTS)),
     form=st.sampled_from(["primal", "dual"]),
-    pairs=st.sampled_from(["kept", None]),
+    pairs=st.sampled_from(["with_ties", None]),
     weighting=st.sampled_from(WEIGHTINGS),
     target=st.sampled_from(["label", "gain"]),
 )
@@ -95,7 +95,7 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("pairs", ["kept", "dropped", "absdiff", None])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference", None])
 def test_scores_are_shares_of_pairs(weights, form, pairs):
     X, H, y, v = problem_of(3, 11, weights, form)
     settings = PairSettings(pairs)
@@ -148,12 +148,12 @@ def test_pointwise_rows_of_several_queries(form, weighting, weighted):
 @pytest.mark.parametrize("group", [[24, 0], [0, 24]])
 @pytest.mark.parametrize("cv", [None, 3, "leave-pair-out"])
 @pytest.mark.parametrize("kernel", ["rbf", None])
-@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("pairs", ["with_ties", None])
 def test_an_empty_query_changes_nothing(group, cv, kernel, pairs):
     rng = np.random.default_rng(0)
     X, y, c = rng.normal(size=(24, 3)), rng.normal(size=24), np.full(24, 0.25)
     y += X[:, 0]
-    scoring = None if cv == "leave-pair-out" else "msd"
+    scoring = None if cv == "leave-pair-out" else "pairwise_squared_error"
     model = RankRLSCV([100.0, 1.0, 0.1], pairs=pairs, kernel=kernel, cv=cv, scoring=scoring)
     scores = model.fit(X, y, group=group, query_weight=c).scores_
     expected = model.fit(X, y, group=[24], query_weight=c).scores_
@@ -190,7 +190,12 @@ def test_refits_without_a_pair_that_counts_predict_ties(form):
     weight = [0.29840122301687566, 0.3139860020343368, 0.8917110704451572]
     weight += [0.5851629398909081, 0.47130966518183137, 0.0]
     search = RankRLSCV(
-        [0.5, 20.0], pairs="dropped", scope="global", target="gain", cv="leave-pair-out", **form
+        [0.5, 20.0],
+        pairs="without_ties",
+        scope="global",
+        target="gain",
+        cv="leave-pair-out",
+        **form,
     )
     search.fit(X, [0, 2, 2, 1, 2, 1], sample_weight=weight)
     assert search.scores_.tolist() == [0.5, 0.5]
@@ -211,8 +216,8 @@ def test_what_is_refused():
         RankRLSCV([1.0], cv="leave-pair-out").fit(X, np.ones(10))
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(200, 150))
-    with pytest.raises(ValueError, match=r"pairs='dropped' needs 19900 refits"):
-        RankRLSCV([1.0], pairs="dropped", cv="leave-pair-out").fit(wide, wide[:, 0])
+    with pytest.raises(ValueError, match=r"pairs='without_ties' needs 19900 refits"):
+        RankRLSCV([1.0], pairs="without_ties", cv="leave-pair-out").fit(wide, wide[:, 0])
     long = rng.normal(size=(2000, 150))
     with pytest.raises(ValueError, match=r"2000 rows, rank 150 and 34 alphas.*fewer alphas"):
         RankRLSCV(cv="leave-pair-out").fit(

@@ -99,7 +99,7 @@ def assert_as_refits(search, metric, y, query, scores):
 @pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("metric", ["ndcg@10", "pairwise_accuracy"])
 @pytest.mark.parametrize("cv", [None, 3])
-@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 @pytest.mark.parametrize(("form", "kernel"), FORMS)
 @pytest.mark.parametrize("draw", [repeated_rows, rows_with_names, columns_of_one_query])
 def test_searches_choose_as_refits_do(draw, form, kernel, pairs, cv, metric):
@@ -121,7 +121,7 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
         rng = np.random.default_rng(seed)
         X, y = rng.random((len(QUERY), 3)), np.zeros(len(QUERY))
         y[QUERY == 0] = rng.integers(0, 3, QUERY_SIZE)
-        scores = refit_scores(X, y, QUERY, kernel, "kept", ALPHAS, leave_queries_out(QUERY))
+        scores = refit_scores(X, y, QUERY, kernel, "with_ties", ALPHAS, leave_queries_out(QUERY))
         search = RankRLSCV(ALPHAS, kernel=kernel, form=form, scoring=metric).fit(X, y, qid=QUERY)
         assert_as_refits(search, metric, y, QUERY, scores)
 
@@ -137,7 +137,7 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
         RankRLSCV(scope="global", form="primal"),
         RankRLSCV(scope="global", kernel="rbf"),
         RankRLSCV(pairs=None),
-        RankRLSCV(pairs="gain", cv=3, form="dual"),
+        RankRLSCV(pairs="gain_difference", cv=3, form="dual"),
         RankRLSCV(scale=True),
         RankRLSCV(kernel="laplacian", cv=3),
         RankRLSCV(kernel=slow_kernel),
@@ -206,7 +206,7 @@ def test_rows_of_one_query_in_folds_tie():
         for k in range(3)
     ]
     for form, kernel in FORMS:
-        scores = refit_scores(X, y, one, kernel, "kept", ALPHAS, folds)
+        scores = refit_scores(X, y, one, kernel, "with_ties", ALPHAS, folds)
         search = RankRLSCV(ALPHAS, kernel=kernel, form=form, cv=folds, scoring="pairwise_accuracy")
         assert_as_refits(search.fit(X, y), "pairwise_accuracy", y, np.arange(60) % 3, scores)
 
@@ -219,10 +219,10 @@ def test_leave_row_out_ties_twins_with_equal_labels(form, kernel):
         X = repeated_rows(rng)[:24]
         y, one = rng.integers(0, 3, 24) * 1.0, np.zeros(24, int)
         folds = [(np.delete(np.arange(24), i), np.array([i])) for i in range(24)]
-        scores = refit_scores(X, y, one, kernel, "kept", ALPHAS, folds)
+        scores = refit_scores(X, y, one, kernel, "with_ties", ALPHAS, folds)
         for at, alpha in enumerate(ALPHAS):  # from the training mean
             for train, test in folds:
-                L, _ = laplacian(y[train], one[train], "kept")
+                L, _ = laplacian(y[train], one[train], "with_ties")
                 K = kernel_values(X[train], X[train], kernel)
                 dual = np.linalg.solve(L @ K + alpha * np.eye(23), L @ y[train])
                 scores[at, test] -= (K @ dual).mean()
@@ -230,7 +230,7 @@ def test_leave_row_out_ties_twins_with_equal_labels(form, kernel):
         assert_as_refits(search, "pairwise_accuracy", y, one, np.round(scores, 9))
 
 
-@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 @pytest.mark.parametrize(("form", "kernel"), FORMS)
 def test_leave_pair_out_ties_what_refits_tie(form, kernel, pairs):
     for draw in (repeated_rows, rows_with_names):
@@ -252,7 +252,7 @@ def test_rows_of_a_validation_set_tie(form, kernel):
     rng = np.random.default_rng(2)
     X, y = rows_with_names(rng), rng.integers(0, 3, len(QUERY)) * 1.0
     train, test = np.flatnonzero(QUERY < 4), np.flatnonzero(QUERY >= 4)
-    scores = refit_scores(X, y, QUERY, kernel, "kept", ALPHAS, [(train, test)])[:, test]
+    scores = refit_scores(X, y, QUERY, kernel, "with_ties", ALPHAS, [(train, test)])[:, test]
     search = RankRLSCV(ALPHAS, kernel=kernel, form=form, scoring="pairwise_accuracy")
     held = (X[test], y[test], QUERY[test])
     search.fit(X[train], y[train], qid=QUERY[train], validation=held)
@@ -293,7 +293,7 @@ def exact_kernel(X, kernel, gamma):
 
 
 @pytest.mark.parametrize("graded", [False, True])
-@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 @pytest.mark.parametrize(
     ("form", "kernel"), [("primal", "linear"), ("dual", "linear"), ("dual", "rbf")]
 )

@@ -21,7 +21,7 @@ def test_names_of_a_model_run_no_code(data, tmp_path):
         "[c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '_wrap_close']"
         f"[0].__init__.__globals__['system']('touch {target}')"
     )
-    parity = export.check(export.to_vespa(model, "m", features=["a", "b", "c", "x[0]"]), model, X)
+    parity = export.verify(export.to_vespa(model, "m", features=["a", "b", "c", "x[0]"]), model, X)
     assert parity.n_reordered == 0
     with pytest.raises(ValueError, match="is no rank feature of Vespa"):
         export.to_vespa(model, "m", features=["a", "b", "c", call])
@@ -32,7 +32,7 @@ def test_names_of_a_model_run_no_code(data, tmp_path):
     profile = export.to_vespa(model, "m", features=list("abcd"))
     profile.template = call
     with pytest.raises(ValueError, match="changed"):
-        export.check(profile, model, X)
+        export.verify(profile, model, X)
 
 
 @pytest.mark.parametrize("inputs", [None, "quantile"])
@@ -40,7 +40,7 @@ def test_names_that_look_like_parts_of_an_expression(data, inputs):
     X, y, qid = data
     model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
     for names in (["a", "e", "min", "x1"], ["max", "e0", "x", "min(a, max(x, 0.0))"]):
-        parity = export.check(export.to_vespa(model, "m", features=names), model, X, qid)
+        parity = export.verify(export.to_vespa(model, "m", features=names), model, X, qid)
         assert parity.max_error <= parity.bound
         assert parity.n_reordered == 0
 
@@ -57,30 +57,30 @@ def test_what_was_written_to_files(data, tmp_path, shift):
     for body in bodies:
         (tmp_path / "m.json").write_text(json.dumps(body, indent=1))
         found = json.loads((tmp_path / "m.json").read_text())
-        assert export.check(found, model, X, qid) == export.check(body, model, X, qid)
+        assert export.verify(found, model, X, qid) == export.verify(body, model, X, qid)
     exported = export.to_onnx(model, features=names)
     (tmp_path / "m.onnx").write_bytes(exported)
     found = (tmp_path / "m.onnx").read_bytes()
-    assert export.check(found, model, X, qid) == export.check(exported, model, X, qid)
+    assert export.verify(found, model, X, qid) == export.verify(exported, model, X, qid)
     for other in ("text", {"class": "m"}, 3):
         with pytest.raises(TypeError, match=r"exported must be what .* got (str|dict|int)"):
-            export.check(other, model, X, qid)
+            export.verify(other, model, X, qid)
 
 
 def test_rows_of_a_table(data):
     X, y, qid = data
     model = RankRLS().fit(X, y, qid=qid)
     exported = export.to_solr(model, "m", features=list("abcd"))
-    whole = export.check(exported, model, X, qid)
+    whole = export.verify(exported, model, X, qid)
     cuts = np.array_split(np.arange(len(y)), 7)  # in the middle of queries
     table = scan(lambda: ((X[rows], y[rows], qid[rows]) for rows in cuts))
-    assert export.check(exported, model, table) == whole
+    assert export.verify(exported, model, table) == whole
     body = json.loads(json.dumps(exported))
     body["params"]["weights"]["b"] *= -1
-    assert export.check(body, model, table) == export.check(body, model, X, qid)
-    assert export.check(body, model, table).n_reordered > 20
+    assert export.verify(body, model, table) == export.verify(body, model, X, qid)
+    assert export.verify(body, model, table).n_reordered > 20
     with pytest.raises(ValueError, match="qid must be None if X is a table"):
-        export.check(exported, model, table, qid)
+        export.verify(exported, model, table, qid)
 
 
 def test_a_keyword_is_no_name_of_a_function(data):
@@ -96,13 +96,13 @@ def test_scores_that_are_not_finite_count_as_wrong(data):
     for weight in (float("nan"), 1e300):
         body["params"]["weights"]["b"] = weight
         with np.errstate(over="ignore", invalid="ignore"):
-            parity = export.check(body, model, X, qid)
+            parity = export.verify(body, model, X, qid)
         assert parity.n_reordered == parity.n_queries == 30
         assert parity.max_error == np.inf
 
 
 def test_reordered_pairs_are_those_of_all_pairs():
-    from pairgram.export.check import _is_reordered
+    from pairgram.export.verify import _is_reordered
 
     rng = np.random.default_rng(0)
     found = []
@@ -121,16 +121,16 @@ def test_many_rows_without_ids():
     X = rng.normal(size=(100_000, 4))
     model = RankRLS().fit(X[:500], X[:500, 0])
     body = export.to_solr(model, "m", features=list("abcd"))
-    assert export.check(body, model, X).n_reordered == 0
+    assert export.verify(body, model, X).n_reordered == 0
     body["params"]["weights"]["a"] *= -1
-    assert export.check(body, model, X).n_reordered == 1
+    assert export.verify(body, model, X).n_reordered == 1
 
 
 def test_a_bound_that_is_not_below_the_spread_is_said(data):
     X, y, qid = data
     for offset, expected in ((0.0, False), (1e9, True)):
         model = RankRLS().fit(X + offset, y, qid=qid)
-        parity = export.check(
+        parity = export.verify(
             export.to_solr(model, "m", features=list("abcd")), model, X + offset, qid
         )
         assert ("not below the spread" in str(parity)) == expected
@@ -150,13 +150,13 @@ def test_rows_of_frames_and_sparse_rows(data):
             if model is by_name or features == list("abcd"):
                 rows.append(turned)
             for given in rows:
-                parity = export.check(exported, model, given, qid)
+                parity = export.verify(exported, model, given, qid)
                 assert parity.max_error <= parity.bound
         with pytest.raises(ValueError, match="4 columns"):
-            export.check(exported, model, X[:, :3])
+            export.verify(exported, model, X[:, :3])
         text = frame.assign(b="low")
         with pytest.raises(ValueError, match=r"column 'b' of X must be real numbers.*'low'"):
-            export.check(exported, model, text)
+            export.verify(exported, model, text)
 
 
 def test_missing_values_of_a_table_count_as_in_the_engine(data):
@@ -170,12 +170,12 @@ def test_missing_values_of_a_table_count_as_in_the_engine(data):
     model = RankRLS().fit(filled)
     with pytest.warns(UserWarning, match="default"):
         exported = export.to_solr(model, "m", features=list("abcd"))
-    expected = export.check(exported, model, holes, qid)
+    expected = export.verify(exported, model, holes, qid)
     assert expected.n_reordered > 20
     for one in (table, filled):
-        assert export.check(exported, model, one) == expected
+        assert export.verify(exported, model, one) == expected
     onnx = export.to_onnx(model, features=list("abcd"))  # which fills them itself
-    assert export.check(onnx, model, table).n_reordered == 0
+    assert export.verify(onnx, model, table).n_reordered == 0
 
 
 @pytest.mark.parametrize("ids", [[1, 2, 3], np.zeros(301), np.zeros((300, 1))])
@@ -184,7 +184,7 @@ def test_an_id_for_every_row(data, ids):
     model = RankRLS().fit(X, y, qid=qid)
     exported = export.to_solr(model, "m", features=list("abcd"))
     with pytest.raises(ValueError, match=r"qid must have shape .300,., one id per row"):
-        export.check(exported, model, X, ids)
+        export.verify(exported, model, X, ids)
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,13 @@ def test_default_values_that_an_engine_must_be_told(data, write):
     with pytest.warns(UserWarning, match=r"for 4 features: .* engine: 'a': .*'c': 50\.\d"):
         exported = write(model)
     full = ~np.isnan(holes[:, 2])
-    assert export.check(exported, model, holes[full], qid[full]).n_reordered == 0
-    parity = export.check(exported, model, holes, qid)
+    assert export.verify(exported, model, holes[full], qid[full]).n_reordered == 0
+    parity = export.verify(exported, model, holes, qid)
     assert parity.max_error > 0.1 * parity.spread
-    filled = np.where(np.isnan(holes), model.missing_, holes)
-    assert export.check(exported, model, filled, qid).n_reordered == 0
+    filled = np.where(np.isnan(holes), model.fill_values_, holes)
+    assert export.verify(exported, model, filled, qid).n_reordered == 0
     model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="zero"))
-    assert export.check(write(model), model, holes, qid).n_reordered == 0
+    assert export.verify(write(model), model, holes, qid).n_reordered == 0
 
 
 def test_a_shift_has_a_margin_for_float32(data):
@@ -248,7 +248,7 @@ def test_quantiles_of_tied_values_in_float32(inputs, n):
         export.to_onnx(model, features=["a", "b"]),
         export.to_solr(model, "m", features=["a", "b"]),
     ):
-        parity = export.check(body, model, X)
+        parity = export.verify(body, model, X)
         assert parity.max_error <= parity.bound < 1e-5
 
 
@@ -270,14 +270,14 @@ def test_values_that_float32_cannot_tell_apart():
         assert len(w) == 1
         assert w[0].filename == __file__
         for rows in (X, np.vstack([X, X + 3e-9])):
-            parity = export.check(body, model, rows)
+            parity = export.verify(body, model, rows)
             assert parity.max_error > 0.5 * parity.spread
             assert parity.max_error <= 2 * parity.bound < 10 * parity.spread
     for exact in (
         export.to_python(model, features=names),
         export.to_sql(model, features=names, dialect="sqlite"),
     ):
-        assert export.check(exact, model, X).max_error < 1e-12
+        assert export.verify(exact, model, X).max_error < 1e-12
 
 
 def test_scores_of_float32_around_a_level():
@@ -285,7 +285,7 @@ def test_scores_of_float32_around_a_level():
     X, y, qid = make_ranking(20, 10, 4, random_state=0)
     model = RankRLS(pairs=None, feature_map=RandomNodes(5, "linear", random_state=0))
     model.fit(X * 1e-9, y + 1, qid=qid)
-    parity = export.check(export.to_onnx(model), model, X * 1e-9, qid)
+    parity = export.verify(export.to_onnx(model), model, X * 1e-9, qid)
     assert parity.max_error > 0.01 * parity.spread
     assert parity.max_error <= parity.bound
     assert "shows nothing about the order" in str(parity)

@@ -96,7 +96,7 @@ class Parity:
         )
 
 
-def check(
+def verify(
     exported: object,
     model: BaseEstimator,
     X: ArrayLike | sparray | spmatrix,
@@ -140,7 +140,7 @@ def check(
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, model = X.for_model(model)
     layout = replace(table.layout, label=None, weight=None)
-    if getattr(model, "missing_", None) is not None:  # which the engine may not know
+    if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))
     found = []
     ids: list[Any] = []
@@ -365,7 +365,7 @@ def _session(file: bytes) -> Any:
         import onnxruntime
     except ImportError as error:
         raise ImportError(
-            "check of ONNX needs onnxruntime: pip install 'pairgram[onnx]'"
+            "verify of ONNX needs onnxruntime: pip install 'pairgram[onnx]'"
         ) from error
     return onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
 
@@ -433,8 +433,8 @@ def _of_sql(exported: SqlExpression, X: Vector) -> Vector:
         return _in_duckdb(text, X)
     if "LEAST(" in text:
         raise ValueError(
-            f"exported is SQL for {exported.dialect} with LEAST and GREATEST, and check evaluates "
-            "it in SQLite, which has MIN and MAX: check the model by to_sql(..., dialect='sqlite')"
+            f"exported is SQL for {exported.dialect} with LEAST and GREATEST, and verify evaluates "
+            "it in SQLite, which has MIN and MAX: verify the model by to_sql(..., dialect='sqlite')"
         )
     columns = [f"c{j}" for j in range(X.shape[1])]
     connection = sqlite3.connect(":memory:")
@@ -454,8 +454,8 @@ def _in_duckdb(text: str, X: Vector) -> Vector:
         import duckdb
     except ImportError as error:
         raise ImportError(
-            "check of SQL of the dialect 'standard' needs DuckDB: pip install duckdb, or check the "
-            "model by to_sql(..., dialect='sqlite')"
+            "verify of SQL of the dialect 'standard' needs DuckDB: pip install duckdb, or verify "
+            "the model by to_sql(..., dialect='sqlite')"
         ) from error
     rows = {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(X.T)}
     with duckdb.connect(config={"enable_external_access": False}) as connection:
