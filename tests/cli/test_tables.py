@@ -371,10 +371,10 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
     code = (  # every batch takes so long that there is time to interrupt the command
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import time; from pairgram.rankers import row_scores; scores = row_scores._Scores\n"
+        "import time; from pairgram.rankers import scores as module; scores = module._Scores\n"
         "class Slow(scores):\n"
         "    def __call__(self, rows): time.sleep(1); return super().__call__(rows)\n"
-        "row_scores._Scores = Slow; from pairgram.cli import main; main()"
+        "module._Scores = Slow; from pairgram.cli import main; main()"
     )
     command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
     with subprocess.Popen(

@@ -507,12 +507,12 @@ def test_equals_scikit_learn_and_any_thread_count(write):
         assert same_bits(load_letor(path, n_features=30, n_threads=n_threads)[0], X)
 
 
-def test_chunks_of_the_file(write, monkeypatch):
+def test_chunks_of_the_file(write, set_limits):
     X, y, qid = make_ranking(5, 7, 4, random_state=3)
     path = write(b"")
     dump_letor(path, X, y, qid)
     for size in (1, 7, 1000):
-        monkeypatch.setattr(letor_load, "_CHUNK_SIZE", size)
+        set_limits(chunk_bytes=size)
         assert same_bits(load_letor(path)[0], X)
 
 

@@ -325,9 +325,9 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
     assert left["kmeans"] < 0.5 * left["uniform"]
 
 
-def test_many_rows_are_clustered_in_batches(monkeypatch, free_memory):
+def test_many_rows_are_clustered_in_batches(set_limits, free_memory):
     X = np.random.default_rng(0).normal(size=(300, 3))
-    monkeypatch.setattr(landmarks_module, "MAX_LLOYD_ROWS", 200)
+    set_limits(lloyd_rows=200)
     ours = Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
     assert ours.components_.shape == (10, 3)
     assert not hasattr(ours, "component_indices_")

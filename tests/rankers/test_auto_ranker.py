@@ -255,8 +255,8 @@ def test_lines_tell_what_is_tried(capsys):
     assert lines[2].startswith("columns of standard inputs: 0.")
 
 
-def test_what_takes_long_is_announced(capsys, monkeypatch):
+def test_what_takes_long_is_announced(capsys, set_limits):
     X, y, qid = _made()
-    monkeypatch.setattr(auto_ranker, "LONG", 0.0)
+    set_limits(long_seconds=0.0)
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
     assert capsys.readouterr().err.startswith("columns: takes about ")

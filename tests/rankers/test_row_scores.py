@@ -491,22 +491,22 @@ def test_it_goes_with_the_model(fitted):
 
 
 @pytest.mark.parametrize("name", ["rbf kernel", "rbf Nystroem", "mixed nodes", "linear nodes"])
-def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, monkeypatch):
+def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, set_limits):
     model, X = fitted(name), make_rows(600, 7)
     scores = model.predict(X)
     other = fitted(name)
-    monkeypatch.setattr(pairgram.rankers.scores, "KEPT_BYTES", 0)
+    set_limits(kept_bytes=0)
     np.testing.assert_array_equal(other.predict(X), scores)
     assert pairgram.rankers.scores._kept.get(other) == {}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_support_rows_are_taken_in_parts(kernel, monkeypatch):
+def test_support_rows_are_taken_in_parts(kernel, set_limits):
     X = make_rows(N_TRAIN, 0)
     model = RankRLS(feature_map=KernelMap(kernel)).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
     rows = make_rows(600, 7)
     whole = model.predict(rows)
-    monkeypatch.setattr(pairgram.features.kernel_map, "PART_BYTES", 8 * N_FEATURES * 7)
+    set_limits(part_bytes=8 * N_FEATURES * 7)
     parts = copy.deepcopy(model)
     size = np.abs(kernel_matrix(rows, X, kernel)) @ np.abs(model.coef_)
     np.testing.assert_allclose(parts.predict(rows), whole, rtol=0, atol=1e-12 * size.max())

@@ -331,9 +331,9 @@ def test_landmarks_are_drawn_by_the_numbers_of_rows(model):
 @pytest.mark.parametrize(
     "named", [{"inputs": "quantile"}, {"feature_map": Nystroem(n_components=15, random_state=0)}]
 )
-def test_rows_are_drawn_by_the_hashes_of_their_numbers(monkeypatch, named):
+def test_rows_are_drawn_by_the_hashes_of_their_numbers(set_limits, named):
     """What is found from a sample does not depend on the partitions."""
-    monkeypatch.setattr(preparation, "SAMPLE_ROWS", 60)
+    set_limits(sample_rows=60)
     drawn = np.sort(np.argsort(mix(np.arange(len(ROWS.y), dtype=np.uint64)))[:60])
     for table in tables():
         numbers, rows = table.sample(60)
