@@ -3,7 +3,7 @@
 import numpy as np
 
 import reference
-from pairgram.data.dataset import RankingData
+from parts.data import RankingData
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]

@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
-from pairgram.data.dataset import RankingData, apply_half_laplacian
-from pairgram.data.pairs import PairSettings
+from parts.data import PairSettings, RankingData, apply_half_laplacian
 
 RNG = np.random.default_rng(0)
 N = 48

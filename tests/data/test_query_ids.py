@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from pairgram import Pairgram, scan
-from pairgram.data.query_ids import IdSet, hash_ids
-from pairgram.files.read_write import read_file, write_file
+from parts.data import IdSet, hash_ids
+from parts.files import read_file, write_file
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
 AGAIN = "came in an earlier update: each call must hold whole queries"

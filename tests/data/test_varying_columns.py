@@ -12,10 +12,8 @@ from safetensors.numpy import load_file
 import pairgram as pg
 import reference
 from pairgram import Pairgram, RankRLS, _core
-from pairgram.files.read_write import read_file, write_file
-from pairgram.solvers import (
-    svm_training as training,
-)
+from parts.files import read_file, write_file
+from parts.solvers import svm_training as training
 from problems import compiled, problems
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]

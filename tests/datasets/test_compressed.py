@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairgram import load_letor
-from pairgram.datasets import letor as compressed
+from parts.datasets import letor
 
 PACKERS = {"gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress}
 PARTS = [b"".join(b"%d qid:%d 1:0.5\n" % (row % 3, part) for row in range(100)) for part in (1, 2)]
@@ -17,7 +17,7 @@ PARTS = [b"".join(b"%d qid:%d 1:0.5\n" % (row % 3, part) for row in range(100)) 
 
 def contents(packed):
     """Return what the library reads of packed bytes."""
-    return compressed.unpacked(io.BufferedReader(io.BytesIO(packed)))[1].read()
+    return letor.unpacked(io.BufferedReader(io.BytesIO(packed)))[1].read()
 
 
 @pytest.mark.parametrize("kind", PACKERS)

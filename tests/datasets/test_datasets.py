@@ -21,11 +21,11 @@ from pairgram.datasets import (
     Fold,
     LetorData,
     dump_letor,
-    letor as letor_load,
     load_letor,
     load_letor_folds,
     make_ranking,
 )
+from parts.datasets import letor
 
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
@@ -436,11 +436,11 @@ def assert_equals_reference(parser_of, data):
     parser = parser_of()
     assert same_bits(parser.labels(), np.array(labels))
     assert parser.comments() == comments
-    found = letor_load._ids(parser)
+    found = letor._ids(parser)
     assert (found is None) == (ids is None)
     assert ids is None or found.tolist() == ids
     assert same_bits(parser.take_dense(), dense(rows))
-    S = letor_load._take_csr(parser_of())
+    S = letor._take_csr(parser_of())
     assert [
         dict(zip(*pair, strict=True))
         for pair in zip(

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import KernelMap, RankRLS, kernel_matrix, load_model, make_ranking
-from pairgram.features.known import describe_map, same_map
+from parts.features import describe_map, same_map
 
 NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax"]
 PARAMETERS = {"gamma": 0.3, "degree": 2, "coef0": 0.5}

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from pairgram import _core
-from pairgram.features.kernels import kernel_nodes
+from parts.features import kernel_nodes
 
 
 def counts(n_rows=60, n_features=40, seed=0, signs=(1,)):

@@ -5,8 +5,8 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
 from pairgram import ELMRankCV, QueryKFold, RankRLSCV, make_ranking
-from pairgram.data.dataset import RankingData
-from pairgram.model_selection.splits import make_splits
+from parts.data import RankingData
+from parts.model_selection import make_splits
 
 
 def data_of(sizes, seed=0):

@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse
 
 from pairgram import AutoRanker, RankRLSCV, evaluate, load_model, make_ranking
-from pairgram.rankers import auto as auto_ranker
-from pairgram.rankers.auto import Task, planned, trials
+from parts.rankers import Task, auto as auto_ranker, planned, trials
 
 
 def _made(interaction=0.0, n_queries=40, n_documents=12, seed=0):

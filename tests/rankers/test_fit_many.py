@@ -26,7 +26,7 @@ from pairgram import (
     fit_many,
     make_ranking,
 )
-from pairgram.rankers import fit_many as fit_many_module
+from parts.rankers import fit_many as fit_many_module
 
 
 def problems(n=6, seed=0):

@@ -30,9 +30,9 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.data.dataset import RankingData
-from pairgram.solvers import newton, newton as feature_rows, svm_training as training
-from pairgram.tables.blocks import Arrays
+from parts.data import RankingData
+from parts.solvers import newton, svm_training as training
+from parts.tables import Arrays
 from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]
@@ -386,11 +386,11 @@ def test_features_in_single_precision_are_shifted_by_one_vector():
     X, y, qid = make_ranking(40, 12, 6, random_state=0)
     nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
     data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
-    found = feature_rows.in_single(data, None, 2)
+    found = newton.in_single(data, None, 2)
     assert found.X.dtype == np.float32
     difference = nystroem.transform(X) - found.X
     assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
-    unstored = feature_rows.in_single(data, 0, 2)
+    unstored = newton.in_single(data, 0, 2)
     assert unstored.feature_map is nystroem
 
 
@@ -414,8 +414,8 @@ def test_scatter_diagonal(problem, sparse):
             mean = np.average(problem.X[rows], axis=0, weights=v[rows])
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
     X = sp.csr_array(problem.X) if sparse else problem.X
-    made = training.RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
-    actual = feature_rows.scatter_diagonal(made, factor[made.queries.ids])
+    made = RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    actual = newton.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -504,7 +504,7 @@ def test_weights_whose_products_overflow_are_refused(data, weighting):
 def test_a_step_that_is_not_a_number_has_not_converged(data):
     X, y, qid = data
     made = training.Training.make(
-        Arrays.of(training.RankingData.make(X, y, qid=qid)),
+        Arrays.of(RankingData.make(X, y, qid=qid)),
         training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
         exact=True,
     )

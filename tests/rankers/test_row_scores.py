@@ -14,8 +14,6 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import pairgram.features.kernel_map
-import pairgram.rankers.scores
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -34,6 +32,8 @@ from pairgram import (
     kernel_matrix,
     load_model,
 )
+from parts.rankers import scores as row_scores
+from parts.support import machine
 
 N_TRAIN, N_ROWS, N_FEATURES = 90, 1_301, 13
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
@@ -480,14 +480,14 @@ def test_nothing_of_it_is_pickled_or_seen(fitted, name, tmp_path):
 
 def test_it_goes_with_the_model(fitted):
     gc.collect()
-    before = len(pairgram.rankers.scores._kept)
+    before = len(row_scores._kept)
     models = [fitted("sigmoid nodes") for _ in range(3)]
     for model in models:
         model.predict(make_rows(5, 7))
-    assert len(pairgram.rankers.scores._kept) == before + 3
+    assert len(row_scores._kept) == before + 3
     del models, model
     gc.collect()
-    assert len(pairgram.rankers.scores._kept) == before
+    assert len(row_scores._kept) == before
 
 
 @pytest.mark.parametrize("name", ["rbf kernel", "rbf Nystroem", "mixed nodes", "linear nodes"])
@@ -497,7 +497,7 @@ def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, set_limits
     other = fitted(name)
     set_limits(kept_bytes=0)
     np.testing.assert_array_equal(other.predict(X), scores)
-    assert pairgram.rankers.scores._kept.get(other) == {}
+    assert row_scores._kept.get(other) == {}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -555,7 +555,7 @@ def test_our_own_maps_ask_nothing_of_blas(fitted, monkeypatch):
     def refuse(*_):
         raise AssertionError("BLAS is held to one thread")
 
-    monkeypatch.setattr(pairgram._support.machine._BlasGuard, "__enter__", refuse)
+    monkeypatch.setattr(machine._BlasGuard, "__enter__", refuse)
     for model in models.values():
         for dtype in (np.float64, np.float32):
             model.predict(make_rows(20, 7).astype(dtype))

@@ -11,10 +11,12 @@ from hypothesis import given, strategies as st
 from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from threadpoolctl import threadpool_limits
 
 import reference
 from pairgram import (
     KernelMap,
+    Pairgram,
     PairwiseELMCV,
     QueryKFold,
     RankRLS,
@@ -23,17 +25,9 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram._support.machine import single_threaded_blas
-from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
-from pairgram.features import kernels as matrix
-from pairgram.solvers import (
-    dual_gram,
-    leave_out,
-)
-from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.pairgram import Pairgram
+from parts.data import PairSettings, RankingData
+from parts.features import kernels as matrix
+from parts.solvers import DualGram, PairSums, leave_out
 from problems import Problem, problems
 from reference_dual import (
     PAIRS,
@@ -410,7 +404,8 @@ def test_threads(n_threads):
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
     one, more = (DualGram(data, PairSettings("gain"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
-    with single_threaded_blas():  # of an eigendecomposition that is BLAS's own affair
+    # The bits of an eigendecomposition with more threads are BLAS's own affair.
+    with threadpool_limits(1, user_api="blas"):
         np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
 
 
@@ -651,7 +646,7 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(dual_gram.DualGram, "decompose", fail)
+    monkeypatch.setattr(DualGram, "decompose", fail)
     X, y, _ = make_ranking(1, 400, 4, random_state=0)
     for message, named in (
         ("training rows of split 0", {"pairs": "dropped", "cv": [(np.array([0]), np.arange(9))]}),

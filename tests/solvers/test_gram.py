@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 
 import reference
 from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV
-from pairgram.data import dataset as data
-from pairgram.data.pairs import PairSettings
+from parts.data import PairSettings, RankingData
 from problems import problems
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
@@ -162,7 +161,7 @@ def test_sparse_rows_in_dense_blocks(set_limits):
     query = rng.permutation(np.repeat(np.arange(20), 7))
     X, y = rng.normal(size=(140, 5)), rng.integers(0, 3, 140).astype(float)
     set_limits(dense_block_bytes=5 * 8 * 30)
-    csr = data.RankingData.make(sp.csr_array(X), y, qid=query)
+    csr = RankingData.make(sp.csr_array(X), y, qid=query)
     blocks = list(csr.blocks(PairSettings()))
     assert len(blocks) == 5
     total = Pairgram.from_rows(sp.csr_array(X), y, qid=query)

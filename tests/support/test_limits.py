@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairgram import RankRLS, scan
-from pairgram._support import limits
+from parts.support import limits
 
 
 def test_limits_inside_others_take_theirs_over(limits_of):

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
-from pairgram._support import machine as memory
-from pairgram.data.dataset import RankingData
+from parts.data import RankingData
+from parts.support import machine as memory
 
 GIB = 2**30
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import pairgram
-from pairgram.tables import grouping
+from parts.tables import grouping
 
 
 @pytest.fixture(scope="module")

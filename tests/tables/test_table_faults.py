@@ -38,7 +38,7 @@ from pairgram import (
     predict,
     scan,
 )
-from pairgram.tables import grouping
+from parts.tables import Place, grouping
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()
@@ -360,8 +360,6 @@ class Slow:
     def batches(self, number, columns, features):
         for begin in range(0, 400, 20):
             time.sleep(0.05)
-            from pairgram.tables.columns import Place
-
             yield columns.rows(
                 ROWS.frame.slice(begin, 20), Place(self.name, number, begin), features
             )

@@ -27,10 +27,10 @@ from pairgram import (
     evaluate,
     scan,
 )
-from pairgram.data.query_ids import mix
-from pairgram.model_selection.splits import Folds
-from pairgram.rankers import preparation
-from pairgram.solvers.passes import statistics_of
+from parts.data import mix
+from parts.model_selection import Folds
+from parts.rankers import preparation
+from parts.solvers import statistics_of
 from table_sources import cut_table, make_rows
 
 ROWS = make_rows()

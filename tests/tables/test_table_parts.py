@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pairgram.tables.columns import TableRows, runs_of
-from pairgram.tables.passes import Part, fold, in_tree, join_by_id
+from parts.tables import Part, TableRows, fold, in_tree, join_by_id, runs_of
 
 
 @dataclass(frozen=True)

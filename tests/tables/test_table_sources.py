@@ -22,7 +22,7 @@ import scipy.sparse
 
 import pairgram
 from pairgram import RankRLS, dump_letor, scan
-from pairgram.tables.scan import read_labels
+from parts.tables import read_labels
 from table_sources import cut_table, make_rows, ranking_rows, write_parts
 
 ROWS = make_rows()

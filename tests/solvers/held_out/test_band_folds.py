@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from threadpoolctl import threadpool_limits
 
 from pairgram import RankRLSCV, _core, make_ranking
-from pairgram._support.machine import single_threaded_blas
-from pairgram.solvers.ridge_path import BandForm
+from parts.solvers import BandForm
 
 
 def folds_of(rng, order, largest):
@@ -31,7 +31,8 @@ def folds_of(rng, order, largest):
     st.integers(0, 2**32 - 1),
 )
 def test_folds_as_explicit_solutions(order, largest, n_alphas, n_threads, size, seed):
-    with single_threaded_blas():  # waking other threads takes longer than small products
+    # Waking other threads takes longer than small products.
+    with threadpool_limits(1, user_api="blas"):
         compare_with_explicit(order, largest, n_alphas, n_threads, size, seed)
 
 
