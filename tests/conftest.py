@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import sklearn
 from hypothesis import is_hypothesis_test, settings
 from threadpoolctl import threadpool_limits
 
-from pairgram._support import machine as memory
+from pairgram._support import limits
 
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times
@@ -65,11 +66,24 @@ def routing():
         yield
 
 
+@pytest.fixture(scope="session")
+def limits_of():
+    """Return what changes limits within a with statement."""
+    return limits.limits_of
+
+
 @pytest.fixture
-def free_memory(monkeypatch):
+def set_limits(limits_of):
+    """Return a function that changes limits until the test ends."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(limits_of(**changes))
+
+
+@pytest.fixture
+def free_memory(set_limits):
     """Return a function that sets the bytes that are free, also for what is too small to ask."""
-    monkeypatch.setattr(memory, "SMALL", 0)
-    return lambda n_bytes: monkeypatch.setattr(memory, "available_memory", lambda: n_bytes)
+    set_limits(unasked_bytes=0)
+    return lambda n_bytes: set_limits(available_memory=n_bytes)
 
 
 class Stop(BaseException):

@@ -3,7 +3,7 @@
 import numpy as np
 
 import reference
-from pairgram.data.dataset import RankingData
+from parts.data import RankingData
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pairgram import make_ranking, scan
-from pairgram.tables.columns import Place
+from parts.tables import Place
 
 
 @dataclass

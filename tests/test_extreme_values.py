@@ -8,9 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
-from pairgram.data.dataset import RankingData, apply_half_laplacian
-from pairgram.data.pairs import PairSettings
-from pairgram.solvers import formulation as conjugate_gradients
+from parts.data import PairSettings, RankingData, apply_half_laplacian
 
 RNG = np.random.default_rng(0)
 N = 48
@@ -122,8 +120,8 @@ def test_features_that_do_not_vary_are_no_error():
             assert np.isfinite(model.fit(rows, Y, qid=QID).predict(rows)).all()
 
 
-def test_sparse_rows(monkeypatch):
-    monkeypatch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
+def test_sparse_rows(set_limits):
+    set_limits(direct_order=0)
     for rows, weights in ((X * 1e-200, None), (X, np.full(N, 1e-200)), (X, np.full(N, 1e154))):
         with pytest.raises(ValueError, match=r"too small|too large"):
             pg.RankRLS().fit(sp.csr_array(rows), Y, qid=QID, sample_weight=weights)

@@ -13,7 +13,8 @@ import pytest
 
 import pairgram
 
-SOURCE = Path(__file__).parents[1] / "src" / "pairgram"
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "pairgram"
 PATHS = {
     ".".join(path.relative_to(SOURCE).with_suffix("").parts): path
     for path in sorted(SOURCE.rglob("*.py"))
@@ -130,6 +131,55 @@ def travel(function):
     return calls, len(modules)
 
 
+def trees_of_tests():
+    """Yield (path in the folder, syntax tree) of tests, but for those of versions and imports."""
+    others = {"same", "roads", "test_same.py", "test_layers.py", "test_house.py"}
+    for path in sorted(TESTS.rglob("*.py")):
+        name = path.relative_to(TESTS)
+        if name.parts[0] not in others:
+            yield name, ast.parse(path.read_text())
+
+
+def patched_constants():
+    """Count the places where tests put a value in the place of a constant."""
+    return sum(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith(("setattr", "patch", "patch.object"))
+        and any(
+            isinstance(one, ast.Constant)
+            and isinstance(one.value, str)
+            and one.value.rpartition(".")[2].strip("_").isupper()
+            for one in node.args[:2]
+        )
+        for _, tree in trees_of_tests()
+        for node in ast.walk(tree)
+    )
+
+
+def is_private(module):
+    """Tell whether a module is no public path; the compiled code is not counted."""
+    public = {"metrics", "datasets", "export", "plots", "pyterrier", "cli", "_core"}
+    return module.startswith("pairgram.") and module.removeprefix("pairgram.") not in public
+
+
+def imports_of_private_modules():
+    """Count the imports of private modules in tests; a file of tests/parts is one place."""
+    found = []
+    for name, tree in trees_of_tests():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pairgram"):
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                inner = [one for one in whole if one.removeprefix("pairgram.") in PATHS]
+                modules = [node.module, *inner]
+            else:
+                continue
+            if any(is_private(module) for module in modules):
+                found.append(name if name.parts[0] == "parts" else (name, node.lineno))
+    return len(set(found))
+
+
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
@@ -143,6 +193,8 @@ def travel(function):
         (lambda: stands_on("rankers.fit_many"), 43),
         (lambda: stands_on("solvers.pairgram"), 30),
         (lambda: stands_on("metrics.evaluation"), 14),
+        (patched_constants, 0),
+        (imports_of_private_modules, 16),
     ],
     ids=[
         "modules",
@@ -155,6 +207,8 @@ def travel(function):
         "fit_many stands on",
         "Pairgram stands on",
         "evaluate stands on",
+        "constants that tests patch",
+        "imports of private modules in tests",
     ],
 )
 def test_the_house_does_not_grow(measure, bound):

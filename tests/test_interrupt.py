@@ -17,7 +17,7 @@ from pairgram import (
     evaluate,
     fit_many,
 )
-from pairgram.solvers.ridge_path import BandForm
+from parts.solvers import BandForm
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers"),

@@ -42,11 +42,19 @@ from pairgram import (
     make_ranking,
     write_run,
 )
-from pairgram.cli.app import app
-from pairgram.cli.fitting import PROTOCOL_METRICS
-from pairgram.cli.options import load_scores, names_of, parse_grid, parse_range
-from pairgram.cli.report import print_table, show, show_alphas, significant
-from pairgram.features import random_nodes as activations
+from parts.cli import (
+    PROTOCOL_METRICS,
+    app,
+    load_scores,
+    names_of,
+    parse_grid,
+    parse_range,
+    print_table,
+    show,
+    show_alphas,
+    significant,
+)
+from parts.features import random_nodes as activations
 
 ELM = ("--model", "elm-pairwise")
 GAUSSIAN = (

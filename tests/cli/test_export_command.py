@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import pairgram
 from pairgram import Nystroem, RankRLS, dump_letor, export, load_letor, make_ranking
-from pairgram.cli.app import app
+from parts.cli import app
 
 NAMES = ["title", "body", "price"]
 

@@ -18,7 +18,7 @@ from pairgram import (
     make_ranking,
     write_run,
 )
-from pairgram.cli.app import app
+from parts.cli import app
 
 
 def invoke(*arguments, **options):

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pairgram import dump_letor, make_ranking
-from pairgram.cli.app import app
+from parts.cli import app
 
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 

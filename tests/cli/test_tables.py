@@ -27,8 +27,7 @@ from pairgram import (
     predict,
     scan,
 )
-from pairgram.cli import report
-from pairgram.cli.app import app
+from parts.cli import app, report
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from threadpoolctl import threadpool_limits
 
 import reference
 from pairgram import _core
-from pairgram._support.machine import single_threaded_blas
 from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
@@ -89,7 +89,7 @@ def test_strips_of_many_vectors_and_a_long_query(pairs, axis):
         alone = X[:, [column]].copy()
         _core.apply_half_laplacian(bound, alone)
         assert_close(root_of_X[:, [column]], alone)
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         sums, _ = _core.gram(bound, X, targets)
     assert_close(root_of_X.T @ root_of_X, sums[:-1, :-1])
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pairgram import _core
-from pairgram.data.queries import Queries
+from parts.data import Queries
 
 IDS = {
     "int": [7, 7, -1, 7, 3, -1],

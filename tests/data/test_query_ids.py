@@ -15,9 +15,8 @@ import pandas as pd
 import pytest
 
 from pairgram import Pairgram, scan
-from pairgram.data import query_ids
-from pairgram.data.query_ids import IdSet, hash_ids
-from pairgram.files.read_write import read_file, write_file
+from parts.data import IdSet, hash_ids
+from parts.files import read_file, write_file
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
 AGAIN = "came in an earlier update: each call must hold whole queries"
@@ -197,8 +196,8 @@ def test_numbers_do_not_mix_with_text_that_reads_as_numbers():
     assert (of([7], ids=None) + of(["7"], ids=None)).n_queries == 2
 
 
-def test_the_check_of_too_many_ids_ends_with_a_warning(monkeypatch):
-    monkeypatch.setattr(query_ids, "MOST_IDS", 5)
+def test_the_check_of_too_many_ids_ends_with_a_warning(set_limits):
+    set_limits(most_ids=5)
     stream = of([1, 2, 3])
     stream.update(X[:2], Y[:2], qid=[4, 5])
     assert stream.ids == "check"

@@ -12,12 +12,8 @@ from safetensors.numpy import load_file
 import pairgram as pg
 import reference
 from pairgram import Pairgram, RankRLS, _core
-from pairgram.files.read_write import read_file, write_file
-from pairgram.solvers import (
-    formulation as conjugate_gradients,
-    statistics as sparse_gram,
-    svm_training as training,
-)
+from parts.files import read_file, write_file
+from parts.solvers import svm_training as training
 from problems import compiled, problems
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", "apart", None]
@@ -62,7 +58,7 @@ def test_compiled_counts(problem, pairs, threads):
 
 
 @given(problems(), st.sampled_from([*PAIRS[:4], None]))
-def test_dense_and_sparse_rows_have_the_same_counts(problem, pairs):
+def test_dense_and_sparse_rows_have_the_same_counts(limits_of, problem, pairs):
     problem = coarse(problem)
     expected = expected_counts(problem, pairs)[:-1].tolist()
     unsorted = sp.csr_array(problem.X)[:, ::-1][:, ::-1]
@@ -75,9 +71,8 @@ def test_dense_and_sparse_rows_have_the_same_counts(problem, pairs):
     zeros = sp.csr_array((problem.X[listed], (row, column)), shape=problem.X.shape)
     longer = sp.csr_array(problem.X)
     longer.indices, longer.indptr = longer.indices.astype(np.int64), longer.indptr.astype(np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        for share in (sparse_gram.DENSE_SHARE, 2.0):  # 2: by sparse products, whatever the density
-            patch.setattr(sparse_gram, "DENSE_SHARE", share)
+    for share in (0.15, 2.0):  # 2: by sparse products, whatever the density
+        with limits_of(dense_share=share):
             for X in (problem.X, problem.X.astype(np.float32), unsorted, halves, zeros, longer):
                 total = Pairgram.from_rows(
                     X,
@@ -308,22 +303,22 @@ def test_sparse_columns_that_vary_by_a_little_of_their_size_keep_their_weight(mo
     assert abs(dense[0]) > 1e-3
 
 
-def test_conjugate_gradients_keep_columns_that_vary(monkeypatch):
+def test_conjugate_gradients_keep_columns_that_vary(set_limits):
     X, y, qid = drifting()
     wanted = RankRLS().fit(X, y, qid=qid).coef_
-    monkeypatch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
+    set_limits(direct_order=0)
     found = RankRLS().fit(sp.csr_array(X), y, qid=qid).coef_
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-3)
 
 
-def test_a_sample_does_not_tell_that_a_column_is_constant(monkeypatch):
+def test_a_sample_does_not_tell_that_a_column_is_constant(monkeypatch, set_limits):
     X, y, qid = pg.make_ranking(100, 10, 5, random_state=0)
     X[:, 0] = 1e15 + 1e10 * qid
     X[:, 1] = qid == 99  # varies within no query of a sample, and within one of all
     X[-5:, 1] = 3 * y[-5:]
     wanted = pg.RankSVM(tol=1e-6).fit(X, y, qid=qid).coef_
-    monkeypatch.setattr(training, "FEWEST_SAMPLED_FEATURES", 1)
-    monkeypatch.setattr(training, "FEWEST_SAMPLE_ROWS", 80)
+    set_limits(sampled_features=1)
+    set_limits(fewest_sampled_rows=80)
     sampled = mock.Mock(wraps=training.sample_queries)
     monkeypatch.setattr(training, "sample_queries", sampled)
     for rows in (X, sp.csr_array(X)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairgram import load_letor
-from pairgram.datasets import letor as compressed
+from parts.datasets import letor
 
 PACKERS = {"gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress}
 PARTS = [b"".join(b"%d qid:%d 1:0.5\n" % (row % 3, part) for row in range(100)) for part in (1, 2)]
@@ -17,15 +17,15 @@ PARTS = [b"".join(b"%d qid:%d 1:0.5\n" % (row % 3, part) for row in range(100)) 
 
 def contents(packed):
     """Return what the library reads of packed bytes."""
-    return compressed.unpacked(io.BufferedReader(io.BytesIO(packed)))[1].read()
+    return letor.unpacked(io.BufferedReader(io.BytesIO(packed)))[1].read()
 
 
 @pytest.mark.parametrize("kind", PACKERS)
-def test_streams_that_follow_each_other_are_one_text(kind, monkeypatch):
+def test_streams_that_follow_each_other_are_one_text(kind, set_limits):
     pack = PACKERS[kind]
     first, second = map(pack, PARTS)
     for input_size in (1, 7, 1 << 16):
-        monkeypatch.setattr(compressed, "_INPUT_SIZE", input_size)
+        set_limits(packed_bytes=input_size)
         for parts in ([first], [first, second], [first, pack(b""), second], [pack(b""), first]):
             expected = b"".join(map(_plain, parts))
             assert contents(b"".join(parts)) == expected
@@ -71,11 +71,11 @@ def test_a_later_stream_that_is_damaged_or_cut_off_is_refused(kind, tmp_path):
         assert refused(first + tail)
 
 
-def test_padding_of_xz_is_a_multiple_of_four_zero_bytes(tmp_path, monkeypatch):
+def test_padding_of_xz_is_a_multiple_of_four_zero_bytes(tmp_path, set_limits):
     path = tmp_path / "data.xz"
     first, second = map(lzma.compress, PARTS)
     for input_size in (1, 5, 1 << 16):
-        monkeypatch.setattr(compressed, "_INPUT_SIZE", input_size)
+        set_limits(packed_bytes=input_size)
         for n_zeros in range(10):
             zeros = bytes(n_zeros)
             for packed, n_rows in ((first + zeros, 100), (first + zeros + second + zeros, 200)):

@@ -21,11 +21,11 @@ from pairgram.datasets import (
     Fold,
     LetorData,
     dump_letor,
-    letor as letor_load,
     load_letor,
     load_letor_folds,
     make_ranking,
 )
+from parts.datasets import letor
 
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
@@ -436,11 +436,11 @@ def assert_equals_reference(parser_of, data):
     parser = parser_of()
     assert same_bits(parser.labels(), np.array(labels))
     assert parser.comments() == comments
-    found = letor_load._ids(parser)
+    found = letor._ids(parser)
     assert (found is None) == (ids is None)
     assert ids is None or found.tolist() == ids
     assert same_bits(parser.take_dense(), dense(rows))
-    S = letor_load._take_csr(parser_of())
+    S = letor._take_csr(parser_of())
     assert [
         dict(zip(*pair, strict=True))
         for pair in zip(
@@ -507,12 +507,12 @@ def test_equals_scikit_learn_and_any_thread_count(write):
         assert same_bits(load_letor(path, n_features=30, n_threads=n_threads)[0], X)
 
 
-def test_chunks_of_the_file(write, monkeypatch):
+def test_chunks_of_the_file(write, set_limits):
     X, y, qid = make_ranking(5, 7, 4, random_state=3)
     path = write(b"")
     dump_letor(path, X, y, qid)
     for size in (1, 7, 1000):
-        monkeypatch.setattr(letor_load, "_CHUNK_SIZE", size)
+        set_limits(chunk_bytes=size)
         assert same_bits(load_letor(path)[0], X)
 
 

@@ -102,7 +102,7 @@ def test_scores_that_are_not_finite_count_as_wrong(data):
 
 
 def test_reordered_pairs_are_those_of_all_pairs():
-    from pairgram.export.verify import _is_reordered
+    from parts.export import _is_reordered
 
     rng = np.random.default_rng(0)
     found = []

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
 from pairgram import KernelMap, Nystroem, RandomFourier, RandomNodes, RankRLS, RankRLSCV
-from pairgram.data.dataset import RankingData
-from pairgram.features import base
+from parts.data import RankingData
+from parts.features import base
 
 
 def product(X, Z):

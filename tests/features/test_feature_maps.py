@@ -161,11 +161,10 @@ def test_other_ways_of_holding_out(data, scope):
         np.testing.assert_allclose(*found, rtol=1e-7)
 
 
-def test_any_transformer_maps_rows(data, monkeypatch):
-    from pairgram.data import dataset as module
+def test_any_transformer_maps_rows(data, set_limits):
 
     X, y, qid = data
-    monkeypatch.setattr(module, "DENSE_BLOCK_BYTES", 8 * 30 * 40)  # several blocks
+    set_limits(dense_block_bytes=8 * 30 * 40)  # several blocks
     sampler = RBFSampler(n_components=30, random_state=0)
     H = sampler.fit_transform(X)
     for rows in (X, sp.csr_array(X)):

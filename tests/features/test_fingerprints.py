@@ -13,7 +13,7 @@ from pairgram import (
     kernel_matrix,
     load_model,
 )
-from pairgram.features.known import describe_map
+from parts.features import describe_map
 
 EXACT = Nystroem("tanimoto", n_components=None, tol=0)
 

@@ -48,7 +48,7 @@ from pairgram import (
     scan,
 )
 from pairgram._core import column_moments, order_statistics
-from pairgram.features.inputs import fit_inputs
+from parts.features import fit_inputs
 
 SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 KINDS = [*SCALERS, "quantile", "raw+quantile"]

@@ -23,12 +23,9 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
-from pairgram.features import nystroem, nystroem as landmarks_module
-from pairgram.features.kernels import KernelSettings
-from pairgram.solvers.leave_out import leave_query_out
-from pairgram.solvers.pair_sums import PairSums
+from parts.data import PairSettings, RankingData
+from parts.features import KernelSettings, nystroem
+from parts.solvers import PairSums, leave_query_out
 from problems import problems
 
 PARAMETERS = {
@@ -304,7 +301,7 @@ def test_pivots_have_the_distribution_of_one_at_a_time(free_memory):
     n_draws = 800
     rng = np.random.default_rng(0)
     for _ in range(n_draws):
-        pivots = landmarks_module._pivots(KernelSettings(kernel), X, 2, rng, 1)
+        pivots = nystroem._pivots(KernelSettings(kernel), X, 2, rng, 1)
         counts[tuple(pivots)] += 1
     deviation = np.sqrt(expected * (1 - expected) / n_draws)
     assert (np.abs(counts / n_draws - expected) <= 4.5 * deviation + 1e-12).all()
@@ -320,14 +317,14 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
         ours = Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
         Z = ours.fit_transform(X)
         left[landmarks] = np.trace(K) - (Z**2).sum()
-    assert len(set(landmarks_module._pivots(KernelSettings("rbf", 0.1), X, 100, rng, 1))) == 100
+    assert len(set(nystroem._pivots(KernelSettings("rbf", 0.1), X, 100, rng, 1))) == 100
     assert left["rpcholesky"] < 0.5 * left["uniform"]
     assert left["kmeans"] < 0.5 * left["uniform"]
 
 
-def test_many_rows_are_clustered_in_batches(monkeypatch, free_memory):
+def test_many_rows_are_clustered_in_batches(set_limits, free_memory):
     X = np.random.default_rng(0).normal(size=(300, 3))
-    monkeypatch.setattr(landmarks_module, "MAX_LLOYD_ROWS", 200)
+    set_limits(lloyd_rows=200)
     ours = Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
     assert ours.components_.shape == (10, 3)
     assert not hasattr(ours, "component_indices_")

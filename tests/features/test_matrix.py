@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import KernelMap, RankRLS, kernel_matrix, load_model, make_ranking
-from pairgram.features import kernels as matrix
-from pairgram.features.known import describe_map, same_map
+from parts.features import describe_map, same_map
 
 NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax"]
 PARAMETERS = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
@@ -41,8 +40,8 @@ def rows_of(rng, n, n_features, share=0.5):
 
 
 @pytest.fixture
-def small_tiles(monkeypatch):
-    monkeypatch.setattr(matrix, "TILE", 4)
+def small_tiles(set_limits):
+    set_limits(tile=4)
 
 
 @pytest.mark.parametrize("name", NAMES)

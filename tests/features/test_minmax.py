@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from pairgram import _core
-from pairgram.features import kernels as matrix
-from pairgram.features.kernels import kernel_nodes
+from parts.features import kernel_nodes
 
 
 def counts(n_rows=60, n_features=40, seed=0, signs=(1,)):
@@ -38,10 +37,10 @@ def test_by_hand_and_on_bits():
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.coo_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 @pytest.mark.parametrize("signs", [(1,), (-1, 1), (-1,)])
-def test_counts_in_any_container(make, dtype, signs, monkeypatch):
+def test_counts_in_any_container(make, dtype, signs, set_limits):
     X, Z = (counts(*size, signs=signs)[0].astype(dtype) for size in ((60,), (31, 40, 1)))
-    for widest in (matrix.WIDEST_DENSE, 0):  # wide sparse rows are not made dense
-        monkeypatch.setattr(matrix, "WIDEST_DENSE", widest)
+    for widest in (8192, 0):  # wide sparse rows are not made dense
+        set_limits(widest_dense=widest)
         K = pg.kernel_matrix(make(X), make(Z), "minmax")
         np.testing.assert_array_equal(K, minmax(X.astype(float), Z.astype(float)))
         K = pg.kernel_matrix(make(X), kernel="minmax")
@@ -50,13 +49,13 @@ def test_counts_in_any_container(make, dtype, signs, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("least", [0, -1])
-def test_the_bits_of_a_row_do_not_depend_on_its_company(dtype, least, monkeypatch):
+def test_the_bits_of_a_row_do_not_depend_on_its_company(dtype, least, set_limits):
     rng = np.random.default_rng(0)
     X = (rng.uniform(least, 1, (150, 37)) * (rng.random((150, 37)) < 0.5)).astype(dtype)
     K = pg.kernel_matrix(X, kernel="minmax", n_threads=1)
     np.testing.assert_allclose(K, minmax(X.astype(float), X.astype(float)), rtol=1e-14)
     assert (K == K.T).all() and (np.diag(K) == 1).all()
-    monkeypatch.setattr(matrix, "TILE", 16)
+    set_limits(tile=16)
     np.testing.assert_array_equal(pg.kernel_matrix(X, kernel="minmax", n_threads=2), K)
     nystroem = pg.Nystroem("minmax", n_components=50, random_state=0).fit(X)
     nodes = kernel_nodes(nystroem._kernel, nystroem.components_, np.float64)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from pairgram import RankRLS, load_model
-from pairgram.cli.app import app
+from parts.cli import app
 
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((200, 1001)) < 0.1) * 1.0
@@ -43,7 +43,7 @@ def test_rows_come_back_bit_by_bit_from_a_small_file(name, tmp_path):
 
 
 def test_forged_rows_are_refused(tmp_path):
-    from pairgram.files.read_write import read_file, write_file
+    from parts.files import read_file, write_file
 
     model = RankRLS(kernel="tanimoto").fit(BITS, np.arange(200) % 7, qid=np.arange(200) // 20)
     path = tmp_path / "model.safetensors"

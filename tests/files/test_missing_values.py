@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from pairgram import RankRLS, RankRLSCV, RankSVM, load_model, make_ranking, save_model, scan
-from pairgram.files.read_write import read_file, write_file
+from parts.files import read_file, write_file
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, load_model, make_ranking
-from pairgram.files.read_write import read_file, write_file
+from parts.files import read_file, write_file
 
 # What a file may hold: a RankRLS of three features.
 ARRAYS = {"coef_": np.arange(3.0)}

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from threadpoolctl import threadpool_limits
 
 from pairgram import _core
-from pairgram._support.machine import single_threaded_blas
-from pairgram.solvers.ridge_path import BandForm, band_width
+from parts.solvers import BandForm, band_width
 
 EPS = float(np.finfo(np.float64).eps)
 # Around multiples of the width, of strips of rows, and of what is reflected one by one.
@@ -16,7 +16,7 @@ ORDERS = (1, 2, 3, 5, 8, 15, 16, 17, 18, 31, 32, 33, 34, 35, 64, 65, 99, 130, 16
 
 @pytest.fixture(autouse=True)
 def _one_blas_thread():
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         yield
 
 

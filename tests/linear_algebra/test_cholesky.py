@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 from hypothesis import given, settings, strategies as st
+from threadpoolctl import threadpool_limits
 
-from pairgram import _core
-from pairgram._support.machine import single_threaded_blas
-from pairgram.solvers.pairgram import Pairgram
-from pairgram.solvers.ridge_path import solve_definite
+from pairgram import Pairgram, _core
+from parts.solvers import solve_definite
 
 # Around the orders at which halves, tiles and their width change.
 ORDERS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 383, 384, 385, 511, 512, 513, 1025)
@@ -16,7 +15,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def cholesky(matrix, n_threads=1):
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         return _core.cholesky(matrix, n_threads)
 
 
@@ -178,7 +177,7 @@ def test_the_inverse_of_a_factor(order):
     L, _ = with_marked_triangle(rng.normal(size=(order, order)) / np.sqrt(order), rng)
     L[np.diag_indices(order)] = 2.0 ** rng.integers(0, 3, order)
     L[np.triu_indices(order, 1)] = np.nan  # is not read
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         inverse, other = (_core.invert_transposed(L, n_threads) for n_threads in (1, 3))
     np.testing.assert_array_equal(inverse, other)
     np.testing.assert_array_equal(np.tril(inverse, -1), 0)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from pairgram import compare, compare_runs, evaluate, get_metric, make_ranking
-from pairgram.metrics.compare import bootstrap_intervals, holm, randomization_test, t_test
+from parts.metrics import bootstrap_intervals, holm, randomization_test, t_test
 
 
 def made(n_queries=40):

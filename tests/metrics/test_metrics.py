@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
-from pairgram import RankRLSCV, _core, fit_many, make_ranking, scan
-from pairgram._support.arrays import real_array
-from pairgram.data.queries import MissingQueryWarning, Queries
+from pairgram import MissingQueryWarning, RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
-from pairgram.metrics.metric import FAMILIES
+from parts.data import Queries
+from parts.metrics import FAMILIES
+from parts.support import real_array
 
 TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
 VALUES = (

@@ -5,9 +5,8 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
 from pairgram import ELMRankCV, QueryKFold, RankRLSCV, make_ranking
-from pairgram.data.dataset import RankingData
-from pairgram.model_selection import splits as module
-from pairgram.model_selection.splits import make_splits
+from parts.data import RankingData
+from parts.model_selection import make_splits
 
 
 def data_of(sizes, seed=0):
@@ -47,8 +46,8 @@ def test_errors_name_the_parameter(cv, sizes, message):
         RankRLSCV(cv=cv).fit(data.X, data.y, group=sizes)
 
 
-def test_folds_of_short_data_alone_are_kept_and_nobody_can_change_them(monkeypatch):
-    monkeypatch.setattr(module, "CACHED_ROWS", 20)
+def test_folds_of_short_data_alone_are_kept_and_nobody_can_change_them(set_limits):
+    set_limits(cached_rows=20)
     expected = list(KFold(3, shuffle=True, random_state=0).split(np.empty((20, 1))))
     first, again = make_splits(3, data_of([20])), make_splits(3, data_of([20]))
     assert first is again

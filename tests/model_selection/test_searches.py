@@ -26,7 +26,6 @@ from pairgram import (
     make_ranking,
 )
 from pairgram.datasets import LetorData
-from pairgram.solvers import leave_out
 
 CLASSES = {
     "RankRLSCV": RankRLSCV(pairs=["with_ties", "gain_difference"]),
@@ -331,16 +330,16 @@ def flops(n_rows, width, pairs, n_refits):
     ],
     ids=str,
 )
-def test_refits_that_take_long_are_folds(monkeypatch, parameters, several, width, rows):
+def test_refits_that_take_long_are_folds(set_limits, parameters, several, width, rows):
     X, y, qid = rows if several else (rows[0][:30], rows[1][:30], None)
     n_refits = len(np.unique(qid)) if several else len(y)
     pairs = parameters["pairs"] if isinstance(parameters["pairs"], str) else "without_ties"
     needed = flops(len(y), len(y) if width == "rows" else width, pairs, n_refits)
     model = RankRLSCV([1.0, 0.1], scoring="pairwise_squared_error", **parameters)
-    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", needed)
+    set_limits(refit_flops=needed)
     exact = clone(model).fit(X, y, qid=qid)
     assert n_splits_of(exact) == 0
-    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", np.nextafter(needed, 0))
+    set_limits(refit_flops=np.nextafter(needed, 0))
     folds = clone(model).fit(X, y, qid=qid)
     assert n_splits_of(folds) == 5
     same = clone(model).set_params(cv=5).fit(X, y, qid=qid)
@@ -369,17 +368,17 @@ def test_refits_that_take_long_are_folds(monkeypatch, parameters, several, width
     ids=str,
 )
 def test_what_needs_no_refit_is_left_out_however_long_the_data(
-    monkeypatch, parameters, several, rows
+    set_limits, parameters, several, rows
 ):
     X, y, qid = rows if several else (rows[0][:30], rows[1][:30], None)
-    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", 0)
+    set_limits(refit_flops=0)
     assert n_splits_of(RankRLSCV([1.0, 0.1], **parameters).fit(X, y, qid=qid)) == 0
 
 
-def test_leave_pair_out_is_refused_where_it_takes_long(monkeypatch, rows):
+def test_leave_pair_out_is_refused_where_it_takes_long(set_limits, rows):
     X, y, _ = rows
     model = RankRLSCV([1.0], cv="leave-pair-out", pairs="without_ties")
-    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", 1.0)
+    set_limits(refit_flops=1.0)
     with pytest.raises(
         ValueError, match=r"refits of 20 rows and 4 features .*: give cv a splitter"
     ):

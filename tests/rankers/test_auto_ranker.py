@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse
 
 from pairgram import AutoRanker, RankRLSCV, evaluate, load_model, make_ranking
-from pairgram.rankers import auto as auto_ranker
-from pairgram.rankers.auto import Task, planned, trials
+from parts.rankers import Task, auto as auto_ranker, planned, trials
 
 
 def _made(interaction=0.0, n_queries=40, n_documents=12, seed=0):
@@ -260,8 +259,8 @@ def test_lines_tell_what_is_tried(capsys):
     assert lines[2].startswith("columns of standard inputs: 0.")
 
 
-def test_what_takes_long_is_announced(capsys, monkeypatch):
+def test_what_takes_long_is_announced(capsys, set_limits):
     X, y, qid = _made()
-    monkeypatch.setattr(auto_ranker, "LONG", 0.0)
+    set_limits(long_seconds=0.0)
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
     assert capsys.readouterr().err.startswith("columns: takes about ")

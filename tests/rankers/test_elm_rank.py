@@ -15,7 +15,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.solvers.ridge_path import RidgePath
+from parts.solvers import RidgePath
 from reference import laplacian
 
 GRID = {"alphas": [1e-4, 1e-1, 1.0], "Cs": [2.0, 2.0**10]}

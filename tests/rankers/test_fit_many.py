@@ -26,7 +26,7 @@ from pairgram import (
     fit_many,
     make_ranking,
 )
-from pairgram.rankers import fit_many as fit_many_module
+from parts.rankers import fit_many as fit_many_module
 
 
 def problems(n=6, seed=0):
@@ -311,12 +311,12 @@ def test_errors_of_the_estimator(estimator):
     assert str(error.value) in str(found.value)
 
 
-def test_groups_and_threads_change_nothing(monkeypatch):
+def test_groups_and_threads_change_nothing(set_limits):
     given = problems(7)
     estimator = ELMRankCV(n_nodes=6, cv=3, n_estimators=2, random_state=0)
     one = fit_many(estimator, iter(given), n_threads=1)
-    monkeypatch.setattr(fit_many_module, "GROUP_SIZE", 2)
-    monkeypatch.setattr("pairgram.solvers.small_problems.BATCH_BYTES", 1)
+    set_limits(group_size=2)
+    set_limits(batch_bytes=1)
     four = fit_many(estimator, iter(given), n_threads=4)
     for a, b in zip(one.models, four.models, strict=True):
         assert (a.coef_ == b.coef_).all()
@@ -363,8 +363,8 @@ def test_models_share_no_parameter():
     ],
     ids=str,
 )
-def test_data_are_let_go(estimator, n_threads, monkeypatch):
-    monkeypatch.setattr(fit_many_module, "GROUP_SIZE", 1)
+def test_data_are_let_go(estimator, n_threads, set_limits):
+    set_limits(group_size=1)
     alive = []
 
     def refilled():

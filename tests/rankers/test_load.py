@@ -15,8 +15,8 @@ import pairgram
 from fuzz import fitted
 from fuzz.forge import Tensor, pack, parse
 from pairgram import KernelMap, Pairgram, RankRLS, RankSVM, load_model, make_ranking
-from pairgram.features.known import MAPS as MAP_CLASSES
-from pairgram.files.kinds import MAPS, MODELS
+from parts.features import MAPS as MAP_CLASSES
+from parts.files import MAPS, MODELS
 
 WRITTEN = Path(__file__).parent / "written"  # by the release whose format they have
 

@@ -39,8 +39,8 @@ from pairgram import (
     make_ranking,
     save_model,
 )
-from pairgram.cli.app import app
-from pairgram.files.transformers import TRANSFORMERS
+from parts.cli import app
+from parts.files import TRANSFORMERS
 
 X, Y, QID = make_ranking(12, 6, 4, random_state=0)
 X[:, 2] = np.round(3 * X[:, 2])  # as a category, too

@@ -1,5 +1,7 @@
 """Priors and offsets: fits of what they leave of the targets, beside explicit solutions."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,7 +35,6 @@ from pairgram import (
     load_model,
     make_scorer,
 )
-from pairgram.solvers import formulation as conjugate_gradients
 from problems import problems
 from reference import laplacian
 from reference_metrics import pairs as pair_metric
@@ -78,7 +79,7 @@ def msd(y, f, query):
     st.sampled_from(["label", "gain"]),
     st.sampled_from([0.03, 2.0]),
 )
-def test_fits_equal_explicit_solutions(problem, pairs, weighting, how, target, alpha):
+def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how, target, alpha):
     rng = np.random.default_rng(len(problem.y))
     w0, o = rng.normal(size=problem.X.shape[1]), rng.normal(size=len(problem.y))
     X = sp.csr_array(problem.X) if how in ("sparse", "iterated") else problem.X
@@ -86,9 +87,7 @@ def test_fits_equal_explicit_solutions(problem, pairs, weighting, how, target, a
     form = how if how in ("primal", "dual") else "auto"
     model = RankRLS(alpha, **named, form=form, prior=w0)
     rows = {"qid": problem.query, "sample_weight": problem.v, "query_weight": problem.query_weight}
-    with pytest.MonkeyPatch.context() as patch:
-        if how == "iterated":
-            patch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
+    with limits_of(direct_order=0) if how == "iterated" else nullcontext():
         try:
             model.fit(X, problem.y, **rows, offset=o)
         except ValueError as error:

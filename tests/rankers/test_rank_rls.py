@@ -219,10 +219,8 @@ def test_default_cv_is_leave_query_out(data, pairs, scope):
     weighting=st.sampled_from(["pairs", "documents", "queries"]),
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
-    from pairgram.data.dataset import RankingData
-    from pairgram.data.pairs import PairSettings
-    from pairgram.solvers import leave_out
-    from pairgram.solvers.pair_sums import PairSums
+    from parts.data import PairSettings, RankingData
+    from parts.solvers import PairSums, leave_out
 
     X, y, v = problem.X, problem.y, problem.v
     n = len(y)

@@ -30,9 +30,9 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.data.dataset import RankingData
-from pairgram.solvers import newton, newton as feature_rows, svm_training as training
-from pairgram.tables.blocks import Arrays
+from parts.data import RankingData
+from parts.solvers import newton, svm_training as training
+from parts.tables import Arrays
 from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]
@@ -166,8 +166,8 @@ def test_warm_start_needs_the_same_features(data):
 
 @pytest.mark.parametrize("factor", [1e155, 1e308, 1e-300])
 @pytest.mark.parametrize("widest", [4096, 1])
-def test_only_the_order_of_labels_counts(data, factor, widest, monkeypatch):
-    monkeypatch.setattr(training, "WIDEST_GRAM", widest)
+def test_only_the_order_of_labels_counts(data, factor, widest, set_limits):
+    set_limits(widest_gram=widest)
     X, y, qid = data
     expected = RankSVM(0.1).fit(X, y, qid=qid)
     y = y / y.max() * factor
@@ -220,7 +220,7 @@ def test_sparse_and_single_precision_rows(data):
 @pytest.mark.parametrize("short_of_memory", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "map"])
 def test_many_features_are_preconditioned_by_the_diagonal(
-    data, kind, short_of_memory, monkeypatch, free_memory
+    data, kind, short_of_memory, set_limits, free_memory
 ):
     X, y, qid = data
     X = sp.csr_array(X) if kind == "sparse" else X
@@ -229,7 +229,7 @@ def test_many_features_are_preconditioned_by_the_diagonal(
     if short_of_memory:
         free_memory(1)
     else:
-        monkeypatch.setattr(training, "WIDEST_GRAM", 1)
+        set_limits(widest_gram=1)
     for memory_limit in (None, 0):
         model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=memory_limit)
         model.fit(X, y, qid=qid)
@@ -274,8 +274,8 @@ def test_maps_may_make_features_of_any_type(data, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_features_that_are_made_again_have_the_same_bits_for_any_threads(dtype, monkeypatch):
-    monkeypatch.setattr(feature_rows, "DENSE_BLOCK_BYTES", 1 << 17)
+def test_features_that_are_made_again_have_the_same_bits_for_any_threads(dtype, set_limits):
+    set_limits(dense_block_bytes=1 << 17)
     X, y, qid = make_ranking(60, (1, 150), 20, random_state=1)
     X = X.astype(dtype)
     nodes = RandomNodes(50, "sine", random_state=0)
@@ -290,7 +290,7 @@ def test_features_that_are_made_again_have_the_same_bits_for_any_threads(dtype, 
 
 
 @pytest.mark.parametrize("kind", ["nodes", "transformer", "sparse"])
-def test_features_that_do_not_fit_are_made_again(data, kind, monkeypatch):
+def test_features_that_do_not_fit_are_made_again(data, kind, set_limits):
     X, y, qid = data
     order = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
@@ -300,7 +300,7 @@ def test_features_that_do_not_fit_are_made_again(data, kind, monkeypatch):
         nodes = RBFSampler(n_components=30, random_state=0)
     stored = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
     for block_bytes in (64 << 20, 30 * 8 * 40, 30 * 8 * 7):  # all, some, and cut queries
-        monkeypatch.setattr(feature_rows, "DENSE_BLOCK_BYTES", block_bytes)
+        set_limits(dense_block_bytes=block_bytes)
         model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=0).fit(X, y, qid=qid)
         np.testing.assert_allclose(model.coef_, stored.coef_, rtol=1e-5, atol=1e-7)
     coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)  # in single precision
@@ -308,24 +308,22 @@ def test_features_that_do_not_fit_are_made_again(data, kind, monkeypatch):
     np.testing.assert_allclose(coarse.history_["objective"][0], stored.history_["objective"][0])
 
 
-def test_large_features_are_stored_in_single_precision(data, monkeypatch):
+def test_large_features_are_stored_in_single_precision(data, set_limits):
     X, y, qid = data
     nodes = RandomNodes(30, "sine", random_state=0)
     model = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
-    monkeypatch.setattr(training, "SMALLEST_SINGLE", 8 * 30 * len(y) - 1)
+    set_limits(smallest_single=8 * 30 * len(y) - 1)
     coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
     fine = RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid)
     assert (coarse.coef_ != model.coef_).all()
     np.testing.assert_allclose(coarse.coef_, model.coef_, rtol=1e-3, atol=1e-5)
-    monkeypatch.setattr(training, "FINEST_SINGLE", 1e-6)
+    set_limits(finest_single=1e-6)
     assert (RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid).coef_ != fine.coef_).all()
 
 
-def sampled(monkeypatch, fewest_rows=100):
-    """Let few rows of few features be preconditioned by a sample; return the samples' sizes."""
-    monkeypatch.setattr(training, "FEWEST_SAMPLED_FEATURES", 1)
-    monkeypatch.setattr(training, "FEWEST_SAMPLE_ROWS", fewest_rows)
-    monkeypatch.setattr(training, "SAMPLE_ROWS", 0)
+@pytest.fixture
+def sampled(monkeypatch, set_limits):
+    """Return what lets a sample precondition few rows of few features, and returns its sizes."""
     sizes, draw = [], training.sample_queries
 
     def watched(*arguments):
@@ -333,13 +331,17 @@ def sampled(monkeypatch, fewest_rows=100):
         sizes.append(0 if sample is None else len(sample.y))
         return sample
 
-    monkeypatch.setattr(training, "sample_queries", watched)
-    return sizes
+    def start(fewest_rows=100):
+        set_limits(sampled_features=1, fewest_sampled_rows=fewest_rows, rows_per_feature=0)
+        monkeypatch.setattr(training, "sample_queries", watched)
+        return sizes
+
+    return start
 
 
 @pytest.mark.parametrize("kind", ["X", "sparse", "float32", "nodes", "nystroem", "few", "callable"])
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, monkeypatch):
+def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sampled):
     X, y, qid = make_ranking(100, (1, 12), 6, random_state=0)
     order = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
@@ -354,7 +356,7 @@ def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, mon
     named = {"weighting": weighting, "tol": 1e-8, "feature_map": feature_map}
     weights = {"sample_weight": v, "query_weight": u}
     exact = RankSVM(0.1, **named).fit(X, y, qid=qid, **weights)
-    sizes = sampled(monkeypatch)
+    sizes = sampled()
     for memory_limit in (None, 0):
         model = RankSVM(0.1, **named, memory_limit=memory_limit).fit(X, y, qid=qid, **weights)
         assert 40 < sizes[-1] < 200
@@ -364,15 +366,15 @@ def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, mon
     np.testing.assert_array_equal(several[1:], several[:1] * 2)
 
 
-def test_kernel_values_in_single_precision(monkeypatch):
+def test_kernel_values_in_single_precision(sampled, set_limits):
     """Values that differ little, whose whitening would multiply rounding errors by 1000."""
     X, y, qid = make_ranking(150, (1, 12), 6, random_state=0)
     nystroem = Nystroem(gamma=0.01, n_components=60, random_state=0)
     fine = RankSVM(10.0, feature_map=nystroem, tol=1e-7).fit(X, y, qid=qid)
     assert np.linalg.norm(fine.feature_map_.whitening_, 2) > 500
-    sizes = sampled(monkeypatch)
-    monkeypatch.setattr(training, "SMALLEST_SINGLE", 0)
-    monkeypatch.setattr(training, "FINEST_SINGLE", 0)
+    sizes = sampled()
+    set_limits(smallest_single=0)
+    set_limits(finest_single=0)
     coarse = RankSVM(10.0, feature_map=nystroem, tol=1e-7).fit(X, y, qid=qid)
     assert sizes[-1] > 0
     assert (coarse.coef_ != fine.coef_).any()
@@ -384,11 +386,11 @@ def test_features_in_single_precision_are_shifted_by_one_vector():
     X, y, qid = make_ranking(40, 12, 6, random_state=0)
     nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
     data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
-    found = feature_rows.in_single(data, None, 2)
+    found = newton.in_single(data, None, 2)
     assert found.X.dtype == np.float32
     difference = nystroem.transform(X) - found.X
     assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
-    unstored = feature_rows.in_single(data, 0, 2)
+    unstored = newton.in_single(data, 0, 2)
     assert unstored.feature_map is nystroem
 
 
@@ -412,8 +414,8 @@ def test_scatter_diagonal(problem, sparse):
             mean = np.average(problem.X[rows], axis=0, weights=v[rows])
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
     X = sp.csr_array(problem.X) if sparse else problem.X
-    made = training.RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
-    actual = feature_rows.scatter_diagonal(made, factor[made.queries.ids])
+    made = RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    actual = newton.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -502,7 +504,7 @@ def test_weights_whose_products_overflow_are_refused(data, weighting):
 def test_a_step_that_is_not_a_number_has_not_converged(data):
     X, y, qid = data
     made = training.Training.make(
-        Arrays.of(training.RankingData.make(X, y, qid=qid)),
+        Arrays.of(RankingData.make(X, y, qid=qid)),
         training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
         exact=True,
     )
@@ -554,19 +556,19 @@ def test_wrong_parameters_are_named(data):
         RankSVM().fit(X, y, qid=np.arange(len(y)))
 
 
-def test_not_finite_features_are_named(data, monkeypatch):
+def test_not_finite_features_are_named(data, sampled, set_limits):
     X, y, qid = data
     X = X.copy()
     X[3, 1] = np.nan
     for widest in (4096, 1, 4096):
-        monkeypatch.setattr(training, "WIDEST_GRAM", widest)
+        set_limits(widest_gram=widest)
         for rows in (X, sp.csr_array(X)):
             with pytest.raises(ValueError, match="X contains NaN"):
                 RankSVM().fit(rows, y, qid=qid)
             alone = np.where(np.arange(len(y)) == 3, -1, qid)  # the row has no pairs
             with pytest.raises(ValueError, match="X contains NaN"):
                 RankSVM().fit(rows, y, qid=alone)
-        sampled(monkeypatch, 60 if widest == 1 else 4096)  # the third time
+        sampled(60 if widest == 1 else 4096)  # the third time
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "queries"])

@@ -25,7 +25,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram._support.checks import require_finite
+from parts.support import require_finite
 
 RANKERS = [
     RankRLS(),

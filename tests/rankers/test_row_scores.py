@@ -14,8 +14,6 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import pairgram.features.kernel_map
-import pairgram.rankers.scores
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -34,6 +32,8 @@ from pairgram import (
     kernel_matrix,
     load_model,
 )
+from parts.rankers import scores as row_scores
+from parts.support import machine
 
 N_TRAIN, N_ROWS, N_FEATURES = 90, 1_301, 13
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
@@ -480,33 +480,33 @@ def test_nothing_of_it_is_pickled_or_seen(fitted, name, tmp_path):
 
 def test_it_goes_with_the_model(fitted):
     gc.collect()
-    before = len(pairgram.rankers.scores._kept)
+    before = len(row_scores._kept)
     models = [fitted("sigmoid nodes") for _ in range(3)]
     for model in models:
         model.predict(make_rows(5, 7))
-    assert len(pairgram.rankers.scores._kept) == before + 3
+    assert len(row_scores._kept) == before + 3
     del models, model
     gc.collect()
-    assert len(pairgram.rankers.scores._kept) == before
+    assert len(row_scores._kept) == before
 
 
 @pytest.mark.parametrize("name", ["rbf kernel", "rbf Nystroem", "mixed nodes", "linear nodes"])
-def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, monkeypatch):
+def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, set_limits):
     model, X = fitted(name), make_rows(600, 7)
     scores = model.predict(X)
     other = fitted(name)
-    monkeypatch.setattr(pairgram.rankers.scores, "KEPT_BYTES", 0)
+    set_limits(kept_bytes=0)
     np.testing.assert_array_equal(other.predict(X), scores)
-    assert pairgram.rankers.scores._kept.get(other) == {}
+    assert row_scores._kept.get(other) == {}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_support_rows_are_taken_in_parts(kernel, monkeypatch):
+def test_support_rows_are_taken_in_parts(kernel, set_limits):
     X = make_rows(N_TRAIN, 0)
     model = RankRLS(feature_map=KernelMap(kernel)).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
     rows = make_rows(600, 7)
     whole = model.predict(rows)
-    monkeypatch.setattr(pairgram.features.kernel_map, "PART_BYTES", 8 * N_FEATURES * 7)
+    set_limits(part_bytes=8 * N_FEATURES * 7)
     parts = copy.deepcopy(model)
     size = np.abs(kernel_matrix(rows, X, kernel)) @ np.abs(model.coef_)
     np.testing.assert_allclose(parts.predict(rows), whole, rtol=0, atol=1e-12 * size.max())
@@ -555,7 +555,7 @@ def test_our_own_maps_ask_nothing_of_blas(fitted, monkeypatch):
     def refuse(*_):
         raise AssertionError("BLAS is held to one thread")
 
-    monkeypatch.setattr(pairgram._support.machine._BlasGuard, "__enter__", refuse)
+    monkeypatch.setattr(machine._BlasGuard, "__enter__", refuse)
     for model in models.values():
         for dtype in (np.float64, np.float32):
             model.predict(make_rows(20, 7).astype(dtype))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from threadpoolctl import threadpool_limits
 
 import reference
 from pairgram import _core
-from pairgram._support.machine import single_threaded_blas
 from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
@@ -14,7 +14,7 @@ WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
 def gram(*arguments, **named):
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         return _core.gram(*arguments, **named)
 
 
@@ -135,7 +135,7 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
     t = np.ones(len(eigenvalues)) if scale is None else scale
     scores = []
     for threads in (1, 3):
-        with single_threaded_blas:
+        with threadpool_limits(1, user_api="blas"):
             scores.append(
                 _core.leave_query_out(
                     *arguments,
@@ -178,7 +178,7 @@ def test_leave_query_out_of_many_columns_and_alphas(n_features, n_alphas):
     S, _ = reference.statistics(X, y, query, "with_ties")
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = np.geomspace(1e2, 1e-3, n_alphas) * eigenvalues.max()
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         scores = _core.leave_query_out(
             *compiled(Problem(X, y, query, None, None), "with_ties"),
             basis=np.ascontiguousarray(vectors),
@@ -205,7 +205,7 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
     S, _ = reference.statistics(X, y, query, "with_ties")
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = eigenvalues.max() * np.array([1e-6, 1e-8])
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         scores = _core.leave_query_out(
             *arguments,
             basis=np.ascontiguousarray(vectors),
@@ -238,7 +238,7 @@ def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
         [(0, 3, "sigmoid"), (3, 5, "linear"), (5, 7, "gaussian")],
     )
     bound, X, targets = compiled(problem, pairs, dtype=dtype)
-    with single_threaded_blas:
+    with threadpool_limits(1, user_api="blas"):
         mapped = node_map.map(X, n_threads=2)
         expected, _ = _core.gram(bound, mapped, targets)
         actual, _ = _core.gram(bound, X, targets, map=node_map, block_rows=block_rows)

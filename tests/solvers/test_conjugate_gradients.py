@@ -9,14 +9,13 @@ from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import PairwiseELM, PointwiseELM, RankRLS, RankRLSCV
-from pairgram.solvers import formulation as conjugate_gradients
 from problems import problems
 
 
 @pytest.fixture
-def iterate(monkeypatch):
+def iterate(set_limits):
     """Solve sparse rows of any shape by conjugate gradients."""
-    monkeypatch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
+    set_limits(direct_order=0)
 
 
 def wide_rows(n_rows=5_000, n_features=100_000, per_row=20, seed=0):
@@ -35,7 +34,7 @@ def wide_rows(n_rows=5_000, n_features=100_000, per_row=20, seed=0):
     st.sampled_from(["pairs", "documents", "queries"]),
     st.booleans(),
 )
-def test_equal_to_the_direct_solution(problem, pairs, weighting, scale):
+def test_equal_to_the_direct_solution(limits_of, problem, pairs, weighting, scale):
     weights = {"sample_weight": problem.v, "query_weight": problem.query_weight}
     model = RankRLS(0.3, pairs=pairs, weighting=weighting, scale=scale, form="primal")
     try:
@@ -43,8 +42,7 @@ def test_equal_to_the_direct_solution(problem, pairs, weighting, scale):
     except ValueError:  # no pairs
         assume(False)
     direct = model.coef_
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
+    with limits_of(direct_order=0):
         model.fit(sp.csr_array(problem.X), problem.y, qid=problem.query, **weights)
     # The condition of the system multiplies the residual, which is 1e-10 of the right-hand side.
     np.testing.assert_allclose(model.coef_, direct, rtol=0, atol=1e-6 * abs(direct).max())
@@ -88,9 +86,9 @@ def test_a_search_solves_directly(iterate):
     assert RankRLSCV([1.0]).fit(X, y, qid=qid).form_ == "dual"
 
 
-def test_too_few_steps_are_told(iterate, monkeypatch):
+def test_too_few_steps_are_told(iterate, set_limits):
     X, y, qid = wide_rows(50, 200, 5)
-    monkeypatch.setattr(conjugate_gradients, "MAX_STEPS", 1)
+    set_limits(gradient_steps=1)
     with pytest.warns(ConvergenceWarning, match="alpha=0.001"):
         RankRLS(1e-3).fit(X, y, qid=qid)
 

@@ -21,7 +21,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.solvers import constrained
+from parts.solvers import constrained
 
 
 def rows_of(seed=0, n_features=7, n_queries=12):

@@ -11,10 +11,12 @@ from hypothesis import given, strategies as st
 from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from threadpoolctl import threadpool_limits
 
 import reference
 from pairgram import (
     KernelMap,
+    Pairgram,
     PairwiseELMCV,
     QueryKFold,
     RankRLS,
@@ -23,20 +25,9 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram._support.machine import single_threaded_blas
-from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
-from pairgram.features import kernels as matrix
-from pairgram.solvers import (
-    dual_gram,
-    leave_out,
-    leave_out_dual as dual_rows,
-    leave_out_dual as row_regression,
-    leave_pair_out,
-)
-from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.pairgram import Pairgram
+from parts.data import PairSettings, RankingData
+from parts.features import kernels as matrix
+from parts.solvers import DualGram, PairSums, leave_out
 from problems import Problem, problems
 from reference_dual import (
     PAIRS,
@@ -173,9 +164,9 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
 
 @pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
-def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
+def test_leave_query_out_of_a_large_problem(set_limits, block_bytes):
     """With rows in blocks."""
-    monkeypatch.setattr(dual_rows, "BLOCK_BYTES", block_bytes)
+    set_limits(fold_bytes=block_bytes)
     X, y, qid = make_ranking(12, (1, 15), 3, random_state=0)
     qid = qid[np.random.default_rng(0).permutation(len(y))]
     problem = Problem(X, y, np.unique(qid, return_inverse=True)[1], None, None)
@@ -413,7 +404,8 @@ def test_threads(n_threads):
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
     one, more = (DualGram(data, PairSettings("gain_difference"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
-    with single_threaded_blas:  # of an eigendecomposition that is BLAS's own affair
+    # The bits of an eigendecomposition with more threads are BLAS's own affair.
+    with threadpool_limits(1, user_api="blas"):
         np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
 
 
@@ -535,14 +527,14 @@ def peak_words(compute, n):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_memory_is_that_of_the_formula(monkeypatch, dtype):
+def test_memory_is_that_of_the_formula(set_limits, dtype):
     n = 512
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(n, 5)).astype(dtype), rng.normal(size=n), np.arange(n) // 8
     system = dual_of(kernel_matrix(X))
     fit, search = RankRLS(kernel="rbf"), RankRLSCV([1.0, 0.1], kernel="rbf")
-    monkeypatch.setattr(dual_rows, "BLOCK_BYTES", 8 * n * 16)
-    monkeypatch.setattr(matrix, "TILE", 64)
+    set_limits(fold_bytes=8 * n * 16)
+    set_limits(tile=64)
     assert peak_words(lambda: system.solve(0.1), n) < 1.1
     assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
     assert peak_words(lambda: system.decompose(basis=True), n) < 3.1
@@ -556,15 +548,15 @@ def test_memory_is_that_of_the_formula(monkeypatch, dtype):
     ("cv", "weighted", "words"),
     [(None, False, 3), (3, False, 3), ("leave-pair-out", False, 3), ("leave-pair-out", True, 4)],
 )
-def test_memory_of_rows_of_one_query(monkeypatch, free_memory, cv, weighted, words):
+def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, words):
     n = 384
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
     v = rng.uniform(1, 2, n) if weighted else None
     search = RankRLSCV([1.0], kernel="rbf", cv=cv)
-    monkeypatch.setattr(matrix, "TILE", 64)
-    monkeypatch.setattr(row_regression, "ROW_BYTES", 8 * n * 8)
-    monkeypatch.setattr(leave_pair_out, "BLOCK_ENTRIES", n * 8)
+    set_limits(tile=64)
+    set_limits(regression_bytes=8 * n * 8)
+    set_limits(pair_entries=n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
     free_memory(words * 8.0 * n**2 - 1)
     with pytest.raises(MemoryError, match=rf"\({8 * words} n² bytes"):
@@ -656,7 +648,7 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(dual_gram.DualGram, "decompose", fail)
+    monkeypatch.setattr(DualGram, "decompose", fail)
     X, y, _ = make_ranking(1, 400, 4, random_state=0)
     for message, named in (
         (

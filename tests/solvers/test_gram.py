@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 
 import reference
 from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV
-from pairgram.data import dataset as data
-from pairgram.data.pairs import PairSettings
+from parts.data import PairSettings, RankingData
 from problems import problems
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
@@ -159,12 +158,12 @@ def test_sparse_rows_equal_dense_rows(problem, pairs, weighting, density):
         np.testing.assert_allclose(sparse.pair_weight, dense.pair_weight, rtol=1e-12)
 
 
-def test_sparse_rows_in_dense_blocks(monkeypatch):
+def test_sparse_rows_in_dense_blocks(set_limits):
     rng = np.random.default_rng(0)
     query = rng.permutation(np.repeat(np.arange(20), 7))
     X, y = rng.normal(size=(140, 5)), rng.integers(0, 3, 140).astype(float)
-    monkeypatch.setattr(data, "DENSE_BLOCK_BYTES", 5 * 8 * 30)
-    csr = data.RankingData.make(sp.csr_array(X), y, qid=query)
+    set_limits(dense_block_bytes=5 * 8 * 30)
+    csr = RankingData.make(sp.csr_array(X), y, qid=query)
     blocks = list(csr.blocks(PairSettings()))
     assert len(blocks) == 5
     total = Pairgram.from_rows(sp.csr_array(X), y, qid=query)
@@ -454,8 +453,8 @@ def test_weights_of_any_size():
         Pairgram.from_rows(X, y, sample_weight=1e200)
 
 
-def test_rows_of_errors_are_those_of_the_caller(monkeypatch):
-    monkeypatch.setattr(data, "DENSE_BLOCK_BYTES", 1000)
+def test_rows_of_errors_are_those_of_the_caller(set_limits):
+    set_limits(dense_block_bytes=1000)
     query = np.random.default_rng(0).permutation(np.repeat(np.arange(30), 5))
     y = np.zeros(150)
     y[101] = 2000

@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 
 from fuzz import forge
 from pairgram import Nystroem, Pairgram, RandomNodes, RankRLS, make_ranking, scan
-from pairgram.data import query_ids
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -275,8 +274,8 @@ def test_zero_times_statistics_have_no_ids():
     assert (0 * of(QID < 9, ids=None)).ids is None
 
 
-def test_the_check_of_ids_begins_again_from_nothing(monkeypatch):
-    monkeypatch.setattr(query_ids, "MOST_IDS", 20)
+def test_the_check_of_ids_begins_again_from_nothing(set_limits):
+    set_limits(most_ids=20)
     with pytest.warns(UserWarning, match="no longer checked"):
         full = of()
     assert (full.ids, (0.5 * full).ids, (0 * full).ids) == (None, None, "check")

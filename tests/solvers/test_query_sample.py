@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pairgram import Pairgram, make_ranking
-from pairgram.data.dataset import RankingData
-from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.svm_training import sample_queries
+from parts.data import RankingData
+from parts.solvers import PairSums, sample_queries
 
 
 def drawn(n_queries, n_rows, weights=None, sizes=(5, 15), **named):

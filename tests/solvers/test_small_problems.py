@@ -18,9 +18,9 @@ from pairgram import (
     fit_many,
     make_ranking,
 )
-from pairgram.data.dataset import RankingData
-from pairgram.features.base import node_map_of
-from pairgram.solvers.small_problems import SmallProblem
+from parts.data import RankingData
+from parts.features import node_map_of
+from parts.solvers import SmallProblem
 from problems import compiled, problems
 from reference import laplacian, statistics
 

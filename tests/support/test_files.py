@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairgram import Pairgram, dump_letor
-from pairgram._support.files import replacing, shown
+from parts.support import replacing, shown
 
 
 def test_replacing(tmp_path):

@@ -10,17 +10,15 @@ import pytest
 from scipy import sparse
 
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
-from pairgram._support import machine as memory
-from pairgram.data.dataset import RankingData
+from parts.data import RankingData
+from parts.support import machine as memory
 
 GIB = 2**30
 
 
 @pytest.fixture
-def system(tmp_path, monkeypatch):
+def system(tmp_path):
     """Return a function that writes the files of a system with 8 GiB available."""
-    monkeypatch.setattr(memory, "_PROC", tmp_path / "proc")
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "cgroup")
 
     def write(files):
         for name, text in files.items():
@@ -32,8 +30,8 @@ def system(tmp_path, monkeypatch):
     return write
 
 
-def test_the_system_alone(system):
-    assert memory.available_memory() == 8 * GIB
+def test_the_system_alone(system, tmp_path):
+    assert memory.available_memory(tmp_path) == 8 * GIB
 
 
 @pytest.mark.parametrize(
@@ -56,27 +54,26 @@ def test_the_system_alone(system):
     ],
 )
 @pytest.mark.parametrize("group", ["", "user/session"])
-def test_the_limit_of_a_cgroup(system, files, expected, group):
+def test_the_limit_of_a_cgroup(system, tmp_path, files, expected, group):
     system({"proc/self/cgroup": f"1:name=systemd:/old\n0::/{group}\n"})
-    system({f"cgroup/{group}/{name}": text + "\n" for name, text in files.items()})
-    assert memory.available_memory() == expected
+    system({f"sys/fs/cgroup/{group}/{name}": text + "\n" for name, text in files.items()})
+    assert memory.available_memory(tmp_path) == expected
 
 
-def test_the_tightest_cgroup_around(system):
+def test_the_tightest_cgroup_around(system, tmp_path):
     system({"proc/self/cgroup": "0::/outer/inner\n"})
-    system({"cgroup/outer/inner/memory.max": f"{4 * GIB}\n"})
-    system({"cgroup/outer/inner/memory.current": f"{GIB}\n"})
-    system({"cgroup/outer/memory.max": f"{2 * GIB}\n", "cgroup/outer/memory.current": f"{GIB}\n"})
-    assert memory.available_memory() == GIB
+    groups = "sys/fs/cgroup/outer"
+    system({f"{groups}/inner/memory.max": f"{4 * GIB}\n"})
+    system({f"{groups}/inner/memory.current": f"{GIB}\n"})
+    system({f"{groups}/memory.max": f"{2 * GIB}\n", f"{groups}/memory.current": f"{GIB}\n"})
+    assert memory.available_memory(tmp_path) == GIB
 
 
 def test_other_systems(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "_PROC", tmp_path)
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert memory.available_memory() == physical
+    assert memory.available_memory(tmp_path) == physical
     monkeypatch.delattr(os, "sysconf")
-    assert memory.available_memory() == inf
+    assert memory.available_memory(tmp_path) == inf
 
 
 def test_what_does_not_fit_is_refused_with_advice(free_memory):

@@ -14,8 +14,12 @@ import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairgram import Pairgram, RankRLS, RankRLSCV
-from pairgram._support import machine as threads
-from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
+from parts.support import (
+    cached_property,
+    machine as threads,
+    resolve_n_threads,
+    single_threaded_blas,
+)
 
 
 def blas_threads():

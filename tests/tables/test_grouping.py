@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import pairgram
-from pairgram.tables import grouping
+from parts.tables import grouping
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +86,11 @@ def same(found, expected):
 @pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_model_is_that_of_sorted_rows(
-    rows, frame, source, bucket_bytes, tmp_path, folders, monkeypatch
+    rows, frame, source, bucket_bytes, tmp_path, folders, set_limits
 ):
     X, y, qid, weights, _ = rows
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
-    monkeypatch.setattr(grouping, "BUCKET_BITS", 2)  # files are spread more than once
-    monkeypatch.setattr(grouping, "N_BUCKETS", 4)
+    set_limits(bucket_bytes=bucket_bytes)
+    set_limits(bucket_bits=2)  # files are spread more than once
     scattered = pairgram.scan(SOURCES[source](frame, tmp_path), **COLUMNS)
     with pytest.raises(ValueError, match=r"do not stand together.*group_queries=True"):
         pairgram.RankRLS().fit(scattered)
@@ -117,8 +116,8 @@ def test_the_model_is_that_of_sorted_rows(
 
 
 @pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
-def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, monkeypatch):
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, set_limits):
+    set_limits(bucket_bytes=bucket_bytes)
     table = pairgram.scan(frame, group_queries=True, label="row", qid="q", features=["x0"])
     found = []
 
@@ -135,12 +134,12 @@ def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, mo
     assert [by_name[number] for number in numbers] == ids.tolist()
 
 
-@pytest.mark.parametrize("bucket_bytes", [grouping.BUCKET_BYTES, 10_000])
+@pytest.mark.parametrize("bucket_bytes", [128 << 20, 10_000])
 @pytest.mark.parametrize("source", ["ipc", "frame"])
-def test_text_of_polars(rows, frame, bucket_bytes, source, tmp_path, folders, monkeypatch):
+def test_text_of_polars(rows, frame, bucket_bytes, source, tmp_path, folders, set_limits):
     """Its files hold views of text, and dictionaries of them, in columns that nobody needs too."""
     pl = pytest.importorskip("polars")
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    set_limits(bucket_bytes=bucket_bytes)
     X, y, qid, _, order = rows
     wanted = pairgram.RankRLS().fit(X[order], y[order], qid=qid[order]).coef_
     own = pl.DataFrame(
@@ -170,11 +169,11 @@ def kinds_of_text(pl):
     return [("text", pl.String), ("categories", pl.Categorical), ("choices", pl.Enum(choices))]
 
 
-@pytest.mark.parametrize("bucket_bytes", [grouping.BUCKET_BYTES, 10_000])
+@pytest.mark.parametrize("bucket_bytes", [128 << 20, 10_000])
 @pytest.mark.parametrize("kind", ["frame", "dask"])
-def test_columns_may_have_any_names(rows, frame, kind, bucket_bytes, folders, monkeypatch):
+def test_columns_may_have_any_names(rows, frame, kind, bucket_bytes, folders, set_limits):
     """Hashes and places of rows stand in columns of their own meanwhile."""
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    set_limits(bucket_bytes=bucket_bytes)
     X, y, qid, _, order = rows
     wanted = pairgram.RankRLS().fit(X[order], y[order], qid=qid[order]).coef_
     taken = ["__pairgram_hash__", "__pairgram_place__"]
@@ -187,9 +186,9 @@ def test_columns_may_have_any_names(rows, frame, kind, bucket_bytes, folders, mo
 
 
 @pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
-def test_letor_files_and_arrays(rows, bucket_bytes, tmp_path, folders, monkeypatch):
+def test_letor_files_and_arrays(rows, bucket_bytes, tmp_path, folders, set_limits):
     X, y, qid, weights, order = rows
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    set_limits(bucket_bytes=bucket_bytes)
     expected = pairgram.RankRLS().fit(X, y, qid=qid)
     with open(tmp_path / "train.txt", "w") as file:
         for values, label, name in zip(X, y, qid, strict=True):
@@ -220,9 +219,9 @@ def test_letor_files_and_arrays(rows, bucket_bytes, tmp_path, folders, monkeypat
     assert found.history_["objective"][-1] == pytest.approx(svm.history_["objective"][-1], 1e-6)
 
 
-def test_missing_values_are_filled_by_the_mean_of_all_rows(rows, frame, folders, monkeypatch):
+def test_missing_values_are_filled_by_the_mean_of_all_rows(rows, frame, folders, set_limits):
     X, y, qid, weights, _ = rows
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", 4000)
+    set_limits(bucket_bytes=4000)
     holes = frame.copy()
     holes.loc[::3, "x1"] = np.nan
     table = pairgram.scan(holes, missing="mean", group_queries=True, **COLUMNS)
@@ -256,8 +255,8 @@ def test_a_table_without_rows_is_refused_when_it_is_read(frame):
         pairgram.RankRLS().fit(table)
 
 
-def test_a_full_disk_leaves_no_folder(frame, folders, monkeypatch):
-    monkeypatch.setattr(grouping, "BUCKET_BYTES", 4000)
+def test_a_full_disk_leaves_no_folder(frame, folders, monkeypatch, set_limits):
+    set_limits(bucket_bytes=4000)
 
     def full(*_):
         raise OSError(28, "No space left on device")

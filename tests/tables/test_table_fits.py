@@ -27,10 +27,10 @@ from pairgram import (
     evaluate,
     scan,
 )
-from pairgram.data.query_ids import mix
-from pairgram.model_selection.splits import Folds
-from pairgram.rankers import preparation
-from pairgram.solvers.passes import statistics_of
+from parts.data import mix
+from parts.model_selection import Folds
+from parts.rankers import preparation
+from parts.solvers import statistics_of
 from table_sources import cut_table, make_rows
 
 ROWS = make_rows()
@@ -334,9 +334,9 @@ def test_landmarks_are_drawn_by_the_numbers_of_rows(model):
 @pytest.mark.parametrize(
     "named", [{"inputs": "quantile"}, {"feature_map": Nystroem(n_components=15, random_state=0)}]
 )
-def test_rows_are_drawn_by_the_hashes_of_their_numbers(monkeypatch, named):
+def test_rows_are_drawn_by_the_hashes_of_their_numbers(set_limits, named):
     """What is found from a sample does not depend on the partitions."""
-    monkeypatch.setattr(preparation, "SAMPLE_ROWS", 60)
+    set_limits(sample_rows=60)
     drawn = np.sort(np.argsort(mix(np.arange(len(ROWS.y), dtype=np.uint64)))[:60])
     for table in tables():
         numbers, rows = table.sample(60)

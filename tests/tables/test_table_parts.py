@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pairgram.tables import passes as parts_module
-from pairgram.tables.columns import TableRows, runs_of
-from pairgram.tables.passes import Part, fold, in_tree, join_by_id
+from parts.tables import Part, TableRows, fold, in_tree, join_by_id, runs_of
 
 
 @dataclass(frozen=True)
@@ -120,8 +118,8 @@ def test_no_rows_have_no_result():
         assert joined.close(task) == [(7, [0, 1]), (8, [2])]
 
 
-def test_a_query_beyond_the_limit_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr(parts_module, "LARGEST_QUERY", 8 * 5)
+def test_a_query_beyond_the_limit_is_refused_by_name(set_limits):
+    set_limits(query_bytes=8 * 5)
     task = Record()
     batches = [table_rows(np.arange(k, k + 2), np.array([7, 7]), k) for k in (0, 2)]
     fold(batches, task)

@@ -31,7 +31,7 @@ from pairgram import (
     load_model,
     scan,
 )
-from pairgram.rankers import scores as row_scores
+from parts.rankers import scores as row_scores
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()

@@ -22,9 +22,7 @@ import scipy.sparse
 
 import pairgram
 from pairgram import RankRLS, dump_letor, scan
-from pairgram.tables import columns as arrow, sources, sources as letor_source
-from pairgram.tables.scan import read_labels
-from pairgram.tables.survey import NO_FILES
+from parts.tables import read_labels
 from table_sources import cut_table, make_rows, ranking_rows, write_parts
 
 ROWS = make_rows()
@@ -60,15 +58,15 @@ def test_parquet_files(folder):
     check(scan(pyarrow.dataset.dataset(folder), **NAMES))
 
 
-def test_row_groups_are_partitions(folder, monkeypatch):
-    monkeypatch.setattr(sources, "PARTITION_ROWS", 100)
+def test_row_groups_are_partitions(folder, set_limits):
+    set_limits(partition_rows=100)
     table = scan(folder, **NAMES)
     assert len(table.partitions) >= 5
     assert "from row group 2 on" in table.partitions[1].name or len(list(folder.iterdir())) > 1
     check(table)
-    monkeypatch.setattr(sources, "MOST_AT_ONCE", 10)
-    monkeypatch.setattr(sources, "BATCH_ROWS", 7)
-    monkeypatch.setattr(arrow, "FEWEST_BATCH_ROWS", 5)
+    set_limits(row_group_rows=10)
+    set_limits(batch_rows=7)
+    set_limits(fewest_batch_rows=5)
     check(scan(folder, **NAMES))
 
 
@@ -375,9 +373,9 @@ def read_only_view(X):
 @pytest.mark.parametrize("n_rows", [50, 300])
 @pytest.mark.parametrize("fewest", [1, 1 << 16])
 @pytest.mark.parametrize("kind", BUFFERS)
-def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, monkeypatch):
+def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, set_limits):
     """Batches wait for others to be put together with them, or for the consumer."""
-    monkeypatch.setattr(arrow, "FEWEST_BATCH_ROWS", fewest)
+    set_limits(fewest_batch_rows=fewest)
     columns = kind in ("pandas", "polars", "arrow")  # whose columns are contiguous
 
     def factory():
@@ -471,11 +469,11 @@ def dump(path, rows=LETOR, **named):
 
 @pytest.mark.parametrize("end", ["txt", "txt.gz"])
 @pytest.mark.parametrize("piece", [1 << 20, 997, 61])
-def test_letor_files_in_pieces(tmp_path, monkeypatch, end, piece):
+def test_letor_files_in_pieces(tmp_path, set_limits, end, piece):
     path = dump(tmp_path / "rows.txt")
     if end == "txt.gz":
         (tmp_path / "rows.txt.gz").write_bytes(gzip.compress(path.read_bytes()))
-    monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
+    set_limits(piece_bytes=piece)
     rows = LETOR
     if piece < 100:
         rows = replace(LETOR, X=LETOR.X[:300], y=LETOR.y[:300], qid=LETOR.qid[:300])
@@ -499,15 +497,15 @@ def test_several_letor_files_that_cut_a_query(tmp_path):
 
 
 @pytest.mark.parametrize("piece", [1 << 20, 64])
-def test_errors_of_letor_files_name_the_line(tmp_path, monkeypatch, piece):
+def test_errors_of_letor_files_name_the_line(tmp_path, set_limits, piece):
     path = tmp_path / "rows.txt"
     lines = [f"{k % 2} qid:{k // 5} 1:{k} 2:0.5" for k in range(40)]
     lines[3] = "# a comment"
     lines[7] = ""
     lines[30] = "1 qid:6 1:three 2:4"
     path.write_text("\n".join(lines[:5]) + "\n")
-    monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
-    table = replace(scan(path), files=NO_FILES)
+    set_limits(piece_bytes=piece)
+    table = replace(scan(path), files=scan(ROWS.frame, **NAMES).files)
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match=r"rows\.txt:31:"):
         RankRLS().fit(table)
@@ -531,12 +529,12 @@ def test_advice_for_sources_without_names_of_columns(tmp_path):
         narrow.predict(scan(tmp_path / "none.txt"))
 
 
-def test_ids_of_letor_files_are_text(tmp_path, monkeypatch):
+def test_ids_of_letor_files_are_text(tmp_path, set_limits):
     """One piece has numbers alone, and another has words."""
     lines = [f"{k % 3} qid:{name} 1:{k}" for name in ("007", "a", "7") for k in range(4)]
     (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
     for piece in (1 << 20, 30, 45):
-        monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
+        set_limits(piece_bytes=piece)
         assert scan(tmp_path / "rows.txt").survey().n_queries == 3
 
 
@@ -558,7 +556,7 @@ def test_a_letor_file_that_is_cut(tmp_path):
     whole = gzip.compress(dump(tmp_path / "rows.txt").read_bytes())
     path = tmp_path / "rows.txt.gz"
     path.write_bytes(whole)
-    table = replace(scan(path), files=NO_FILES)
+    table = replace(scan(path), files=scan(ROWS.frame, **NAMES).files)
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"rows\.txt\.gz: found a damaged or cut-off"):
         RankRLS().fit(table)
@@ -848,18 +846,14 @@ def test_errors_say_whence_rows_are_counted(tmp_path, ending, counted):
         RankRLS().fit(scan(path, **NAMES))
 
 
-def test_rows_of_later_row_groups_are_counted_from_there(tmp_path):
+def test_rows_of_later_row_groups_are_counted_from_there(tmp_path, set_limits):
     frame = ROWS.frame.to_pandas()
     frame.loc[90, "f1"] = np.nan
     table = pa.Table.from_pandas(frame, preserve_index=False)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
-    dataset = pyarrow.dataset.dataset(tmp_path / "rows.parquet")
-    source = sources._of_dataset(dataset, NO_FILES)
-    (part,) = source.partitions
-    later = type(part)(part.fragment.subset(row_group_ids=[1]), dataset.schema)
-    columns = scan(tmp_path / "rows.parquet", **NAMES).layout
+    set_limits(partition_rows=70)
     with pytest.raises(ValueError, match="from row group 1 on, row 20, counted from 0 there: col"):
-        list(later.batches(0, columns, True))
+        RankRLS().fit(scan(tmp_path / "rows.parquet", **NAMES))
 
 
 @pytest.mark.parametrize(

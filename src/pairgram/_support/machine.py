@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import ThreadpoolController
 
+from pairgram._support import limits
+
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property as cached_property
 else:
@@ -40,26 +42,21 @@ else:
             return value
 
 
-# So many bytes are not worth asking for: that takes as long as a small fit.
-SMALL = 1 << 24
-_PROC = Path("/proc")
-_CGROUPS = Path("/sys/fs/cgroup")
-
-
-def available_memory() -> float:
+def available_memory(root: Path = Path("/")) -> float:
     """Return the bytes that may be allocated without swapping, or infinity if it is not known.
 
     This is the smallest of several numbers. One is the free memory of the system (``MemAvailable``,
     otherwise its physical memory). The others are what the limits of the process's cgroup (v2) and
     of those around it leave: ``memory.max`` minus ``memory.current``, where unused file cache
-    (``inactive_file``) is not counted.
+    (``inactive_file``) is not counted. The files of the system lie in the folder `root`.
     """
-    return min(_of_system(), *_of_cgroups(), inf)
+    given = limits.now.available_memory
+    return min(_of_system(root), *_of_cgroups(root), inf) if given is None else given
 
 
 def fits(needed: float) -> bool:
     """Tell whether so many bytes are free."""
-    return needed <= SMALL or needed <= available_memory()
+    return needed <= limits.now.unasked_bytes or needed <= available_memory()
 
 
 def require(what: str, needed: float, advice: str = "") -> None:
@@ -75,8 +72,8 @@ def require(what: str, needed: float, advice: str = "") -> None:
         )
 
 
-def _of_system() -> float:
-    for line in _lines(_PROC / "meminfo"):
+def _of_system(root: Path) -> float:
+    for line in _lines(root / "proc" / "meminfo"):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     try:
@@ -85,15 +82,15 @@ def _of_system() -> float:
         return inf
 
 
-def _of_cgroups() -> Iterator[float]:
-    for line in _lines(_PROC / "self" / "cgroup"):
+def _of_cgroups(root: Path) -> Iterator[float]:
+    for line in _lines(root / "proc" / "self" / "cgroup"):
         if not line.startswith("0::/"):  # a line of version 1
             continue
         group = PurePosixPath(line[len("0::/") :])
         if ".." in group.parts:
             continue
         for folder in (group, *group.parents):
-            yield _room(_CGROUPS / folder)
+            yield _room(root / "sys" / "fs" / "cgroup" / folder)
 
 
 def _room(folder: Path) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import (
     blocks,
     column_names,
@@ -44,8 +44,6 @@ from pairgram.features.base import (
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
-# Dense blocks of rows take about this many bytes.
-DENSE_BLOCK_BYTES = 64 << 20
 # The weights of all pairs must add up to a number between these two: otherwise squares and products
 # of solutions would leave the range of floating-point numbers.
 SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
@@ -443,7 +441,7 @@ class RankingData:
         queries = self.queries
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         width = max(1, self.X.shape[1], self.n_features if transform else 1)
-        most = max(1, DENSE_BLOCK_BYTES // (width * self.dtype.itemsize))
+        most = max(1, limits.now.dense_block_bytes // (width * self.dtype.itemsize))
         first = 0
         while first < queries.n_queries:
             begin = queries.offsets[first]
@@ -453,7 +451,7 @@ class RankingData:
             if len(rows):
                 block = self.take(rows)
                 needed = 2 * len(rows) * width * self.dtype.itemsize
-                if needed > DENSE_BLOCK_BYTES * 4:
+                if needed > limits.now.dense_block_bytes * 4:
                     what = f"a query of {len(rows)} rows and {width} features, dense, with a copy,"
                     memory.require(what, needed, "take shorter queries or fewer features")
                 X = block.features() if transform else block.X

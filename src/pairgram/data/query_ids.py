@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support import limits
 from pairgram._support.arrays import converted_times
 from pairgram._support.checks import warn_caller
 from pairgram.data.queries import Queries, plain_ids
@@ -458,8 +459,6 @@ class WeightedIds:
 
 # Factors of an id that differ by a larger share are different.
 SAME_FACTOR = 1e-12
-# At most this many ids are remembered.
-MOST_IDS = 1_000_000
 NUMERAL = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
 EITHER = (
     "either all queries have ids, or none has (ids=None of Pairgram and from_rows leaves ids "
@@ -697,17 +696,17 @@ class QueryIds:
 
 def too_many(number: int) -> bool:
     """Tell whether so many ids are not remembered."""
-    return number > MOST_IDS
+    return number > limits.now.most_ids
 
 
 def warn_of_end(ids: QueryIds, *before: QueryIds) -> None:
     """Warn if the check of ids ends here, because there are too many."""
     if ids.ended and not any(one.ended for one in before):
         warn_caller(
-            f"these statistics have more than {MOST_IDS:,} queries, and query ids are no longer "
-            "checked: a query that is added twice, cut in two, or subtracted without being there "
-            "is no longer noticed. To keep the check, keep statistics of fewer queries each. To "
-            "check no ids, and silence this warning, make statistics with ids=None",
+            f"these statistics have more than {limits.now.most_ids:,} queries, and query ids are "
+            "no longer checked: a query that is added twice, cut in two, or subtracted without "
+            "being there is no longer noticed. To keep the check, keep statistics of fewer queries "
+            "each. To check no ids, and silence this warning, make statistics with ids=None",
             UserWarning,
         )
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import checked_sparse, real_array
 from pairgram._support.checks import not_finite
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 # The errors that reading a damaged file raises. An OSError for damage has no errno, whereas one of
 # the system has.
 DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
-# This many compressed bytes are read at a time.
-_INPUT_SIZE = 1 << 16
 
 
 def unpacked(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
@@ -82,7 +80,7 @@ class _Streams(io.RawIOBase):
                 continue
             packed = b""
             if self._stream.needs_input:
-                packed, self._input = self._input or self._raw.read(_INPUT_SIZE), b""
+                packed, self._input = self._input or self._raw.read(limits.now.packed_bytes), b""
                 if not packed:
                     raise EOFError("the file ends within a stream")
             text = self._stream.decompress(packed, len(buffer))
@@ -93,18 +91,17 @@ class _Streams(io.RawIOBase):
 
     def _begin_next(self) -> None:
         """Begin the stream after one that has ended, if there is one."""
-        rest, n_zeros = self._stream.unused_data or self._raw.read(_INPUT_SIZE), 0
+        rest, n_zeros = self._stream.unused_data or self._raw.read(limits.now.packed_bytes), 0
         while self._padded and rest.startswith(b"\0"):
             stripped = rest.lstrip(b"\0")
             n_zeros += len(rest) - len(stripped)
-            rest = stripped or self._raw.read(_INPUT_SIZE)
+            rest = stripped or self._raw.read(limits.now.packed_bytes)
         if n_zeros % 4:
             raise lzma.LZMAError(f"found {n_zeros} zero bytes after a stream, want a multiple of 4")
         self._ended = not rest
         self._stream, self._input = self._begin(), rest
 
 
-_CHUNK_SIZE = 1 << 22
 # A thread parses this many bytes at a time: they and their numbers fit into its cache.
 _PIECE_SIZE = 1 << 18
 # Binary files are recognised by this many first bytes.
@@ -377,7 +374,7 @@ def _check_n_features(n_features: object) -> int:
 
 def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
     """Feed the parser the bytes of the file, unpacked."""
-    buffer = memoryview(bytearray(_CHUNK_SIZE))
+    buffer = memoryview(bytearray(limits.now.chunk_bytes))
     kind, file = unpacked(raw)
     head = b""
     while True:

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.row_warnings import warn_of_rows
@@ -27,9 +28,6 @@ from pairgram.features.kernels import (
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
-
-# Support rows are prepared for scoring in parts of about this many bytes.
-PART_BYTES = 64 << 20
 
 
 class KernelMap(FeatureMap):
@@ -180,7 +178,7 @@ class KernelMap(FeatureMap):
             return RowScorer([(None, coef)])
         if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
             return None
-        step = max(1, PART_BYTES // (8 * max(1, self.n_features_in_)))
+        step = max(1, limits.now.part_bytes // (8 * max(1, self.n_features_in_)))
         return RowScorer(
             (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
             for part in blocks(len(rows), step)

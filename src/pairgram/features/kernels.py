@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
@@ -77,11 +77,6 @@ def check_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
 
 
 FLOATS = (np.float64, np.float32)
-# K is computed in tiles of this many rows and columns, in float64.
-TILE = 512
-# The minmax kernel makes sparse rows of a tile dense if they have at most this many features. A
-# tile then takes 32 MiB.
-WIDEST_DENSE = 8192
 
 
 def alternatives(kernel: Kernel | None) -> str:
@@ -139,9 +134,10 @@ def matrix_of(
 
 def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
     """Cut a matrix into tiles; for a symmetric matrix, only those on and above the diagonal."""
-    for i in range(0, shape[0], TILE):
-        for j in range(i if symmetric else 0, shape[1], TILE):
-            yield slice(i, min(i + TILE, shape[0])), slice(j, min(j + TILE, shape[1]))
+    size = limits.now.tile
+    for i in range(0, shape[0], size):
+        for j in range(i if symmetric else 0, shape[1], size):
+            yield slice(i, min(i + size, shape[0])), slice(j, min(j + size, shape[1]))
 
 
 class _Values:
@@ -233,7 +229,7 @@ def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
     ``Σ max − Σ min = ‖x − z‖₁``.
     """
     both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
-    if both and x.shape[1] > WIDEST_DENSE:
+    if both and x.shape[1] > limits.now.widest_dense:
         of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
         sizes = of_x[:, None] + of_z
         distances = manhattan_distances(_narrow(x), _narrow(z))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Landmarks, check_parameters
@@ -41,9 +41,6 @@ from pairgram.features.kernels import (
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
-
-# With more rows than this, k-means works on small batches.
-MAX_LLOYD_ROWS = 20_000
 
 
 def choose_landmarks(
@@ -78,7 +75,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
     """Return the centres of k-means, (n_clusters, n_features)."""
     from sklearn.cluster import KMeans, MiniBatchKMeans  # these are slow to import
 
-    whole = X.shape[0] <= MAX_LLOYD_ROWS
+    whole = X.shape[0] <= limits.now.lloyd_rows
     draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
     seed = int(draw(2**31 - 1))
     if whole:

@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, warn_caller
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import RandomState, Splitter
 
 Splits = tuple[tuple[Rows, Rows], ...]
-# Folds of rows are cached for the next fit if there are at most this many rows.
-CACHED_ROWS = 4096
 # cv=None makes this many folds if leaving out every query would not be exact or not be cheap.
 N_SPLITS = 5
 
@@ -275,7 +274,7 @@ def make_splits(cv: object, data: RankingData) -> Splits:
     else:
         try:
             if isinstance(cv, Integral) and data.queries.n_filled == 1:
-                folds = _kept_row_folds if n_rows <= CACHED_ROWS else _row_folds
+                folds = _kept_row_folds if n_rows <= limits.now.cached_rows else _row_folds
                 return folds(int(cv), n_rows)
             raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
         except ValueError as error:  # a splitter does not know the name of the parameter

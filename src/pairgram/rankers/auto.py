@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram._support import limits
 from pairgram._support.parameters import EngineName, InputsName, PluginName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.dataset import RankingData, RowInfo
@@ -218,8 +219,6 @@ def _kernel(
 # By how many standard errors of the difference features or a kernel must lead. They have more ways
 # to be better by chance than models that are linear in the columns.
 LEAD = 1.0
-# Trials that are expected to take longer than this are announced, in seconds.
-LONG = 10.0
 # The plan keeps to fixed rates. The clock ends the trials after this multiple of the budget and
 # these seconds, in which a short plan may load what it needs.
 PATIENCE, GRACE = 3.0, 10.0
@@ -399,7 +398,7 @@ class AutoRanker(LinearRanker):
             if best is not None and time.perf_counter() - start > longest:
                 table.add(trial, "skipped")
                 continue
-            if self.verbose and trial.seconds > LONG:
+            if self.verbose and trial.seconds > limits.now.long_seconds:
                 _print(f"{trial.name}: takes about {trial.seconds:.0f} s")
             settings = choices
             if not trial.chooses:

@@ -21,6 +21,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._support import limits
 from pairgram._support.arrays import (
     column_names,
     index_columns,
@@ -46,8 +47,8 @@ from pairgram.solvers.constrained import numbers_of
 if TYPE_CHECKING:
     from pairgram._support.types import Estimator, FrameLike
 
-# A group of fits takes about so many seconds, and has at most so many fits.
-GROUP_SECONDS, GROUP_SIZE = 5e-3, 32
+# A group of fits takes about so many seconds.
+GROUP_SECONDS = 5e-3
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *RowInfo._fields}
 
@@ -443,7 +444,8 @@ class _Batch:
                         fit.error = error
                 fit.drop_data()
         quick = perf_counter() - begun < GROUP_SECONDS
-        self.group_size = min(GROUP_SIZE, 2 * len(group)) if quick else max(1, len(group) // 2)
+        larger = min(limits.now.group_size, 2 * len(group))
+        self.group_size = larger if quick else max(1, len(group) // 2)
         return group
 
     def _finish(self, fit: _Fit, fitted: list[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._support import limits
 from pairgram._support.arrays import real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import cached_property
@@ -41,7 +42,7 @@ from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.tables.blocks import SAMPLE_ROWS, Arrays, BlockReader, Blocks, Dataset, one_row
+from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.survey import Moments, MomentsTask
 from pairgram.tables.table import Table, as_table
 
@@ -491,8 +492,8 @@ class TableRows:
 
     @cached_property
     def _drawn(self) -> RankingData:
-        """At most `SAMPLE_ROWS` rows, which do not depend on the partitions."""
-        rows = self.table.sample(SAMPLE_ROWS).rows
+        """At most `Limits.sample_rows` rows, which do not depend on the partitions."""
+        rows = self.table.sample(limits.now.sample_rows).rows
         assert rows.y is not None
         return RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
 

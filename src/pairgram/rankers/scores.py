@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.arrays import read_rows, require_columns
 from pairgram._support.checks import ArgumentError, Vector, require_finite
 from pairgram._support.files import replacing
@@ -155,10 +156,6 @@ class Scorer:
 
     def __reduce__(self) -> Any:
         raise TypeError("a scorer cannot be pickled: pickle or save the model, and make another")
-
-
-# A prepared model is kept between calls if its arrays take at most this many bytes.
-KEPT_BYTES = 64 << 20
 
 
 def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
@@ -307,7 +304,7 @@ def _prepared(
     scorer = scorer_of(feature_map, coef, dtype)
     if scorer is None:
         return None
-    if sum(getattr(value, "nbytes", 0) for value in attributes.values()) <= KEPT_BYTES:
+    if sum(getattr(value, "nbytes", 0) for value in attributes.values()) <= limits.now.kept_bytes:
         scorer = replace(scorer, parts=list(scorer.parts))
         kept[dtype.char] = _Prepared(type(feature_map), attributes, values, scorer)
     return scorer

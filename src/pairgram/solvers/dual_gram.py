@@ -174,8 +174,9 @@ class DualGram:
         """Return the decomposition that gives the solutions for every alpha.
 
         `basis` says that its eigenvectors will be needed. They are then computed; otherwise, from
-        order `BAND_ORDER` on, a band form of the system serves. The eigenvalues are S. The basis is
-        ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that ``K @ basis`` are the eigen-features.
+        order `Limits.band_order` on, a band form of the system serves. The eigenvalues are S. The
+        basis is ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that ``K @ basis`` are the
+        eigen-features.
         Coefficients are dual. Parameters and errors are those of `solve`.
 
         No direction is left out. A direction whose S is near 0 hardly changes scores within the

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
+from pairgram._support import limits
 from pairgram._support.checks import Vector, first_not_finite, require_finite
 from pairgram._support.parameters import Form, check
 from pairgram.data.dataset import RankingData, apply_half_laplacian
@@ -27,18 +28,14 @@ from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums, Statistics, scale_factors
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, SparseGram, count_varying
 
-# Systems up to this order are solved directly.
-SMALLEST_ORDER = 4096
 # The steps end when the residual falls below this share of the right-hand side.
 TOLERANCE = 1e-10
-# After this many steps there is a warning.
-MAX_STEPS = 10_000
 
 
 def worth_iterating(data: RankingData) -> bool:
     """Tell whether the rows are sparse and both systems are too large to be factorised."""
     sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
-    return sparse and min(data.X.shape) > SMALLEST_ORDER
+    return sparse and min(data.X.shape) > limits.now.direct_order
 
 
 class SparseSystem:
@@ -104,13 +101,13 @@ class SparseSystem:
             LinearOperator(shape, matvec=product, dtype=np.float64),
             factor * self._pull(self._data.target(self._settings).copy()),
             rtol=TOLERANCE,
-            maxiter=MAX_STEPS,
+            maxiter=limits.now.gradient_steps,
             M=LinearOperator(shape, matvec=lambda w: w / shifted, dtype=np.float64),
         )
         if failed:
             warnings.warn(
-                f"{MAX_STEPS} steps of conjugate gradients do not solve for alpha={alpha:g}: "
-                "scale the features to like size, or take a larger alpha",
+                f"{limits.now.gradient_steps} steps of conjugate gradients do not solve "
+                f"for alpha={alpha:g}: scale the features to like size, or take a larger alpha",
                 ConvergenceWarning,
                 stacklevel=3,
             )

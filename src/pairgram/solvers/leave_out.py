@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
@@ -153,9 +154,6 @@ def spread_of(data: RankingData, settings: PairSettings) -> float:
     highest, lowest = np.maximum.reduceat(grouped, starts), np.minimum.reduceat(grouped, starts)
     return float((highest - lowest).max(initial=0.0))
 
-
-# Refits that would take more flops than this are refused.
-MAX_REFIT_FLOPS = 1e11
 
 TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
 INSTEAD = "; give cv a splitter, or fit a validation set"
@@ -352,14 +350,14 @@ def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refi
 
 
 def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
-    """Raise a ValueError if refits would take more than `MAX_REFIT_FLOPS`."""
+    """Raise a ValueError if refits would take more than `Limits.refit_flops`."""
     n_rows, n_features = len(data.y), data.n_features
     flops = flops_of_refits(n_rows, n_features, settings, n_refits)
-    if flops > MAX_REFIT_FLOPS:
+    if flops > limits.now.refit_flops:
         raise ValueError(
             f"{what} needs {n_refits} refits of {n_rows} rows and {n_features} features "
-            f"({flops:.0e} flops, at most {MAX_REFIT_FLOPS:.0e}): give cv a splitter such as "
-            "QueryKFold, or fit a validation set"
+            f"({flops:.0e} flops, at most {limits.now.refit_flops:.0e}): give cv a splitter "
+            "such as QueryKFold, or fit a validation set"
         )
 
 
@@ -537,7 +535,7 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
     """Tell whether leaving out every query, or every row of one query, is exact and cheap.
 
     It is if the identities of least squares hold, or if all refits together take at most
-    `MAX_REFIT_FLOPS`. `n_dimensions` is the order of the system that is solved.
+    `Limits.refit_flops`. `n_dimensions` is the order of the system that is solved.
     """
     n_rows = len(data.y)
     if data.queries.n_filled == 1:
@@ -548,7 +546,7 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
     if exact:
         return True
     flops = flops_of_refits(n_rows, n_dimensions, settings, n_refits)
-    return flops <= MAX_REFIT_FLOPS
+    return flops <= limits.now.refit_flops
 
 
 def _of_all_rows(settings: PairSettings) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
@@ -17,11 +18,6 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.solvers.ridge_path import BandPath, RidgePath, has_band
 
-# Blocks of folds take about this many bytes in the basis.
-BLOCK_BYTES = 64 << 20
-# Folds of at most this share of the rows are held out by the band form. It takes about half of the
-# time that eigenvectors do, but a square of the fold for every thread.
-LARGEST_SHARE = 1 / 4
 # The band form gives held-out scores as differences from the targets. They lose digits where alpha
 # is so many times λ_max, and the scores are as small beside the targets.
 LARGEST_RIDGE = 1e3
@@ -29,7 +25,7 @@ LARGEST_RIDGE = 1e3
 
 def are_small(sizes: Iterable[int], n_rows: int) -> bool:
     """Tell whether folds of these sizes are held out by the band form of the system."""
-    return has_band(n_rows) and max(sizes) <= LARGEST_SHARE * n_rows
+    return has_band(n_rows) and max(sizes) <= limits.now.fold_share * n_rows
 
 
 def scores_without_folds(
@@ -178,11 +174,11 @@ def _rows_in_basis(
 def _blocks(
     folds: Sequence[Rows], row_bytes: int, size_of: Callable[[Rows], int] = len
 ) -> Iterator[list[Rows]]:
-    """Cut a list of folds into blocks of about `BLOCK_BYTES`."""
+    """Cut a list of folds into blocks of about `Limits.fold_bytes`."""
     block: list[Rows] = []
     size = 0
     for fold in folds:
-        if block and (size + size_of(fold)) * row_bytes > BLOCK_BYTES:
+        if block and (size + size_of(fold)) * row_bytes > limits.now.fold_bytes:
             yield block
             block, size = [], 0
         block.append(fold)
@@ -191,8 +187,6 @@ def _blocks(
         yield block
 
 
-# Blocks of rows take about this many bytes.
-ROW_BYTES = 32 << 20
 # L z is rounding error for rows whose weight is below this share of the largest.
 SMALLEST_WEIGHT = 1e-10
 # Held-out scores are rounding error if a pivot of I − H is below this.
@@ -337,7 +331,7 @@ class RowRegression:
 
 def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
     """Cut rows into blocks of a few MiB."""
-    return blocks(n_rows, max(1, ROW_BYTES // (8 * max(1, n_features))))
+    return blocks(n_rows, max(1, limits.now.regression_bytes // (8 * max(1, n_features))))
 
 
 def in_one_query(data: RankingData) -> RankingData:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support import limits
 from pairgram._support.checks import Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -29,13 +30,9 @@ if TYPE_CHECKING:
     from pairgram.metrics.evaluation import Scoring
 
 LEAVE_PAIR_OUT = "leave-pair-out"
-# Differences of scores are computed in blocks of this many entries.
-BLOCK_ENTRIES = 1 << 20
 # Up to this many different ridges are solved by products of whole matrices. With more of them,
 # pairs are solved one by one.
 MAX_PRODUCTS = 32
-# Data that would take more flops than this are refused.
-MAX_FLOPS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +102,11 @@ class LeavePairOut:
             per_entry = 75.0 if factors is None else 2.0 * len(factors)
             n_rows, rank = len(data.y), data.n_features
             flops = per_entry * n_rows**2 * rank * n_alphas
-            if flops > MAX_FLOPS:
+            if flops > limits.now.pair_flops:
                 raise ValueError(
                     f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas "
-                    f"takes the time of {flops:.0e} flops, at most {MAX_FLOPS:.0e}: give fewer "
-                    "alphas, or cv a splitter"
+                    f"takes the time of {flops:.0e} flops, at most {limits.now.pair_flops:.0e}: "
+                    "give fewer alphas, or cv a splitter"
                 )
 
     def n_matrices(self, settings: PairSettings) -> int:
@@ -288,7 +285,7 @@ class _HeldOut:
     def differences(self, alpha: float) -> Iterator[tuple[NDArray[np.int64], Vector]]:
         """Yield rows i, and ``f_i − f_j`` by the model without i and j, (len(i), n_rows)."""
         n_rows = len(self.v)
-        step = 1 if self.values is None else max(1, BLOCK_ENTRIES // n_rows)
+        step = 1 if self.values is None else max(1, limits.now.pair_entries // n_rows)
         scratch = np.empty_like(self.z if self.values is None else self.z[:0])
         for begin in range(0, n_rows, step):
             rows = np.arange(begin, min(begin + step, n_rows))

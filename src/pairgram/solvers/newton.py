@@ -13,11 +13,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
+from pairgram.data.dataset import RankingData
 from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
 from pairgram.features.formulas import native_nodes
 from pairgram.tables.blocks import Dataset
@@ -119,7 +119,7 @@ class MappedRows:
         """Return (first query, last query, positions of the parts) of every block."""
         offsets = self.data.queries.offsets
         row_bytes = self.n_features * self.data.X.dtype.itemsize
-        most = max(1, DENSE_BLOCK_BYTES // max(1, row_bytes))
+        most = max(1, limits.now.dense_block_bytes // max(1, row_bytes))
         blocks = []
         first, n_queries = 0, self.data.queries.n_queries
         while first < n_queries:

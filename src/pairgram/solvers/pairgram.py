@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import ArgumentError, naming_not_finite
 from pairgram._support.files import replacing, shown
@@ -24,7 +25,7 @@ from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
-from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
+from pairgram.tables.blocks import data_of_block, one_row
 from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table, as_table
 
@@ -293,7 +294,7 @@ class Pairgram:
         table = table.filled()
         first, feature_map = self._total.sums is None, self.feature_map
         if feature_map is not None and first:
-            feature_map = self._total.fitted_map(table.sample(SAMPLE_ROWS).rows.X)
+            feature_map = self._total.fitted_map(table.sample(limits.now.sample_rows).rows.X)
         empty = self._of(
             PairSums(self.settings, feature_map, table.feature_names),
             self.n_threads,

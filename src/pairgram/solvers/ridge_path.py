@@ -12,6 +12,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
@@ -174,9 +175,6 @@ def _times_band(band: Vector, rows: Vector) -> Vector:
 
 # Up to this order one BLAS thread is as fast as two, and waking other threads costs time.
 SINGLE_THREADED_ORDER = 256
-# From this order on a band form takes less time than eigenvectors do: two thirds of it here, in the
-# primal form, and at order 1,000 a third.
-BAND_ORDER = 64
 # The powers of 2 in the default alphas, which are multiples of λ_max / 1e4.
 DEFAULT_POWERS = np.arange(15, -19, -1)
 # The multiples of λ_max that come first if a fit starts from scores that are there already. The
@@ -284,8 +282,8 @@ class RidgePath:
 
     Notes
     -----
-    A path takes a band form for systems of `BAND_ORDER` unknowns and more. It needs 4/3 n³ flops,
-    where eigenvectors need about 9 n³, a third of them at the speed of memory. Eigenvectors are
+    A path takes a band form for systems of `Limits.band_order` unknowns and more. It needs 4/3 n³
+    flops, where eigenvectors need about 9 n³, a third of them at the speed of memory. They are
     computed where `basis` or another of their attributes is used, for a damping, and where the
     Cholesky factors of the band have no accurate digits: for a singular G in the primal form, and
     below ``n ε λ_max`` in the dual form.
@@ -416,7 +414,7 @@ class RidgePath:
 
 def has_band(order: int) -> bool:
     """Tell whether a path of this many unknowns takes a band form where it can."""
-    return order >= BAND_ORDER
+    return order >= limits.now.band_order
 
 
 def smallest_eigenvalue(order: int, largest: float) -> float:

@@ -14,6 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
@@ -29,8 +30,6 @@ from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgeP
 MOST_VALUES = 1 << 19
 # The largest feature value of a small problem must be at least this.
 SMALLEST_FEATURE = 1e-140
-# The features and results of one call take at most this many bytes.
-BATCH_BYTES = 128 << 20
 
 
 class SmallProblem:
@@ -154,11 +153,11 @@ def _joined(lists: list[Rows]) -> tuple[Rows, Rows]:
 
 
 def _batches(items: Sequence[Any], n_values: Sequence[int]) -> Iterator[list[Any]]:
-    """Cut a sequence where its float64 values would take more than BATCH_BYTES."""
+    """Cut a sequence where its float64 values would take more than `Limits.batch_bytes`."""
     batch: list[Any] = []
     total = 0
     for item, n in zip(items, n_values, strict=True):
-        if batch and 8 * (total + n) > BATCH_BYTES:
+        if batch and 8 * (total + n) > limits.now.batch_bytes:
             yield batch
             batch, total = [], 0
         batch.append(item)

@@ -12,11 +12,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
+from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
@@ -24,17 +24,13 @@ from pairgram.features.inputs import factors_of, shows_not_finite
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, Sparse
 
-# A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
-# dense product. Above this share of entries other than 0, dense blocks are faster.
-DENSE_SHARE = 0.15
-
 
 def worth_densifying(data: RankingData) -> bool:
     """Tell whether dense blocks of whole queries are faster than sparse products for CSR X."""
     n_rows, n_features = data.X.shape
     longest = int(data.queries.sizes.max(initial=0))
-    fits = longest * n_features * data.X.dtype.itemsize <= DENSE_BLOCK_BYTES
-    return bool(fits and data.X.nnz > DENSE_SHARE * n_rows * n_features)
+    fits = longest * n_features * data.X.dtype.itemsize <= limits.now.dense_block_bytes
+    return bool(fits and data.X.nnz > limits.now.dense_share * n_rows * n_features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +193,10 @@ def count_varying(
 def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of two sparse matrices: all at once, or in dense blocks if that is faster."""
     n_rows, n_columns = A.shape
-    if A.nnz <= DENSE_SHARE * n_rows * n_columns:
+    if A.nnz <= limits.now.dense_share * n_rows * n_columns:
         yield A, B
         return
-    step = max(1, DENSE_BLOCK_BYTES // (8 * n_columns))
+    step = max(1, limits.now.dense_block_bytes // (8 * n_columns))
     with single_threaded_blas:
         for rows in blocks(n_rows, step):
             block = A[rows].toarray()

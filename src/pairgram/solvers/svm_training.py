@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
+from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, Weighting, check_parameters
@@ -89,19 +89,9 @@ def _probabilities(weights: Vector, sizes: NDArray[np.int64], n_rows: int) -> Ve
         sure |= share >= 1
 
 
-# With more features than this, the preconditioner is the diagonal instead of the Gram matrix.
-WIDEST_GRAM = 4096
-# It is also the diagonal if this many matrices of the Gram matrix's size do not fit into memory.
+# The preconditioner is the diagonal if this many matrices of the Gram matrix's size do not fit into
+# memory.
 GRAM_COPIES = 6
-# With a smaller tolerance than this, mapped features are stored in double precision.
-FINEST_SINGLE = 1e-5
-# Up to this many bytes they are also stored in double precision: half of them would save no time.
-SMALLEST_SINGLE = 1 << 20
-
-# From this many features on, the Gram matrix is estimated from a sample of rows.
-FEWEST_SAMPLED_FEATURES = 1024
-# The sample has max(SAMPLE_ROWS · n_features, FEWEST_SAMPLE_ROWS) rows.
-SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 
 
 @dataclass(frozen=True)
@@ -193,11 +183,11 @@ class Training:
         counts = data.reduce(_CountTask(settings))
         n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
         counts.require(n_rows)
-        large = 8 * n_rows * n_features > SMALLEST_SINGLE
-        single = settings.tol >= FINEST_SINGLE and large
+        large = 8 * n_rows * n_features > limits.now.smallest_single
+        single = settings.tol >= limits.now.finest_single and large
         fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
-        has_gram = fits and n_features <= WIDEST_GRAM
-        if not (exact or given.is_read) and has_gram and n_features >= FEWEST_SAMPLED_FEATURES:
+        has_gram = fits and n_features <= limits.now.widest_gram
+        if not (exact or given.is_read) and has_gram and n_features >= limits.now.sampled_features:
             training = cls._from_sample(data, settings, single)
             if training is not None:
                 return training
@@ -240,7 +230,7 @@ class Training:
         """
         (data,) = given.each(lambda data: data)
         weights = pair_operator(data, settings).pair_weights
-        n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
+        n_rows = max(limits.now.rows_per_feature * data.n_features, limits.now.fewest_sampled_rows)
         sample = sample_queries(data, weights, n_rows)
         if sample is None:
             return None

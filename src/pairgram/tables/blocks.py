@@ -21,9 +21,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 S = TypeVar("S")
 
-# Quantiles, landmarks and the widths of kernels are found from at most this many rows.
-SAMPLE_ROWS = 100_000
-
 
 def one_row(table: Table) -> RankingData:
     """Return data of the shape and type of a table, without reading it: one row of zeros."""

@@ -12,6 +12,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.arrays import kind_of, not_numbers, real_array, require_numbers
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import resolve_n_threads
@@ -615,11 +616,14 @@ def _is_constant(array: Any) -> bool:
         return False
 
 
-# Rows are read in batches of about this many, in whatever pieces the source gives them.
-BATCH_ROWS = 1 << 17
-FEWEST_BATCH_ROWS = 1 << 16
 # Types of polars that Arrow does not have.
 WIDE = ("Int128", "UInt128")
+
+
+def in_batches(table: Any) -> Iterator[Any]:
+    """Cut a pyarrow table into batches."""
+    size = limits.now.batch_rows
+    return (table.slice(begin, size) for begin in range(0, table.num_rows, size))
 
 
 def rows_of_batches(
@@ -656,7 +660,7 @@ def rows_of_batches(
         is_batch = isinstance(batch, pyarrow.RecordBatch)
         waiting.append(plain_values(pyarrow.Table.from_batches([batch]) if is_batch else batch))
         n_waiting += batch.num_rows
-        if n_waiting >= FEWEST_BATCH_ROWS:
+        if n_waiting >= limits.now.fewest_batch_rows:
             yield rows()
             first, waiting, n_waiting = first + n_waiting, [], 0
     if waiting:

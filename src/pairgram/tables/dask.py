@@ -11,7 +11,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from pairgram._support.machine import at_most_threads
-from pairgram.tables.columns import BATCH_ROWS, Columns, TableRows, rows_of_batches, to_arrow
+from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
 from pairgram.tables.passes import Part, Progress, Task, fold, in_tree, name_of_places, placing
 
 if TYPE_CHECKING:
@@ -179,5 +179,4 @@ def _batches(source: Any, number: int, columns: Columns, features: bool) -> Iter
         yield from source.batches(number, columns, features)
         return
     table = to_arrow(source[columns.names(features)])
-    pieces = (table.slice(at, BATCH_ROWS) for at in range(0, table.num_rows, BATCH_ROWS))
-    yield from rows_of_batches(pieces, number, _name(source, number), columns, features)
+    yield from rows_of_batches(in_batches(table), number, _name(source, number), columns, features)

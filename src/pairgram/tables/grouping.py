@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support import limits
 from pairgram._support.checks import ArgumentError
-from pairgram.tables.columns import BATCH_ROWS, Columns, TableRows, value_type
+from pairgram.tables.columns import Columns, TableRows, in_batches, value_type
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
@@ -25,12 +26,7 @@ from pairgram.tables.table import Table
 if TYPE_CHECKING:
     import pyarrow
 
-# Rows of more bytes than this are written to files, of about this many bytes at most.
-BUCKET_BYTES = 128 << 20
-# Rows are spread over so many files by the hashes of their queries, and those of a file that is too
-# large once more by other bits of the hashes.
-BUCKET_BITS = 6
-N_BUCKETS = 1 << BUCKET_BITS
+# Rows of files that are too large are spread again, by other bits of their hashes, up to so often.
 DEEPEST = 9
 # The hashes stand in a column of their own, the last one. Others may have the same name.
 HASH = "__pairgram_hash__"
@@ -40,8 +36,8 @@ def grouped(table: Table) -> Table:
     """Return the rows of a table with those of every query together, in the order they had.
 
     An engine that works on a frame groups it where it is, in every pass. Other rows are read once,
-    and checked. If they take more than `BUCKET_BYTES`, they are kept in a temporary folder, which
-    is removed with the last table that reads it.
+    and checked. If they take more than `Limits.bucket_bytes`, they are kept in a temporary
+    folder, which is removed with the last table that reads it.
 
     Raises
     ------
@@ -60,9 +56,9 @@ def grouped(table: Table) -> Table:
     for piece in pieces:
         waiting.append(piece)
         n_bytes += piece.nbytes
-        if n_bytes > BUCKET_BYTES:
+        if n_bytes > limits.now.bucket_bytes:
             break
-    if n_bytes <= BUCKET_BYTES:
+    if n_bytes <= limits.now.bucket_bytes:
         if not waiting:
             return table
         source = source_of(_together(arrow.concat_tables(waiting)))
@@ -162,7 +158,7 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
         for piece in pieces:
             buckets = _buckets(piece, depth)
             piece = piece.take(np.argsort(buckets, kind="stable"))
-            ends = np.cumsum(np.bincount(buckets, minlength=N_BUCKETS)).tolist()
+            ends = np.cumsum(np.bincount(buckets, minlength=1 << limits.now.bucket_bits)).tolist()
             for bucket in np.unique(buckets).tolist():
                 if bucket not in writers:
                     places[bucket] = _new_path(folder)
@@ -174,10 +170,8 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
         with pyarrow.memory_map(path) as file:
             table = pyarrow.ipc.open_file(file).read_all()
             several = len(pyarrow.compute.unique(_hashes(table))) > 1
-            if table.nbytes > BUCKET_BYTES and several and depth < DEEPEST:
-                starts = range(0, table.num_rows, BATCH_ROWS)
-                again = (table.slice(start, BATCH_ROWS) for start in starts)
-                yield from _spread(again, folder, depth + 1)
+            if table.nbytes > limits.now.bucket_bytes and several and depth < DEEPEST:
+                yield from _spread(in_batches(table), folder, depth + 1)
             else:
                 table = _together(table)
                 yield _written(table, folder)
@@ -190,8 +184,8 @@ def _hashes(table: pyarrow.Table) -> Any:
 
 
 def _buckets(piece: pyarrow.Table, depth: int) -> NDArray[np.int64]:
-    hashes = _hashes(piece).to_numpy() >> np.uint64(BUCKET_BITS * depth)
-    return np.asarray((hashes % np.uint64(N_BUCKETS)).astype(np.int64))
+    hashes = _hashes(piece).to_numpy() >> np.uint64(limits.now.bucket_bits * depth)
+    return np.asarray((hashes % np.uint64(1 << limits.now.bucket_bits)).astype(np.int64))
 
 
 def _new_path(folder: str) -> str:
@@ -205,5 +199,5 @@ def _written(table: pyarrow.Table, folder: str) -> str:
 
     path = _new_path(folder)
     with pyarrow.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table, BATCH_ROWS)
+        writer.write_table(table, limits.now.batch_rows)
     return path

@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from pairgram._support import limits
 from pairgram._support.checks import ArgumentError
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-# The features of one query may take at most this many bytes: its rows must be in memory together.
-LARGEST_QUERY = 256 << 20
 
 
 class Task(Protocol[S]):
@@ -120,12 +118,12 @@ def _open(rows: TableRows | None) -> TableRows | None:
     """Return rows of one query that wait for more of them, as a copy of their own."""
     if rows is None:
         return None
-    if rows.n_bytes > LARGEST_QUERY:
+    if rows.n_bytes > limits.now.query_bytes:
         name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
         raise ArgumentError(
             None,
-            f"{name} has more than {LARGEST_QUERY >> 20} MiB of rows, which must be in memory "
-            "together to be compared: give {qid=} shorter queries, or take fewer columns",
+            f"{name} has more than {limits.now.query_bytes >> 20} MiB of rows, which must be in "
+            "memory together to be compared: give {qid=} shorter queries, or take fewer columns",
         )
     return rows.own()
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from pairgram._support import limits
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor import (
     DAMAGE,
@@ -28,7 +29,6 @@ from pairgram.datasets.letor import (
     unpacked,
 )
 from pairgram.tables.columns import (
-    BATCH_ROWS,
     LARGEST_WHOLE,
     WHOLE,
     Columns,
@@ -37,6 +37,7 @@ from pairgram.tables.columns import (
     common_schema,
     copied,
     counted,
+    in_batches,
     is_number,
     kind_of_values,
     placed_error,
@@ -49,9 +50,6 @@ from pairgram.tables.columns import (
     with_floats,
 )
 from pairgram.tables.survey import NO_FILES, SeenFiles, changed
-
-# Files are parsed in pieces of about this many bytes.
-PIECE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +105,7 @@ def _pieces(raw: io.BufferedReader, name: str) -> Iterator[bytes]:
 
 def _read(file: IO[bytes], kind: str, name: str) -> bytes:
     try:
-        return file.read(PIECE_BYTES)
+        return file.read(limits.now.piece_bytes)
     except DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the system, not of the contents
@@ -115,11 +113,6 @@ def _read(file: IO[bytes], kind: str, name: str) -> bytes:
             f"{name}: found a damaged or cut-off {kind} stream, want a whole one: {error}"
         ) from None
 
-
-# Row groups of a file form a partition of at most this many rows.
-PARTITION_ROWS = 1 << 20
-# Row groups of at most this many rows are read at once.
-MOST_AT_ONCE = 1 << 18
 
 # How the name of a folder says that its rows have no value.
 NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -495,10 +488,10 @@ def _groups(fragment: Any) -> list[Any]:
     """Return pieces of a Parquet file, of neighbouring row groups."""
     fragment.ensure_complete_metadata()
     pieces: list[list[int]] = []
-    n_rows = PARTITION_ROWS
+    n_rows = limits.now.partition_rows
     for group in fragment.row_groups:
         n_rows += group.num_rows
-        if n_rows > PARTITION_ROWS or not pieces:
+        if n_rows > limits.now.partition_rows or not pieces:
             pieces.append([])
             n_rows = group.num_rows
         pieces[-1].append(group.id)
@@ -628,7 +621,7 @@ class _FragmentPartition:
         for batch in self.fragment.to_batches(
             columns=names,
             schema=schema,
-            batch_size=BATCH_ROWS,
+            batch_size=limits.now.batch_rows,
             batch_readahead=1,
             fragment_readahead=1,
             fragment_scan_options=_verifying(self.fragment.format),
@@ -734,12 +727,11 @@ def _same_column(own: Any, schema: Any, name: str) -> bool:
 
 def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
     """Yield the rows of a row group: a small one at once."""
-    if group.num_rows > MOST_AT_ONCE:
-        yield from file.iter_batches(BATCH_ROWS, row_groups=[group.id], columns=names)
+    if group.num_rows > limits.now.row_group_rows:
+        yield from file.iter_batches(limits.now.batch_rows, row_groups=[group.id], columns=names)
         return
     table = file.read_row_group(group.id, columns=names)
-    for begin in range(0, table.num_rows, BATCH_ROWS):
-        yield table.slice(begin, BATCH_ROWS)
+    yield from in_batches(table)
 
 
 def _of_arrow(frame: Any) -> Source:
@@ -758,8 +750,9 @@ def _of_arrow(frame: Any) -> Source:
     if type(frame).__module__.partition(".")[0] == "pandas":
         frame = _snapshot(frame)
     table = frame if isinstance(frame, arrow.Table) else to_arrow(frame)
-    starts = range(0, max(1, table.num_rows), PARTITION_ROWS)
-    parts = [_FramePartition(table.slice(start, PARTITION_ROWS), start, frame) for start in starts]
+    size = limits.now.partition_rows
+    starts = range(0, max(1, table.num_rows), size)
+    parts = [_FramePartition(table.slice(start, size), start, frame) for start in starts]
     return Source(tuple(parts), table.schema)
 
 
@@ -798,8 +791,7 @@ class _FramePartition:
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
         table = self.table.select(columns.names(features))
-        pieces = (table.slice(begin, BATCH_ROWS) for begin in range(0, table.num_rows, BATCH_ROWS))
-        yield from rows_of_batches(pieces, number, self.name, columns, features)
+        yield from rows_of_batches(in_batches(table), number, self.name, columns, features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -818,7 +810,7 @@ class _DatasetPartition:
         """Yield the rows; see `Partition`."""
         batches = self.dataset.to_batches(
             columns=columns.names(features),
-            batch_size=BATCH_ROWS,
+            batch_size=limits.now.batch_rows,
             fragment_scan_options=_verifying(getattr(self.dataset, "format", None)),
         )
         with _readable(self.name):
@@ -862,7 +854,7 @@ class _LazyPartition:
         """Yield the rows; see `Partition`."""
         frame = self.frame.select(columns.names(features))
         if hasattr(frame, "collect_batches"):
-            frames = frame.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+            frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
         else:
             frames = [frame.collect()]
         batches = (one.to_arrow() for one in frames)

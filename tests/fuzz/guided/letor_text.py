@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 
 from pairgram import dump_letor, load_letor
-from pairgram.datasets import letor as letor_load
+from pairgram._support.limits import limits_of
 
 from ..letor_text import _text, judged
 from ..runner import FAILURES
@@ -44,7 +43,7 @@ def check(data: bytes) -> None:
         outcome, detail = judged(body, chunk, piece, 1 + sizes[0] // 36 % 2)
         assert outcome not in FAILURES, f"{outcome}: {detail}"
     PATH.write_bytes(body)
-    with patch.object(letor_load, "_CHUNK_SIZE", 1 << 12):  # allocated for every file
+    with limits_of(chunk_bytes=1 << 12):  # allocated for every file
         _check_file(choice)
 
 

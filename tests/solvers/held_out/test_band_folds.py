@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from threadpoolctl import threadpool_limits
 
 from pairgram import RankRLSCV, _core, make_ranking
-from pairgram._support.machine import single_threaded_blas
-from pairgram.solvers import ridge_path
-from pairgram.solvers.ridge_path import BandForm
+from parts.solvers import BandForm
 
 
 def folds_of(rng, order, largest):
@@ -32,7 +31,8 @@ def folds_of(rng, order, largest):
     st.integers(0, 2**32 - 1),
 )
 def test_folds_as_explicit_solutions(order, largest, n_alphas, n_threads, size, seed):
-    with single_threaded_blas:  # waking other threads takes longer than small products
+    # Waking other threads takes longer than small products.
+    with threadpool_limits(1, user_api="blas"):
         compare_with_explicit(order, largest, n_alphas, n_threads, size, seed)
 
 
@@ -93,13 +93,13 @@ def test_same_bits_for_any_number_of_threads(cv):
 
 
 @pytest.mark.parametrize("alphas", [[1e9, 1.0], [1.0, 1e-17]])
-def test_ridges_that_need_eigenvectors(monkeypatch, alphas):
+def test_ridges_that_need_eigenvectors(set_limits, alphas):
     """Beside them the others have the same scores."""
     X, y, qid = make_ranking(60, (2, 9), 5, random_state=0)
     search = RankRLSCV(alphas, kernel="rbf", scoring="ndcg@10")
     by_band = search.fit(X, y, qid=qid)
     scores, path = by_band.scores_, by_band.coef_path_
-    monkeypatch.setattr(ridge_path, "BAND_ORDER", len(y) + 1)
+    set_limits(band_order=len(y) + 1)
     search.fit(X, y, qid=qid)
     np.testing.assert_allclose(scores, search.scores_, rtol=0, atol=1e-12)
     np.testing.assert_allclose(path[:1], search.coef_path_[:1], rtol=1e-8, atol=1e-14)

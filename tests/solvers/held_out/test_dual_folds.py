@@ -6,10 +6,8 @@ from hypothesis import assume, given, strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from pairgram import QueryKFold, RankRLSCV, kernel_matrix
-from pairgram.data.pairs import PairSettings
-from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.leave_out import split_scores
-from pairgram.solvers.leave_out_dual import fold_scores, is_from_decomposition
+from parts.data import PairSettings
+from parts.solvers import DualGram, fold_scores, is_from_decomposition, split_scores
 from problems import Problem, problems
 from reference_dual import PAIRS, WEIGHTINGS, assert_scores, data_of, explicit, refits
 

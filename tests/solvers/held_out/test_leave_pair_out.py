@@ -6,12 +6,8 @@ from hypothesis import assume, given, strategies as st
 
 import reference
 from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
-from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
-from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.leave_out_dual import RowRegression
-from pairgram.solvers.leave_pair_out import _HeldOut
-from pairgram.solvers.pair_sums import PairSums
+from parts.data import PairSettings, RankingData
+from parts.solvers import DualGram, PairSums, RowRegression, _HeldOut
 
 WEIGHTINGS = ["pairs", "documents", "queries"]
 WEIGHTS = {

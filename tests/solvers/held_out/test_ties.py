@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from pairgram import (
     ELMRankCV,
+    KernelMap,
     PairwiseELMCV,
     PointwiseELMCV,
     QueryKFold,
@@ -22,12 +23,8 @@ from pairgram import (
     evaluate,
     fit_many,
 )
-from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
-from pairgram.data.queries import first_equal_rows
-from pairgram.features.kernel_map import KernelMap
-from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.leave_out import PathTies, leave_query_out
+from parts.data import PairSettings, RankingData, first_equal_rows
+from parts.solvers import Coordinates, PathTies, leave_query_out
 from reference import laplacian
 
 ALPHAS = (100.0, 1.0, 0.01)

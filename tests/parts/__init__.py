@@ -1,0 +1,1 @@
+"""The private parts of the package that tests name, gathered by room."""

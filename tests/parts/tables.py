@@ -1,0 +1,20 @@
+"""The parts of tables that have tests of their own."""
+
+from pairgram.tables import grouping
+from pairgram.tables.blocks import Arrays
+from pairgram.tables.columns import Place, TableRows, runs_of
+from pairgram.tables.passes import Part, fold, in_tree, join_by_id
+from pairgram.tables.scan import read_labels
+
+__all__ = [
+    "Arrays",
+    "Part",
+    "Place",
+    "TableRows",
+    "fold",
+    "grouping",
+    "in_tree",
+    "join_by_id",
+    "read_labels",
+    "runs_of",
+]
