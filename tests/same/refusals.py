@@ -15,7 +15,7 @@ import scipy.sparse
 
 from .data import frame_of, rows_of
 from .fits import Configuration
-from .public import pg
+from .public import Public, pg
 from .results import attempt
 
 ROWS = rows_of("tall")
@@ -168,8 +168,8 @@ CASES: dict[str, Case] = {
     "predict of another order": lambda folder: _linear().predict(FRAME[FRAME.columns[::-1]]),
     "predict of NaN": lambda folder: _linear().predict(_changed(X, np.nan)),
     "predict without offsets": lambda folder: _fit(offset=Y)(folder).predict(X),
-    "weights of a kernel": lambda folder: _linear(kernel="rbf").column_weights(),
-    "scorer of a vector": lambda folder: _linear().row_scorer()(X[0]),
+    "weights of a kernel": lambda folder: Public(_linear(kernel="rbf")).column_weights(),
+    "scorer of a vector": lambda folder: Public(_linear()).row_scorer()(X[0]),
     "compression of a linear model": lambda folder: _linear().compress(3),
     "score of negative labels": lambda folder: _linear().score(X, Y - 2, qid=QID),
     "a file that is cut": lambda folder: _broken_file(folder, lambda data: data[:-5]),

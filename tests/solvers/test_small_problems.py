@@ -130,7 +130,7 @@ def test_decompositions(problem, pairs, weighting):
     np.testing.assert_allclose(pair_weight, N, rtol=1e-12)
 
 
-def mapped_problem(n, n_nodes, pairs="with_ties", seed=0, n_targets=1):
+def mapped_problem(n, n_nodes, pairs="kept", seed=0, n_targets=1):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(n, 4)), np.round(rng.normal(size=(n, n_targets)), 1)
     nodes = RandomNodes(n_nodes, weight_range=(-3, 3), random_state=seed).fit(X)
