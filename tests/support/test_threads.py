@@ -161,7 +161,7 @@ def test_children_forked_while_another_thread_fits():
 def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
     """A child would find BLAS's lock taken for ever, had it been forked in the middle of that."""
     inside, held = threading.Event(), []
-    guard = threads._guard
+    guard = threads.single_threaded_blas
 
     def change(wanted):
         inside.set()
