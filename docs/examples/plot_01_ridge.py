@@ -6,9 +6,7 @@ A search scores every query by models that have not seen it, exactly and without
 ridges at once.
 """
 
-from pairgram import RankRLSCV
-from pairgram import make_ranking
-from pairgram import plots
+from pairgram import RankRLSCV, make_ranking, plots
 
 X, y, qid = make_ranking(60, (5, 20), 12, random_state=3)
 model = RankRLSCV(store_held_out=True).fit(X, y, qid=qid)

@@ -8,9 +8,7 @@ kernels, the cheapest first. A budget in seconds decides what is tried.
 
 import numpy as np
 
-from pairgram import AutoRanker
-from pairgram import make_ranking
-from pairgram import plots
+from pairgram import AutoRanker, make_ranking, plots
 
 X, y, qid = make_ranking(50, 15, 4, random_state=1)
 hidden = y + 2 * np.sin(6 * X[:, 0]) * X[:, 1]

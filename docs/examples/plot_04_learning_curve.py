@@ -8,10 +8,7 @@ whole; the statistics of further queries are added to those before, so that noth
 
 import matplotlib.pyplot as plt
 
-from pairgram import RankRLS
-from pairgram import learning_curve
-from pairgram import make_ranking
-from pairgram import plots
+from pairgram import RankRLS, learning_curve, make_ranking, plots
 
 X, y, qid = make_ranking(150, (5, 25), 40, random_state=0)
 curve = learning_curve(RankRLS(alpha=10.0), X, y, qid=qid, random_state=0)

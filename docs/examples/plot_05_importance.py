@@ -8,10 +8,7 @@ only tells queries apart is worth nothing.
 
 import pandas as pd
 
-from pairgram import RankRLSCV
-from pairgram import make_ranking
-from pairgram import plots
-from pairgram import query_permutation_importance
+from pairgram import RankRLSCV, make_ranking, plots, query_permutation_importance
 
 X, y, qid = make_ranking(100, 20, 6, random_state=0)
 frame = pd.DataFrame(X, columns=["bm25", "title", "age", "price", "clicks", "length"])

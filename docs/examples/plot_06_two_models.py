@@ -6,10 +6,7 @@ A difference of means says little without the queries behind it. `compare` tests
 assignments of signs, and corrects for the number of pairs.
 """
 
-from pairgram import RankRLSCV
-from pairgram import compare
-from pairgram import make_ranking
-from pairgram import plots
+from pairgram import RankRLSCV, compare, make_ranking, plots
 
 X, y, qid = make_ranking(150, (5, 25), 10, random_state=2)
 train, test = qid < 90, qid >= 90

@@ -8,8 +8,7 @@ is held out exactly.
 
 import numpy as np
 
-from pairgram import RankRLSCV
-from pairgram import plots
+from pairgram import RankRLSCV, plots
 
 rng = np.random.default_rng(0)
 prints = rng.random((240, 128)) < 0.15

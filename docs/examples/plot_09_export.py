@@ -11,11 +11,7 @@ import json
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairgram import RandomNodes
-from pairgram import RankRLS
-from pairgram import RankRLSCV
-from pairgram import export
-from pairgram import make_ranking
+from pairgram import RandomNodes, RankRLS, RankRLSCV, export, make_ranking
 
 X, y, qid = make_ranking(80, 15, 5, random_state=0)
 names = ["bm25", "title_bm25", "price", "age", "clicks"]

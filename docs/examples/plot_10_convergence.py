@@ -5,10 +5,7 @@ RankSVM takes a handful of steps
 The pairgram is close to the Hessian of the squared hinge, so it preconditions the Newton solver.
 """
 
-from pairgram import RandomFourier
-from pairgram import RankSVM
-from pairgram import make_ranking
-from pairgram import plots
+from pairgram import RandomFourier, RankSVM, make_ranking, plots
 
 X, y, qid = make_ranking(200, 30, 10, random_state=0)
 models = {

@@ -12,12 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pairgram import RankRLSCV
-from pairgram import evaluate
-from pairgram import make_ranking
-from pairgram import plots
-from pairgram import predict
-from pairgram import scan
+from pairgram import RankRLSCV, evaluate, make_ranking, plots, predict, scan
 
 folder = Path(tempfile.mkdtemp())
 X, y, qid = make_ranking(300, (5, 40), 4, random_state=0)
