@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -84,22 +83,10 @@ def _word(parameter: str, value: Any) -> Any:
 
 @cache
 def _words() -> set[str]:
-    """Return the words in the hints of all public classes and functions."""
-
-    def literals(hint: Any) -> Iterator[str]:
-        for one in typing.get_args(hint):
-            yield from [one] if isinstance(one, str) else literals(one)
-
+    """Return the words in quotes in the docstrings of all public classes and functions."""
     public = [getattr(pairgram, name) for name in pairgram.__all__]
-    functions = [it.__init__ if inspect.isclass(it) else it for it in public if callable(it)]
-    return {word for it in functions for hint in _hints(it).values() for word in literals(hint)}
-
-
-def _hints(function: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except (NameError, TypeError):
-        return {}
+    texts = [inspect.getdoc(it) or "" for it in public if callable(it)]
+    return {word for text in texts for word in re.findall(r'"(\w+)"', text)}
 
 
 pg = Public(pairgram)
