@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 # A group of fits takes about so many seconds.
 GROUP_SECONDS = 5e-3
+# Problems that take less time are solved in the calling thread.
+THREAD_SECONDS = 1e-3
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *RowInfo._fields}
 
@@ -390,24 +392,25 @@ class _Batch:
         if n_threads is None:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
-        self.group_size = 1
+        self.group_size, self.seconds = 1, 0.0
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit.
 
-        Small problems are solved in threads, in groups, while Python prepares the next.
+        Small problems are solved in groups, in threads while Python prepares the next. Those that
+        take less than `THREAD_SECONDS` are mostly Python, for which threads would only wait.
         """
         threads = resolve_n_threads(self.n_threads)
-        if threads == 1:
-            for group in self._groups(problems):
-                yield from self._run_group(group)
-            return
         with ThreadPoolExecutor(threads) as pool:
             running: deque[Future[list[_Fit]]] = deque()
             for group in self._groups(problems):
-                if len(running) == threads:
+                alone = threads == 1 or self.seconds < THREAD_SECONDS
+                while running and (alone or len(running) == threads):
                     yield from running.popleft().result()
-                running.append(pool.submit(self._run_group, group))
+                if alone:
+                    yield from self._run_group(group)
+                else:
+                    running.append(pool.submit(self._run_group, group))
             while running:
                 yield from running.popleft().result()
 
@@ -443,7 +446,8 @@ class _Batch:
                     except Exception as error:
                         fit.error = error
                 fit.drop_data()
-        quick = perf_counter() - begun < GROUP_SECONDS
+        seconds = perf_counter() - begun
+        quick, self.seconds = seconds < GROUP_SECONDS, seconds / len(group)
         larger = min(limits.now.group_size, 2 * len(group))
         self.group_size = larger if quick else max(1, len(group) // 2)
         return group
