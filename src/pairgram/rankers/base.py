@@ -40,7 +40,6 @@ from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     Preparation,
     Prior,
-    TableRows,
     frozen,
     rows_of_fit,
 )
@@ -147,7 +146,11 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
 
 
 class Spec(Protocol):
-    """What a ranker is to fit: a value that its parameters make, and that does the fit."""
+    """What a ranker is to fit: a value that its parameters make, and that does the fit.
+
+    If its preparation takes tables, it has a method ``fit_table(rows, validation)`` too, which
+    returns the attributes for a `GivenTable` and a validation table or None.
+    """
 
     @property
     def rows(self) -> Preparation:
@@ -176,9 +179,6 @@ class Spec(Protocol):
         held : RankingData or None
             The rows of a validation set.
         """
-
-    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
-        """Return the fitted attributes for a table and a validation table, or None."""
 
 
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]

@@ -36,7 +36,7 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, needs_rows, warn_of_inputs
+from pairgram.rankers.preparation import Preparation, Prior, needs_rows, warn_of_inputs
 from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
@@ -134,10 +134,6 @@ class DrawnSpec:
     def is_small(self, data: RankingData) -> bool:
         """Return True: where compiled code cannot solve a draw, other code does."""
         return True
-
-    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
-        """Do nothing: the preparation refuses tables."""
-        raise NotImplementedError
 
     def fit(
         self,

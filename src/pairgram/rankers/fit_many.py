@@ -31,8 +31,8 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
 from pairgram._support.machine import (
-    at_most_threads,
     cached_property,
+    one_thread,
     resolve_n_threads,
     single_threaded_blas,
 )
@@ -69,7 +69,7 @@ def fit_many(
     n_threads: int | None = None,
     on_error: Literal["warn", "raise"] = "warn",
 ) -> BatchFit:
-    """Fit a clone of an estimator to each of many data sets, small ones side by side in threads.
+    """Fit a clone of an estimator to each of many data sets, small ones by compiled code.
 
     The data sets are given one by one, or as the rows of one frame that have the same key. Each
     gets a model of its own: they are no batches of one fit.
@@ -105,8 +105,8 @@ def fit_many(
         What happens if a problem cannot be fitted. "warn" leaves None in its place, gives one
         ``FitFailedWarning`` for all failures, and writes the errors to the table. It raises an
         error only if no problem could be fitted and there is neither `fallback` nor `prior` to
-        score rows. "raise" raises the first error after the fits that run side by side with it
-        have ended. Rows that an error names are those of the frame if there is one.
+        score rows. "raise" raises the first error after the fits that run in threads at the same
+        time have ended. Rows that an error names are those of the frame if there is one.
 
     Returns
     -------
@@ -135,9 +135,10 @@ def fit_many(
     rated everything alike. With tied pairs their models are zero.
 
     Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
-    their searches side by side. A problem is small if X is a dense array of float64 or float32
-    with at most 2^19 values after the feature map, and if it has at most 256 rows or at most 256
-    features. The estimator must have no kernel but the linear one, no feature map with Python code,
+    their searches. Those that take a millisecond or more are fitted in threads. A problem is small
+    if X is a dense array of float64 or float32 with at most 2^19 values after the feature map, and
+    if it has at most 256 rows or at most 256 features. The estimator must have no kernel but the
+    linear one, no feature map with Python code,
     no ``scale=True``, no list of settings, ``form="auto"``, and not ``cv="leave-pair-out"``. All
     other estimators and problems are fitted one by one. float32 rows of small problems are solved
     in float64.
@@ -438,7 +439,7 @@ class _Batch:
         Groups are made as large as takes `GROUP_SECONDS`, because a group costs time as well.
         """
         begun = perf_counter()
-        with without_row_warnings(), at_most_threads(1), single_threaded_blas:
+        with without_row_warnings(), one_thread(), single_threaded_blas:
             for fit in group:
                 if fit.solve is not None and fit.error is None:
                     try:

@@ -363,17 +363,17 @@ def needs_rows(model: Any) -> str:
 
 def rows_of_fit(
     model: BaseEstimator, X: RowsLike, y: ArrayLike | None, info: RowInfo, preparation: Preparation
-) -> ArrayRows | TableRows:
+) -> GivenArrays | GivenTable:
     """Check the rows that `fit` is given, and return them."""
     table = as_table(X, y=y, **info._asdict())
     if table is not None and preparation.no_table:
         raise ValueError(preparation.no_table)
     if table is not None:
-        return TableRows(model, begin_fit(model, table), preparation)
-    return ArrayRows(model, X, y, info, preparation)
+        return GivenTable(model, begin_fit(model, table), preparation)
+    return GivenArrays(model, X, y, info, preparation)
 
 
-class ArrayRows:
+class GivenArrays:
     """Rows that `fit` is given as arrays.
 
     Attributes
@@ -462,7 +462,7 @@ class ArrayRows:
         return Judge.make(pattern, cv, held, model.scoring, model.n_threads, model.store_held_out)
 
 
-class TableRows:
+class GivenTable:
     """The rows of a table, whose missing values are filled.
 
     Attributes

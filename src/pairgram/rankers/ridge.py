@@ -31,7 +31,7 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, TableRows, same_columns
+from pairgram.rankers.preparation import GivenTable, Preparation, Prior, same_columns
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates
@@ -437,7 +437,7 @@ class RidgeSpec:
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def fit_table(self, rows: TableRows, validation: Validation) -> dict[str, Any]:
+    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
         """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
         search = self.search
         if search is not None and search.store:
