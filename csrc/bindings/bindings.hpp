@@ -153,6 +153,7 @@ void bind_feature_maps(py::module_& m);
 void bind_batch(py::module_& m);
 void bind_pair_operator(py::module_& m);
 void bind_sparse_indices(py::module_& m);
+void bind_sparse_pairs(py::module_& m);
 void bind_tables(py::module_& m);
 
 }  // namespace pairgram

@@ -1,0 +1,81 @@
+// Products Xᵀ L X p of sparse rows, for several vectors and several systems at once. A system is a
+// ranking problem over the same queries: other row weights make other systems, such as those that
+// leave a fold of rows out. Neither XᵀLX nor Xᵀ is formed.
+//
+// 4·nnz flops per vector, bound by reading X: once per product, query by query while its rows are
+// in cache; a query that the cache does not hold is read twice. O(n) per vector for L (with an
+// omega also O(levels²) per query). The same bits for any n_threads: rows are added up in a number
+// of slots that the shape alone decides, which are added in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "data/ranking_problem.hpp"
+#include "support/buffer.hpp"
+
+namespace pairgram {
+
+// A view of rows in CSR form: the entries of row i stand at [bounds[i], bounds[i + 1]).
+template <class T, class I>
+struct sparse_rows {
+    std::ptrdiff_t n_rows, n_columns;
+    const I* bounds;   // (n_rows + 1,)
+    const I* columns;  // (nnz,)
+    const T* values;   // (nnz,)
+
+    std::ptrdiff_t begin(std::ptrdiff_t row) const {
+        return static_cast<std::ptrdiff_t>(bounds[row]);
+    }
+    std::ptrdiff_t size(std::ptrdiff_t row) const { return begin(row + 1) - begin(row); }
+};
+
+// The Laplacian of a problem, laid out for many products with it:
+//
+//   (L z)_i = c v_i (Σ_k V_k ω(l, k) z_i − Σ_k ω(l, k) t_k),  t_k = Σ v z over the rows of level k
+//
+// with the means of the queries subtracted from z, so that the two sums do not cancel. Rows are in
+// the order of the queries.
+class laplacian {
+  public:
+    explicit laplacian(const ranking_problem& problem);
+
+    const query_rows& rows() const { return rows_; }
+    // Whether the query's rows are in pairs that count.
+    bool counts(std::ptrdiff_t query) const { return factor_[query] > 0; }
+
+    // z becomes L z for one query. z has an entry per row, stride apart.
+    void apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) const;
+
+    // What zᵀ L z of one query subtracts, and what it subtracts it from: Σ degree z². z is sparse:
+    // n entries of the rows at these positions, counted from the query's first.
+    struct square {
+        double sum, subtracted;
+    };
+    square square_of(std::ptrdiff_t query, std::ptrdiff_t n, const std::int32_t* positions,
+                     const double* z) const;
+
+  private:
+    pair_rule rule_;
+    query_rows rows_;
+    buffer<double> factor_;               // (n_queries,) c; 0 without pairs
+    buffer<double> weight_, degree_;      // (n,) v_i, and what z_i is multiplied by
+    buffer<std::ptrdiff_t> heaviest_;     // (n_queries,) the row that the others are taken from
+    buffer<std::int32_t> level_;          // (n,) within the query; dropped and omega alone
+    buffer<std::ptrdiff_t> first_level_;  // (n_queries + 1,)
+    buffer<std::ptrdiff_t> level_index_;  // omega: of every query's levels
+};
+
+// out (n_vectors, n_columns): vector j becomes Xᵀ L X p of system systems[j].
+template <class T, class I>
+void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
+                         std::ptrdiff_t n_vectors, const double* p, const std::int64_t* systems,
+                         double* out, int n_threads);
+
+// diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), what was subtracted from: where a column
+// does not vary, the diagonal is rounding error of this size. O(nnz), with omega · levels² more.
+template <class T, class I>
+void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
+                          double* size);
+
+}  // namespace pairgram
