@@ -86,14 +86,29 @@ array<double> product(const bound_sparse_pairs<T, I>& pairs, const array<double>
 }
 
 template <class T, class I>
-py::tuple diagonal(const bound_sparse_pairs<T, I>& pairs, py::ssize_t system) {
+const laplacian& laplacian_of(const bound_sparse_pairs<T, I>& pairs, py::ssize_t system) {
     check(0 <= system && size_of(system) < pairs.laplacians.size(),
           "system must be the number of a problem");
+    return pairs.laplacians[system];
+}
+
+template <class T, class I>
+array<bool> counted_queries(const bound_sparse_pairs<T, I>& pairs, py::ssize_t system) {
+    const auto& of = laplacian_of(pairs, system);
+    array<bool> counted(of.rows().n_queries);
+    bool* out = counted.mutable_data();
+    for (std::ptrdiff_t q = 0; q < of.rows().n_queries; ++q) out[q] = of.counts(q);
+    return counted;
+}
+
+template <class T, class I>
+py::tuple diagonal(const bound_sparse_pairs<T, I>& pairs, py::ssize_t system) {
+    const auto& of = laplacian_of(pairs, system);
     array<double> squares(pairs.rows.n_columns), size(pairs.rows.n_columns);
     double *out = squares.mutable_data(), *size_out = size.mutable_data();
     {
         const without_gil release;
-        sparse_pair_diagonal(pairs.rows, pairs.laplacians[system], out, size_out);
+        sparse_pair_diagonal(pairs.rows, of, out, size_out);
     }
     return py::make_tuple(squares, size);
 }
@@ -102,6 +117,7 @@ template <class T, class I>
 void define(py::module_& m, const char* name) {
     using bound = bound_sparse_pairs<T, I>;
     py::class_<bound>(m, name)
+        .def("counted", &counted_queries<T, I>, py::arg("system"))
         .def("diagonal", &diagonal<T, I>, py::arg("system"))
         .def("product", &product<T, I>, py::arg("vectors").noconvert(),
              py::arg("systems").noconvert(), py::arg("n_threads") = 1);

@@ -1,4 +1,4 @@
-"""Ridges of wide sparse rows by conjugate gradients, without a matrix, for several weights at once."""
+"""Ridges of wide sparse rows without a matrix, for several sets of weights at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pairgram._support.machine import resolve_n_threads
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.ridge_path import scale_factors
-from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, SparseGram, count_varying
+from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, count_varying
 
 # The steps end when the residual falls below this share of the right-hand side,
 TOLERANCE = 1e-10
@@ -71,20 +71,20 @@ class SparseSystems:
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
         self._X, self._n_features = X, X.shape[1]
-        problems = [one.problem(settings) for one in self._systems]
+        self._problems = [one.problem(settings) for one in self._systems]
         index = np.result_type(X.indptr, X.indices)
         self._pairs = _core.sparse_pairs(
             np.ascontiguousarray(X.indptr, index),
             np.ascontiguousarray(X.indices, index),
             np.ascontiguousarray(X.data),
             self._n_features,
-            problems,
+            self._problems,
         )
         self._right_sides = [
             self._right_side(data, problem)
-            for data, problem in zip(self._systems, problems, strict=True)
+            for data, problem in zip(self._systems, self._problems, strict=True)
         ]
-        self._diagonals = [self._diagonal(data) for data in self._systems]
+        self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
     def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the coefficients of all systems, shape (n_systems, n_alphas, n_features).
@@ -159,22 +159,21 @@ class SparseSystems:
             apply_half_laplacian(problem, z, adjoint=adjoint, n_threads=self._threads)
         return np.asarray(self._X.T @ z, dtype=np.float64)
 
-    def _diagonal(self, data: RankingData) -> tuple[Vector, NDArray[np.bool_]]:
+    def _diagonal(self, number: int) -> tuple[Vector, NDArray[np.bool_]]:
         """Return the diagonal of ``XᵀLX`` and which features do not vary, each (n_features,).
 
         The diagonal is 0 for these, and for others of which it has rounding error alone.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            factors = SparseGram.of(data, self._settings)
-        data.require_pair_weight(self._settings, factors.pair_weight)
-        diagonal, size = factors.diagonal()
-        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and data.X.max() != data.X.min():
+        data, settings = self._systems[number], self._settings
+        data.require_pair_weight(settings, _core.pair_weight(self._problems[number]))
+        diagonal, size = self._pairs.diagonal(number)
+        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and self._X.max() != self._X.min():
             raise ValueError(
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"
             )
         varying = np.zeros(len(diagonal) + 1, dtype=np.int64)
-        count_varying(data, self._settings.pairs is None, factors.has_weight, varying)
+        count_varying(data, settings.pairs is None, self._pairs.counted(number), varying)
         return np.where(diagonal > NOISE * size, diagonal, 0.0), varying[:-1] == 0
 
 
