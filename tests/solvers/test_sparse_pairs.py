@@ -1,0 +1,121 @@
+"""Products of sparse rows with the pairs between them, against the Laplacian written out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, strategies as st
+
+from pairgram import _core
+from problems import Problem, problems, ranking_problem
+from reference import laplacian
+
+PAIRS = ["with_ties", "without_ties", "gain_difference", None]
+
+
+def sparse_pairs(X, *of):
+    return _core.sparse_pairs(X.indptr, X.indices, X.data, X.shape[1], list(of))
+
+
+def sparse(rng, n_rows, n_columns, density, dtype=np.float64, index=np.int32):
+    X = sp.random_array((n_rows, n_columns), density=density, rng=rng, format="csr").astype(dtype)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+@given(
+    problems(),
+    st.sampled_from(PAIRS),
+    st.sampled_from(["pairs", "documents", "queries"]),
+    st.sampled_from([np.float64, np.float32]),
+    st.sampled_from([np.int32, np.int64]),
+    st.integers(1, 13),
+)
+def test_products_and_the_diagonal_are_those_of_the_laplacian(
+    problem, pairs, weighting, dtype, index, n_vectors
+):
+    rng = np.random.default_rng(n_vectors)
+    X = sparse(rng, len(problem.y), 5, 0.5, dtype, index)
+    other = Problem(problem.X, problem.y, problem.query, np.ones(len(problem.y)), None)
+    both = (problem, other)
+    systems = sparse_pairs(X, *(ranking_problem(one, pairs, weighting) for one in both))
+    rows = X.toarray().astype(float)
+    grams = [
+        rows.T @ laplacian(one.y, one.query, pairs, one.v, weighting, one.query_weight)[0] @ rows
+        for one in both
+    ]
+    vectors = rng.normal(size=(n_vectors, 5))
+    numbers = rng.integers(0, 2, n_vectors)
+    found = systems.product(vectors, numbers)
+    expected = np.array([grams[k] @ p for k, p in zip(numbers, vectors, strict=True)])
+    largest = max(1.0, *(abs(one).max() for one in grams))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * largest)
+    for number, gram in enumerate(grams):
+        diagonal, size = systems.diagonal(number)
+        np.testing.assert_allclose(diagonal, np.diag(gram), rtol=0, atol=1e-12 * largest)
+        assert (size >= diagonal - 1e-12 * largest).all()
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_long_queries_give_the_same_bits_for_any_number_of_threads(pairs):
+    rng = np.random.default_rng(0)
+    sizes = [4_000, 30, 3_500, 0, 2]  # the first two of thousands are shared among threads
+    n = sum(sizes)
+    problem = Problem(
+        np.empty((n, 0)),
+        rng.integers(0, 3, n).astype(float),
+        np.repeat(range(5), sizes),
+        None,
+        None,
+    )
+    X = sparse(rng, n, 1_000, 0.1)
+    systems = sparse_pairs(X, ranking_problem(problem, pairs))
+    vectors, numbers = rng.normal(size=(3, 1_000)), np.zeros(3, dtype=np.int64)
+    one = systems.product(vectors, numbers)
+    centred = X @ vectors.T
+    for adjoint in (False, True):
+        _core.apply_half_laplacian(ranking_problem(problem, pairs), centred, adjoint=adjoint)
+    expected = (X.T @ centred).T
+    np.testing.assert_allclose(one, expected, rtol=0, atol=1e-12 * abs(expected).max())
+    for n_threads in (2, 3, 7):
+        np.testing.assert_array_equal(systems.product(vectors, numbers, n_threads), one)
+
+
+def test_equal_scores_have_products_of_exactly_zero():
+    X = sp.csr_array(np.full((6, 2), 0.1))
+    problem = Problem(X, np.arange(6.0), np.repeat([0, 1], 3), np.array([1, 2, 3, 0.3, 1, 1]), None)
+    systems = sparse_pairs(X, ranking_problem(problem, "with_ties"))
+    assert not systems.product(np.array([[0.7, 1e9]]), np.zeros(1, dtype=np.int64)).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: (X.indptr[:-1], X.indices, X.data, 3), "entry per row"),
+        (lambda X: (X.indptr, X.indices, X.data, 2), "those of CSR"),
+        (lambda X: (X.indptr[::-1].copy(), X.indices, X.data, 3), "those of CSR"),
+        (lambda X: (X.indptr, X.indices[:-1], X.data, 3), "equally long"),
+    ],
+)
+def test_wrong_arrays_are_refused(change, message):
+    X = sp.csr_array(np.ones((4, 3)))
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    problem = Problem(X, np.arange(4.0), np.zeros(4, dtype=int), None, None)
+    with pytest.raises(ValueError, match=message):
+        _core.sparse_pairs(*change(X), [ranking_problem(problem, "with_ties")])
+
+
+def test_other_queries_and_unknown_systems_are_refused():
+    X = sp.csr_array(np.ones((4, 3)))
+    queries = np.zeros(4, dtype=int), np.repeat([0, 1], 2)
+    one, other = (
+        ranking_problem(Problem(X, np.arange(4.0), query, None, None), "with_ties")
+        for query in queries
+    )
+    with pytest.raises(ValueError, match="same queries"):
+        sparse_pairs(X, one, other)
+    systems = sparse_pairs(X, one)
+    for number in (-1, 1):
+        with pytest.raises(ValueError, match="numbers of problems"):
+            systems.product(np.ones((1, 3)), np.array([number]))
+        with pytest.raises(ValueError, match="number of a problem"):
+            systems.diagonal(number)
