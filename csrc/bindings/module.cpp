@@ -1,5 +1,9 @@
 // The Python module: SciPy's BLAS, Python's signals, and what the other files bind.
 #include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <optional>
 #include <string>
 
 #include "bindings/bindings.hpp"
@@ -47,6 +51,29 @@ void answer_signals() {
     pg::interrupt::check = look_for_signals;
 }
 
+// Ends what this thread computes once so many seconds are over, by a TimeoutError; None lifts it.
+void set_deadline(std::optional<double> seconds) {
+    using clock = pg::interrupt::clock;
+    pg::check(!seconds || std::isfinite(*seconds), "seconds must be finite or None");
+    constexpr double longest = 1e9;
+    auto& deadline = pg::interrupt::this_thread().deadline;
+    deadline = clock::time_point::max();
+    if (seconds && *seconds < longest)
+        deadline = clock::now() + std::chrono::duration_cast<clock::duration>(
+                                      std::chrono::duration<double>(*seconds));
+}
+
+void answer_deadlines(py::module_& m) {
+    m.def("set_deadline", &set_deadline, py::arg("seconds"));
+    py::register_exception_translator([](std::exception_ptr error) {
+        try {
+            if (error) std::rethrow_exception(error);
+        } catch (const pg::past_deadline&) {
+            PyErr_SetString(PyExc_TimeoutError, "the time for this computation is over");
+        }
+    });
+}
+
 }  // namespace
 
 // The GIL stays in use: no interpreter without it has tested the module.
@@ -55,6 +82,7 @@ PYBIND11_MODULE(_core, m) {
 
     take_blas_of_scipy();
     answer_signals();
+    answer_deadlines(m);
     pg::bind_metrics(m);
     pg::bind_letor(m);
     pg::bind_inputs(m);

@@ -1,4 +1,4 @@
-// Lets long work be stopped: by the user's Ctrl-C, or by an error in another thread.
+// Lets long work be stopped: by the user's Ctrl-C, by an error in another thread, or by the clock.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,9 @@ namespace pairgram {
 
 // Thrown in threads whose work is no longer wanted.
 struct stopped {};
+
+// Thrown in a thread whose time is over.
+struct past_deadline {};
 
 // Whether the work of a group of threads is still wanted; a group may start another.
 struct work_group {
@@ -25,11 +28,14 @@ constexpr auto interval = std::chrono::milliseconds(100);
 
 inline std::atomic<check_function> check{nullptr};
 
+using clock = std::chrono::steady_clock;
+
 // What a thread knows of its own work.
 struct thread_state {
     const work_group* group = nullptr;
     bool is_worker = false;  // started by parallel_for
-    std::chrono::steady_clock::time_point checked{};
+    clock::time_point checked{};
+    clock::time_point deadline = clock::time_point::max();
 };
 
 inline thread_state& this_thread() {
@@ -37,8 +43,13 @@ inline thread_state& this_thread() {
     return state;
 }
 
-// Marks the beginning of a call: the first look for signals comes an interval later.
-inline void begin_call() { this_thread().checked = std::chrono::steady_clock::now(); }
+// Marks the beginning of a call: the first look for signals comes an interval later. Short calls,
+// one after the other, keep to the deadline as one long call does.
+inline void begin_call() {
+    auto& thread = this_thread();
+    thread.checked = clock::now();
+    if (thread.checked > thread.deadline) throw past_deadline{};
+}
 
 }  // namespace interrupt
 
@@ -49,9 +60,10 @@ inline void check_interrupt() {
     for (const auto* group = thread.group; group; group = group->outer)
         if (group->stop.load(std::memory_order_relaxed)) throw stopped{};
     if (thread.is_worker) return;
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = interrupt::clock::now();
     if (now - thread.checked < interrupt::interval) return;
     thread.checked = now;
+    if (now > thread.deadline) throw past_deadline{};
     if (const auto check = interrupt::check.load(std::memory_order_relaxed)) check();
 }
 

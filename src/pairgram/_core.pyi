@@ -6,7 +6,11 @@ from numpy.typing import NDArray
 
 __version__: str
 
+# Compiled code of this thread raises a TimeoutError once the seconds are over; None lifts this.
+def set_deadline(seconds: float | None) -> None: ...
+
 _T = TypeVar("_T", np.float32, np.float64)
+_I = TypeVar("_I", np.int32, np.int64)
 
 class InputColumns:
     """Columns that are made of rows; csrc/inputs/input_columns.hpp says how."""
@@ -103,6 +107,28 @@ class RankingProblem:
     ) -> None: ...
 
 def run_bounds(ids: NDArray[np.int64], n_threads: int) -> NDArray[np.int64]: ...
+
+class SparsePairs:
+    """CSR rows and the pairs of several problems; csrc/solvers/sparse_pairs.hpp says how."""
+
+    def product(
+        self,
+        vectors: NDArray[np.float64],  # (n_vectors, n_columns)
+        systems: NDArray[np.int64],  # (n_vectors,)
+        n_threads: int = 1,
+    ) -> NDArray[np.float64]: ...  # (n_vectors, n_columns)
+    def counted(self, system: int) -> NDArray[np.bool_]: ...  # (n_queries,)
+    def diagonal(
+        self, system: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # and what was subtracted from
+
+def sparse_pairs(
+    indptr: NDArray[_I],
+    indices: NDArray[_I],
+    values: NDArray[_T],
+    n_columns: int,
+    problems: list[RankingProblem],
+) -> SparsePairs: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
     problem: RankingProblem,

@@ -1,0 +1,57 @@
+"""Compiled code ends once the time of its thread is over."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pairgram import RankRLSCV, _core, make_ranking
+
+
+@pytest.fixture
+def deadline():
+    """Set a deadline for this thread, until the test ends."""
+    yield _core.set_deadline
+    _core.set_deadline(None)
+
+
+def long_fit(n_threads):
+    X, y, qid = make_ranking(500, 40, 400, random_state=0)
+    return RankRLSCV(cv=50, n_threads=n_threads).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_long_fit_ends_with_an_error(deadline, n_threads):
+    deadline(0.2)
+    began = time.perf_counter()
+    with pytest.raises(TimeoutError, match="time for this computation is over"):
+        long_fit(n_threads)
+    assert time.perf_counter() - began < 2.0
+
+
+def test_short_calls_keep_to_it_too(deadline):
+    X = np.ones((10, 3))
+    deadline(0.05)
+    with pytest.raises(TimeoutError):
+        while True:
+            _core.score_rows(X, np.ones(3))
+    deadline(None)
+    _core.score_rows(X, np.ones(3))
+
+
+def test_other_threads_go_on(deadline):
+    found = []
+    deadline(0.0)
+    thread = threading.Thread(
+        target=lambda: found.append(_core.score_rows(np.ones((4, 2)), np.ones(2)))
+    )
+    thread.start()
+    thread.join()
+    np.testing.assert_array_equal(found[0], 2.0)
+
+
+@pytest.mark.parametrize("seconds", [np.nan, np.inf])
+def test_it_must_be_finite(seconds):
+    with pytest.raises(ValueError, match="seconds must be finite"):
+        _core.set_deadline(seconds)
