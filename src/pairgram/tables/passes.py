@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -134,13 +135,22 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
     return bool(first.ids[0] == second.ids[0])
 
 
-def fold(batches: Iterable[TableRows], task: Task[S], name: str = "") -> Part[S]:
+def fold(
+    batches: Iterator[TableRows], task: Task[S], name: str = "", is_table: bool = False
+) -> Part[S]:
     """Return the part of a partition, whose rows are read one batch after the other.
 
-    Errors name the place of the rows: `name`, and their numbers in it.
+    Errors name the place of the rows: `name`, and their numbers in it. No query of a partition that
+    `is_table`, the whole table, goes on outside: a single batch is then not cut.
     """
     part: Part[S] = Part()
     n_rows = 0
+    if is_table:
+        first = list(islice(batches, 2))
+        if len(first) == 1:
+            with placing(name, first[0]):
+                return Part(body=task.block(first[0]), n_rows=(first[0].n_rows,))
+        batches = chain(first, batches)
     for batch in batches:
         with placing(name, batch):
             part = part.join(Part.of_rows(batch, task), task)
@@ -257,7 +267,7 @@ class LocalEngine:
 
             def leaf(number: int) -> Part[S]:
                 batches = _watched(reader.batches(number), progress)
-                return fold(batches, task, partitions[number].name)
+                return fold(batches, task, partitions[number].name, len(partitions) == 1)
 
             return in_tree(0, len(partitions), leaf, lambda a, b: a.join(b, task))
 
