@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import lru_cache, partial, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -347,27 +347,26 @@ class Judge:
         return split_of
 
 
-class HeldOutModels(Protocol):
-    """Models that are judged by rows of a table, which they have not seen."""
+class HeldOutModels(NamedTuple):
+    """Models that are judged by rows of a table, which they have not seen.
 
-    @property
-    def reader(self) -> int:
-        """The number of what makes rows of the table into the data of the models."""
+    Attributes
+    ----------
+    scores : callable
+        Takes the judge of some rows, and the number of their fold. Returns the scores of the rows
+        by the models without this fold, (n_models, n_rows).
+    reader : int
+        The number of what makes rows of the table into the data of the models.
+    """
 
-    def scores(self, judge: Judge, fold: int) -> Vector:
-        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
-
-
-class LinearModels(NamedTuple):
-    """Linear models of every fold, or those that all rows of a validation table are scored by."""
-
-    coefs: Sequence[Vector]  # (n_models, n_features) each
+    scores: Callable[[Judge, int], Vector]
     reader: int = 0
 
-    def scores(self, judge: Judge, fold: int) -> Vector:
-        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
-        data = judge.data
-        return judge.shared(data.scores(slice(None), self.coefs[fold], judge.n_threads))
+
+def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
+    """Return the scores of the rows of a judge by linear models, (n_models, n_features) a fold."""
+    scores = judge.data.scores(slice(None), coefs[fold], judge.n_threads)
+    return judge.shared(scores)
 
 
 Sums = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
@@ -385,12 +384,15 @@ class TableJudge:
     folds : Folds or None
         None if there is a validation table, or if every query is held out in turn.
     n_threads : int or None
+    leaves_out : bool
+        Whether every query is held out in turn.
     """
 
     held: Table
     metric: Metric
     folds: Folds | None
     n_threads: int | None
+    leaves_out: bool = False
     splits: None = None  # as lists of rows
 
     def counts(self) -> list[OutsideFold]:
@@ -406,7 +408,7 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        (found,) = self.judge(data.steps[:1], [LinearModels(coefs)])
+        (found,) = self.judge(data.steps[:1], [HeldOutModels(partial(linear_scores, coefs))])
         return found
 
     def judge(

@@ -553,26 +553,34 @@ class GivenTable:
         self, data: Dataset[RankingData], maps: Sequence[Any], validation: Validation
     ) -> TableJudge:
         """Return which rows a search holds out, and what judges them."""
-        model, table, folds = self._model, self.table, None
+        if validation is None and not all(one is None or is_known(one) for one in maps):
+            raise ValueError(
+                "feature_map must be one of this package for folds of a table, because others "
+                "are fitted to the rows of every split: give validation= another table"
+            )
+        return self.judge_of(validation)
+
+    def judge_of(self, validation: Validation, exact: bool = False) -> TableJudge:
+        """Return which rows a search holds out, and what judges them.
+
+        If identities are `exact`, every query is held out in turn unless `cv` says otherwise.
+        """
+        model, held, folds = self._model, self.table, None
         if model.store_held_out:
             raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        leaves_out = exact and validation is None and model.cv is None
         if validation is not None:
             if model.cv is not None:
                 raise ValueError(
                     f"give cv or validation, not both: got cv={model.cv!r} and a table"
                 )
-            table = same_columns(table, validation)
-        else:
-            if not all(feature_map is None or is_known(feature_map) for feature_map in maps):
-                raise ValueError(
-                    "feature_map must be one of this package for folds of a table, because others "
-                    "are fitted to the rows of every split: give validation= another table"
-                )
-            survey = table.survey()
+            held = same_columns(held, validation)
+        elif not leaves_out:
+            survey = held.survey()
             cv = default_cv(survey.n_queries, survey.n_rows) if model.cv is None else model.cv
-            folds = Folds.of(table, cv)
-        metric = table_metric(table, model.scoring)
-        return TableJudge(table, metric, folds, model.n_threads)
+            folds = Folds.of(held, cv)
+        metric = table_metric(held, model.scoring)
+        return TableJudge(held, metric, folds, model.n_threads, leaves_out)
 
 
 def begin_fit(model: BaseEstimator, table: Table) -> Table:

@@ -20,6 +20,7 @@ from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_suppo
 from pairgram.features.kernels import KERNELS, Kernel, check_kernel
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
+    HeldOutModels,
     Judge,
     Judged,
     as_list,
@@ -27,20 +28,18 @@ from pairgram.model_selection.judge import (
     column_of,
     join_judged,
     search_results,
-    table_metric,
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import GivenTable, Preparation, Prior, same_columns
+from pairgram.rankers.preparation import GivenTable, Preparation, Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.leave_out import HeldOut, HeldOutRows, PathTies, is_cheap, split_scores
-from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
+from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, HeldOut, LeavePairOut
 from pairgram.solvers.passes import (
-    TablePath,
-    folds_of,
-    judge_table,
+    refuse_folds,
+    solve_path,
     statistics_of,
     warn_of_equal_table,
 )
@@ -439,59 +438,45 @@ class RidgeSpec:
 
     def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
         """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
-        search = self.search
-        if search is not None and search.store:
-            raise ValueError("store_held_out must be False for a table: its rows are not kept")
-        if search is not None and validation is not None and search.cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
-        table, folds = rows.table, None
-        held = None if validation is None else same_columns(table, validation)
-        if self.search is not None and held is None:
-            folds = folds_of(table, self.search.cv, self.settings, self.constraints is not None)
+        table, judge, n_threads = rows.table, None, self.rows.n_threads
+        if self.search is not None:
+            all_rows = any(one.joins_all_rows for one in self.settings)
+            judge = rows.judge_of(validation, exact=self.constraints is None and not all_rows)
+            if judge.folds is not None:
+                refuse_folds(self.settings)
         readers = [rows.reader(kind, self.rows.feature_map) for kind in self.rows.kinds]
         prior = rows.prior
         pairs = [self._in_coordinates(reader) for reader in readers]
         own = [reader for reader, _ in pairs]
-        n_threads = self.rows.n_threads
+        folds = None if judge is None else judge.folds
         totals = statistics_of(table, own, self.settings, any(self.scales), folds, n_threads)
         shared: dict[str, Any] = {"uses_qid_": table.has_queries}
-        if self.search is None:
-            (settings,), (scale,), (reader,), alphas = (
-                self.settings,
-                self.scales,
-                readers,
-                self.alphas,
-            )
-            assert alphas is not None
+        if judge is None:
+            (settings,), (scale,), (reader,) = self.settings, self.scales, readers
+            assert self.alphas is not None
             total = totals[0, settings, 0].with_pairs(settings)
             coordinates = replace(pairs[0][1], _known={settings: total})
-            coef, sums = coordinates.solve(settings, alphas[0], scale=scale, n_threads=n_threads)
+            coef, sums = coordinates.solve(
+                settings, self.alphas[0], scale=scale, n_threads=n_threads
+            )
             shared |= {"form_": "primal", "_column_sums": sums}
             fitted = shared | self._kept(reader.pattern, prior, {"coef_": coef})
         else:
-            paths = [
-                TablePath.of(
-                    totals, number, coordinates, settings, scale, self.alphas, folds, held is None
-                )
-                for number, (_, coordinates) in enumerate(pairs)
-                for settings, scale in itertools.product(self.settings, self.scales)
-            ]
-            held = table if held is None else held
-            metric = table_metric(held, self.search.scoring)
-            judged = judge_table(held, own, paths, metric, folds, n_threads)
-            candidates = [
-                _Candidate(
-                    readers[path.reader].pattern,
-                    path.coordinates,
-                    path.settings,
-                    path.scale,
-                    path.alphas,
-                    path.solved,
-                    found,
-                )
-                for path, found in zip(paths, judged, strict=True)
-            ]
-            fitted = self._chosen(candidates, metric, prior) | shared
+            made, models = [], []
+            for number, (_, coordinates) in enumerate(pairs):
+                for settings, scale in itertools.product(self.settings, self.scales):
+                    parts = {
+                        fold: one
+                        for (reader_number, of, fold), one in totals.items()
+                        if (reader_number, of) == (number, settings)
+                    }
+                    path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
+                    make = partial(_Candidate, readers[number].pattern, path.coordinates, settings)
+                    made.append(partial(make, scale, path.alphas, path.solved))
+                    models.append(HeldOutModels(path.scores, number))
+            judged = judge.judge([reader.data for reader in own], models)
+            candidates = [make(found) for make, found in zip(made, judged, strict=True)]
+            fitted = self._chosen(candidates, judge.metric, prior) | shared
         warn_of_equal_table(table, totals)
         return fitted
 

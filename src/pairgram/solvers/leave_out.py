@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
@@ -361,55 +361,6 @@ def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int,
         )
 
 
-class HeldOut(Protocol):
-    """The interface of objects that hold rows out of a ridge problem and judge their scores."""
-
-    @property
-    def data(self) -> RankingData:
-        """The rows in the coordinates in which their problem is solved."""
-
-    @property
-    def n_threads(self) -> int | None:
-        """The number of threads, None for all."""
-
-    @property
-    def metric(self) -> Metric:
-        """The metric that judges."""
-
-    def of(self, data: RankingData) -> Self:
-        """Return the same with another feature map, which the validation set shares."""
-
-    def within(self, data: RankingData) -> Self:
-        """Return the same for the same rows in other coordinates."""
-
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
-
-    def n_matrices(self, settings: PairSettings) -> int:
-        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
-
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
-        """Tell whether `judge_path` will need eigenvectors."""
-
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each; None if there are none."""
-
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
-        """Judge the models of all ridges, from the decomposition of all rows.
-
-        If `refits` gave splits, `scores` are those of their test rows, (n_models, n_rows), by the
-        models at the ridges ``PathTies.of(...).alphas``.
-        """
-
-
 @dataclass(frozen=True)
 class HeldOutRows:
     """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
@@ -431,11 +382,11 @@ class HeldOutRows:
         """The metric that judges."""
         return self.judge.metric
 
-    def of(self, data: RankingData) -> Self:
+    def of(self, data: RankingData) -> HeldOutRows:
         """Return the same with another feature map, which the validation set shares."""
         return replace(self, data=data, judge=self.judge.of(data))
 
-    def within(self, data: RankingData) -> Self:
+    def within(self, data: RankingData) -> HeldOutRows:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -18,9 +18,8 @@ from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Ran
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import node_map_of
-from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import Judge, Judged, TableJudge
-from pairgram.model_selection.splits import Folds, default_cv, parts_of
+from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
+from pairgram.model_selection.splits import Folds, parts_of
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import (
     INSTEAD,
@@ -38,9 +37,6 @@ from pairgram.tables.blocks import BlockReader
 from pairgram.tables.columns import TableRows
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
-
-if TYPE_CHECKING:
-    from pairgram._support.types import CV
 
 
 class LevelSums(NamedTuple):
@@ -366,98 +362,86 @@ def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
         warn_of_equal_labels(differ)
 
 
-@dataclass(frozen=True, eq=False)
-class TablePath:
-    """The models of a path of ridges, and what a pass over the rows needs to judge them.
+class SolvedPath(NamedTuple):
+    """The models of a path of ridges, and their models without the rows that are held out.
 
     Attributes
     ----------
-    reader : int
-        The number of the reader of the rows.
-    settings : PairSettings
-    scale : bool
     coordinates : Coordinates
+        With the statistics of all rows.
     alphas : ndarray of shape (n_alphas,), descending
     solved : ndarray of shape (n_alphas, n_dimensions)
         The models of all rows, in the coordinates.
-    ties : PathTies or None
-        Where rows are held out by identities that leave rounding errors.
-    ridge : RidgePath or None
-        The path of all rows, if every query is held out in turn.
-    coefs : ndarray of shape (n_folds, n_models, n_dimensions), or None
-        The models without each fold, or the models of all rows for a validation table.
+    scores : callable
+        What scores rows by models that have not seen them; see `HeldOutModels`.
     """
 
-    reader: int
-    settings: PairSettings
-    scale: bool
     coordinates: Coordinates
     alphas: Vector
     solved: Vector
-    ties: PathTies | None
-    ridge: RidgePath | None
-    coefs: Vector | None
+    scores: Callable[[Judge, int], Vector]
 
-    @classmethod
-    def of(
-        cls,
-        totals: dict[Key, Totals],
-        reader: int,
-        coordinates: Coordinates,
-        settings: PairSettings,
-        scale: bool,
-        given: Vector | None,
-        folds: Folds | None,
-        leaves_out: bool,
-    ) -> TablePath:
-        """Solve one combination of settings.
 
-        Raises
-        ------
-        ValueError
-            If no pair counts, in all rows or without a fold; or if every query is to be held out
-            and fewer than two have pairs.
-        """
-        parts = {key[2]: found for key, found in totals.items() if key[:2] == (reader, settings)}
-        whole = _sum_of(parts)
-        total = whole.with_pairs(settings)
-        coordinates = replace(coordinates, _known={settings: total})
-        alphas = None if given is None else np.sort(given)[::-1].copy()
-        rests = []
-        for fold in range(0 if folds is None else folds.n):
-            rest = {number: part for number, part in parts.items() if number != fold}
-            if not rest or not _sum_of(rest).has_pairs(settings):
-                raise no_training_pairs(fold)
-            rests.append(_sum_of(rest).gram)
-        if coordinates.constraints is not None:
-            alphas, solved = coordinates.constrained(total, alphas, scale)
-            found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
-            coefs = np.stack(found or [solved])
-            return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
-        ridge = total.decompose(scale=scale, basis=leaves_out and folds is None)
-        started = coordinates.data.offset is not None
-        alphas = ridge.default_alphas(started) if alphas is None else alphas
-        rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
-        ties = PathTies.at(ridge, alphas, whole.spread, rounding)
-        solved = ridge.coef(alphas)
-        if leaves_out and folds is None:
-            if whole.n_with_pairs < 2:
-                raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
-            return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
+def solve_path(
+    parts: dict[int, Totals],
+    coordinates: Coordinates,
+    settings: PairSettings,
+    scale: bool,
+    given: Vector | None,
+    judge: TableJudge,
+) -> SolvedPath:
+    """Solve one combination of settings from the statistics of every fold.
+
+    Raises
+    ------
+    ValueError
+        If no pair counts, in all rows or without a fold; or if every query is to be held out
+        and fewer than two have pairs.
+    """
+    whole = _sum_of(parts)
+    total = whole.with_pairs(settings)
+    coordinates = replace(coordinates, _known={settings: total})
+    alphas = None if given is None else np.sort(given)[::-1].copy()
+    rests = []
+    for fold in range(0 if judge.folds is None else judge.folds.n):
+        rest = {number: part for number, part in parts.items() if number != fold}
+        if not rest or not _sum_of(rest).has_pairs(settings):
+            raise no_training_pairs(fold)
+        rests.append(_sum_of(rest).gram)
+    if coordinates.constraints is not None:
+        alphas, solved = coordinates.constrained(total, alphas, scale)
+        found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
+        scores = partial(linear_scores, found or [solved])
+        return SolvedPath(coordinates, alphas, solved, scores)
+    ridge = total.decompose(scale=scale, basis=judge.leaves_out)
+    started = coordinates.data.offset is not None
+    alphas = ridge.default_alphas(started) if alphas is None else alphas
+    rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
+    ties = PathTies.at(ridge, alphas, whole.spread, rounding)
+    solved = ridge.coef(alphas)
+    if judge.leaves_out:
+        if whole.n_with_pairs < 2:
+            raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
+        scores = partial(_left_out_scores, settings, ridge, ties)
+    else:
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
-        coefs = np.stack([path.coef(ties.alphas) for path in paths])
-        return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
+        scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
+    return SolvedPath(coordinates, alphas, solved, scores)
 
-    def scores(self, judge: Judge, fold: int) -> Vector:
-        """Return the scores of the rows of a judge by the models without a fold."""
-        data, threads = judge.data, judge.n_threads
-        if self.coefs is not None:
-            scores = data.scores(slice(None), self.coefs[fold], threads)
-        else:
-            assert self.ridge is not None and self.ties is not None
-            scores = scores_in_primal(data, self.settings, self.ridge, self.ties.alphas, threads)
-        scores = judge.shared(scores)
-        return scores if self.ties is None else self.ties.join(scores, data.queries, threads)
+
+def _left_out_scores(
+    settings: PairSettings, ridge: RidgePath, ties: PathTies, judge: Judge, _: int
+) -> Vector:
+    """Return the scores of the rows of a judge by models without their queries."""
+    data, threads = judge.data, judge.n_threads
+    scores = scores_in_primal(data, settings, ridge, ties.alphas, threads)
+    return ties.join(judge.shared(scores), data.queries, threads)
+
+
+def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: int) -> Vector:
+    """Return the scores of the rows of a judge by models without their fold."""
+    scores = linear_scores(coefs, judge, fold)
+    return ties.join(scores, judge.data.queries, judge.n_threads)
 
 
 def _sum_of(parts: dict[int, Totals]) -> Totals:
@@ -465,18 +449,8 @@ def _sum_of(parts: dict[int, Totals]) -> Totals:
     return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
 
 
-def folds_of(
-    table: Table, cv: CV, settings: Sequence[PairSettings], constrained: bool
-) -> Folds | None:
-    """Return the folds of queries, or None if every query is held out in turn.
-
-    Raises
-    ------
-    ValueError
-        If `cv` is no number of folds and no `QueryKFold`, or if there are fewer queries than folds.
-    """
-    if cv is None and not (constrained or any(one.joins_all_rows for one in settings)):
-        return None
+def refuse_folds(settings: Sequence[PairSettings]) -> None:
+    """Raise a ValueError if pairs of a table cannot be held out in folds."""
     for one in settings:
         if one.joins_all_rows and one.kind != "kept":
             raise ArgumentError(
@@ -485,21 +459,3 @@ def folds_of(
                 "in folds, because the weight of every label is that of all rows: give "
                 "{validation=} another table, or {pairs='with_ties'}",
             )
-    survey = table.survey()
-    return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)
-
-
-def judge_table(
-    table: Table,
-    readers: Sequence[BlockReader],
-    paths: Sequence[TablePath],
-    metric: Metric,
-    folds: Folds | None,
-    n_threads: int | None,
-) -> list[Judged]:
-    """Judge the models of all paths by rows that they have not seen, in one pass over a table."""
-    # The pass needs no statistics, which would be sent to every worker.
-    empty = Coordinates(readers[0].pattern)
-    sent = tuple(replace(path, coordinates=empty) for path in paths)
-    judge = TableJudge(table, metric, folds, n_threads)
-    return judge.judge([reader.data for reader in readers], sent)
