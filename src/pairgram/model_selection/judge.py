@@ -27,6 +27,7 @@ from pairgram.metrics.metric import Metric, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
+from pairgram.tables.passes import Task, join_by_key
 from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
@@ -97,20 +98,23 @@ class Judge:
     store: bool = False
 
     @classmethod
-    def make(
+    def of_targets(
         cls,
         data: RankingData,
+        labels: Vector | None,
         cv: CV,
         validation: RankingData | None,
         scoring: Scoring,
         n_threads: int | None,
         store: bool = False,
-    ) -> Judge:
-        """Choose the metric and make the splits.
+    ) -> list[Judge]:
+        """Choose the metric, and make a judge for each column of labels, with the same splits.
 
         Parameters
         ----------
         data : RankingData
+        labels : ndarray of shape (n_rows, n_targets), or None
+            None stands for one target, the labels of the data.
         cv : None, int, splitter or iterable of splits
             With None, every query is held out in turn, or every row of a single query.
         validation : RankingData or None
@@ -125,24 +129,6 @@ class Judge:
         ValueError
             If the metric cannot take the labels (the message names ``scoring``), if ``cv`` makes no
             valid splits, or if `store` is not True or False.
-        """
-        (judge,) = cls.of_targets(data, None, cv, validation, scoring, n_threads, store)
-        return judge
-
-    @classmethod
-    def of_targets(
-        cls,
-        data: RankingData,
-        labels: Vector | None,
-        cv: CV,
-        validation: RankingData | None,
-        scoring: Scoring,
-        n_threads: int | None,
-        store: bool = False,
-    ) -> list[Judge]:
-        """Make a judge for each column of labels (n_rows, n_targets), with the same splits.
-
-        With None there is one, for the labels of the data.
         """
         check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
@@ -369,9 +355,6 @@ def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
     return judge.shared(scores)
 
 
-Sums = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
-
-
 @dataclass(frozen=True, eq=False)
 class TableJudge:
     """Which rows of a table are held out, and how their scores are judged; see `Judge`.
@@ -417,8 +400,9 @@ class TableJudge:
         candidates: Sequence[HeldOutModels],
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
-        task = JudgeTask(tuple(readers), tuple(candidates), self.metric, self.folds, self.n_threads)
-        found = self.held.reduce(task)
+        models = tuple(candidates)
+        block = partial(_sums, tuple(readers), models, self.metric, self.folds, self.n_threads)
+        found = self.held.reduce(Task(block, join_by_key))
         return [
             self._judged({fold: one for (number, fold), one in found.items() if number == at})
             for at in range(len(candidates))
@@ -440,34 +424,23 @@ class TableJudge:
         return Judged(whole.defined, deviations, splits)
 
 
-class JudgeTask(NamedTuple):
-    """Scores rows by models that have not seen their queries, and judges the scores."""
-
-    readers: tuple[Callable[[TableRows], RankingData], ...]
-    candidates: tuple[HeldOutModels, ...]
-    metric: Metric
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows, /) -> Sums:
-        """Return the sums of the metric over some whole queries."""
-        found: Sums = {}
-        for number, reader in enumerate(self.readers):
-            mine = [at for at, one in enumerate(self.candidates) if one.reader == number]
-            for fold, data in parts_of(reader(rows), rows, self.folds) if mine else ():
-                judge = Judge.of_rows(data, self.metric, self.n_threads)
-                for at in mine:
-                    found[at, fold] = judge.sums(self.candidates[at].scores(judge, fold))
-        return found
-
-    def join(self, first: Sums, second: Sums) -> Sums:
-        """Return the sums of the queries of both."""
-        joined = dict(first)
-        for key, sums in second.items():
-            joined[key] = joined[key].join(sums) if key in joined else sums
-        return joined
+def _sums(
+    readers: Sequence[Callable[[TableRows], RankingData]],
+    candidates: Sequence[HeldOutModels],
+    metric: Metric,
+    folds: Folds | None,
+    n_threads: int | None,
+    rows: TableRows,
+) -> dict[tuple[int, int], MetricSums]:
+    """Return the sums of the metric over some whole queries, for every candidate and fold."""
+    found = {}
+    for number, reader in enumerate(readers):
+        mine = [at for at, one in enumerate(candidates) if one.reader == number]
+        for fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+            judge = Judge.of_rows(data, metric, n_threads)
+            for at in mine:
+                found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
+    return found
 
 
 def table_metric(table: Table, scoring: Scoring) -> Metric:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,8 @@ from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
-from pairgram.tables.survey import Moments, MomentsTask
+from pairgram.tables.passes import Task
+from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
 QUANTILES = ("quantile", "raw+quantile")
@@ -459,7 +461,10 @@ class GivenArrays:
         cv, held = model.cv, self.held(validation, held_map)
         if cv is None and held is None:
             cv = default_cv(pattern.queries.n_filled, len(pattern.y))
-        return Judge.make(pattern, cv, held, model.scoring, model.n_threads, model.store_held_out)
+        (judge,) = Judge.of_targets(
+            pattern, None, cv, held, model.scoring, model.n_threads, model.store_held_out
+        )
+        return judge
 
 
 class GivenTable:
@@ -500,7 +505,8 @@ class GivenTable:
     @cached_property
     def _moments(self) -> Moments:
         """What scales are made of; they are exact."""
-        return self.table.reduce(MomentsTask(self._preparation.n_threads))
+        block = partial(Moments.of, self._preparation.n_threads)
+        return self.table.reduce(Task(block, Moments.join, needs_queries=False))
 
     def reader(self, kind: str | None, feature_map: Transformer | None) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.

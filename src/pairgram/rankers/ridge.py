@@ -441,9 +441,9 @@ class RidgeSpec:
         table, judge, n_threads = rows.table, None, self.rows.n_threads
         if self.search is not None:
             all_rows = any(one.joins_all_rows for one in self.settings)
-            judge = rows.judge_of(validation, exact=self.constraints is None and not all_rows)
-            if judge.folds is not None:
+            if validation is None:
                 refuse_folds(self.settings)
+            judge = rows.judge_of(validation, exact=self.constraints is None and not all_rows)
         readers = [rows.reader(kind, self.rows.feature_map) for kind in self.rows.kinds]
         prior = rows.prior
         pairs = [self._in_coordinates(reader) for reader in readers]

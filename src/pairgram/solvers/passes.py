@@ -35,6 +35,7 @@ from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import clear_noise, sums_of
 from pairgram.tables.blocks import BlockReader
 from pairgram.tables.columns import TableRows
+from pairgram.tables.passes import Task, join_by_key
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
 
@@ -230,6 +231,16 @@ class Totals(NamedTuple):
     spread: float
     n_with_pairs: int
 
+    @classmethod
+    def of(
+        cls, data: RankingData, settings: PairSettings, counts: bool, n_threads: int | None
+    ) -> Totals:
+        """Return the statistics of some rows."""
+        gram = replace(PairSums.of(data, settings, n_threads, counts=counts), feature_map=None)
+        # Pairs of all rows may be pairs of rows of different blocks.
+        counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
+        return cls(gram, spread_of(data, settings), int(counted.sum()))
+
     def join(self, other: Totals) -> Totals:
         """Return the statistics of both."""
         others = replace(other.gram, settings=self.gram.settings)  # a sent ω is another object
@@ -262,61 +273,6 @@ Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, t
 Found = dict[tuple[int, int, int], Any]  # of Totals and of LevelSums
 
 
-@dataclass(frozen=True, eq=False)
-class StatisticsTask:
-    """Sums the statistics for every reader, all settings of pairs, and every fold."""
-
-    readers: tuple[BlockReader, ...]
-    settings: tuple[PairSettings, ...]
-    levels: tuple[LevelPairs | None, ...]
-    counts: bool
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows) -> Found:
-        """Return the statistics of some rows of whole queries."""
-        found: Found = {}
-        for number, reader in enumerate(self.readers):
-            for fold, own in parts_of(reader.data(rows), rows, self.folds):
-                for at, (settings, levels) in enumerate(
-                    zip(self.settings, self.levels, strict=True)
-                ):
-                    found[number, at, fold] = (
-                        self._totals(own, settings)
-                        if levels is None
-                        else levels.sums(own, self.n_threads)
-                    )
-        return found
-
-    def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
-        gram = PairSums.of(data, settings, self.n_threads, counts=self.counts)
-        gram = replace(gram, feature_map=None)
-        # Pairs of all rows may be pairs of rows of different blocks.
-        counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
-        return Totals(gram, spread_of(data, settings), int(counted.sum()))
-
-    def join(self, first: Found, second: Found) -> Found:
-        """Return the statistics of the rows of both."""
-        joined = dict(first)
-        for key, totals in second.items():
-            joined[key] = joined[key].join(totals) if key in joined else totals
-        return joined
-
-    def totals(self, found: Found) -> dict[Key, Totals]:
-        """Return the statistics of all rows."""
-        totals = {}
-        for (number, at, fold), one in found.items():
-            settings, levels = self.settings[at], self.levels[at]
-            if levels is not None:
-                gram = levels.gram(one, self.counts)
-                one = Totals(gram, one.spread, levels.n_with_pairs)
-            gram = replace(one.gram, settings=settings)
-            totals[number, settings, fold] = one._replace(gram=gram)
-        return totals
-
-
 def statistics_of(
     table: Table,
     readers: Sequence[BlockReader],
@@ -337,16 +293,39 @@ def statistics_of(
     distinct = tuple(dict.fromkeys(settings))
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
     survey = table.survey()
-    task = StatisticsTask(
-        tuple(readers),
-        distinct,
-        tuple(LevelPairs.of(one, survey) for one in distinct),
-        counts,
-        folds,
-        n_threads,
-        needs_queries=whole,
-    )
-    return task.totals(table.reduce(task))
+    levels = tuple(LevelPairs.of(one, survey) for one in distinct)
+    block = partial(_statistics, tuple(readers), distinct, levels, counts, folds, n_threads)
+    found = table.reduce(Task(block, join_by_key, needs_queries=whole))
+    totals = {}
+    for (number, at, fold), one in found.items():
+        pairs = levels[at]
+        if pairs is not None:
+            one = Totals(pairs.gram(one, counts), one.spread, pairs.n_with_pairs)
+        gram = replace(one.gram, settings=distinct[at])
+        totals[number, distinct[at], fold] = one._replace(gram=gram)
+    return totals
+
+
+def _statistics(
+    readers: tuple[BlockReader, ...],
+    settings: tuple[PairSettings, ...],
+    levels: tuple[LevelPairs | None, ...],
+    counts: bool,
+    folds: Folds | None,
+    n_threads: int | None,
+    rows: TableRows,
+) -> Found:
+    """Return the statistics of some rows of whole queries, for every reader and fold."""
+    found: Found = {}
+    for number, reader in enumerate(readers):
+        for fold, data in parts_of(reader.data(rows), rows, folds):
+            for at, (one, pairs) in enumerate(zip(settings, levels, strict=True)):
+                found[number, at, fold] = (
+                    Totals.of(data, one, counts, n_threads)
+                    if pairs is None
+                    else pairs.sums(data, n_threads)
+                )
+    return found
 
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:

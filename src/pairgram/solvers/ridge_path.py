@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -17,9 +17,6 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-
-if TYPE_CHECKING:
-    pass
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200

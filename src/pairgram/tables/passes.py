@@ -7,37 +7,40 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
+K = TypeVar("K")
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Task(Protocol[S]):
+class Task(NamedTuple, Generic[S]):
     """What is computed of a table: results of blocks of rows, which can be joined.
 
-    Joining must be associative up to rounding. Results are joined in the order of the rows.
+    Attributes
+    ----------
+    block : callable
+        Returns the result for some rows.
+    join : callable
+        Returns the result for the rows of two results. This must be associative up to rounding.
+        Results are joined in the order of the rows.
+    reads_features : bool
+        Whether the features are read, and not only labels, ids and weights.
+    needs_queries : bool
+        Whether `block` must get all rows of its queries.
     """
 
-    @property
-    def reads_features(self) -> bool:
-        """Whether the features are read, and not only labels, ids and weights."""
-
-    @property
-    def needs_queries(self) -> bool:
-        """Whether every call must get all rows of its queries."""
-
-    def block(self, block: Any, /) -> S:
-        """Return the result for some rows."""
-
-    def join(self, first: S, second: S) -> S:
-        """Return the result for the rows of both."""
+    block: Callable[[Any], S]
+    join: Callable[[S, S], S]
+    reads_features: bool = True
+    needs_queries: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +184,8 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
     n_rows = tuple(count for part in parts for count in part.n_rows)
     body: S | None = None
     if parts:
-        bodies = [part.body for part in parts]
-        body = in_tree(0, len(parts), bodies.__getitem__, lambda a, b: _join(task, a, b))
+        bodies: list[S | None] = [part.body for part in parts]
+        body = in_tree(0, len(parts), lambda at: bodies[at], partial(_join, task))
     waiting: dict[Any, TableRows] = {}
     for part in parts:
         for rows in (part.head, part.tail):
@@ -195,6 +198,14 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
     for rows in waiting.values():
         body = _join(task, body, _of_query(task, rows))
     return Part(body=body, n_rows=n_rows)
+
+
+def join_by_key(first: dict[K, Any], second: dict[K, Any]) -> dict[K, Any]:
+    """Return the results of both by their keys; two of one key are joined by their own `join`."""
+    joined = dict(first)
+    for key, found in second.items():
+        joined[key] = joined[key].join(found) if key in joined else found
+    return joined
 
 
 def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, T], T]) -> T:
