@@ -33,7 +33,7 @@ from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.preparation import GivenTable, Preparation, Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
-from pairgram.solvers.dual_gram import require_memory
+from pairgram.solvers.dual_gram import Statistics, require_memory
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, HeldOut, LeavePairOut
@@ -43,7 +43,7 @@ from pairgram.solvers.passes import (
     statistics_of,
     warn_of_equal_table,
 )
-from pairgram.solvers.ridge_path import ColumnSums, Statistics, blas_guard, default_alphas
+from pairgram.solvers.ridge_path import ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.tables.blocks import BlockReader
 

@@ -20,6 +20,7 @@ from pairgram.features.inputs import factors_of
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import Splits
+from pairgram.solvers.dual_gram import Statistics
 from pairgram.solvers.leave_out_dual import (
     RowRegression,
     are_small,
@@ -29,7 +30,7 @@ from pairgram.solvers.leave_out_dual import (
     leave_out_of_all_rows,
     scores_without_folds,
 )
-from pairgram.solvers.ridge_path import RidgePath, Statistics
+from pairgram.solvers.ridge_path import RidgePath
 
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -210,7 +211,7 @@ def scores_in_primal(
 
     `ridge` is in primal form, and pairs are formed within queries.
     """
-    basis = ridge.basis
+    basis = ridge.eigen.basis
     mapped = data.feature_map is not None and settings.pairs is not None
     nodes = linear_nodes(data.feature_map) if mapped else None
     if nodes is not None:  # offsets cancel in differences
@@ -226,8 +227,8 @@ def scores_in_primal(
                 block.X,
                 block.targets,
                 basis=basis,
-                eigenvalues=ridge.eigenvalues,
-                projection=ridge.projection,
+                eigenvalues=ridge.eigen.eigenvalues,
+                projection=ridge.eigen.projection,
                 alphas=alphas,
                 map=block.node_map,
                 n_threads=resolve_n_threads(n_threads),

@@ -16,6 +16,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
+from pairgram.solvers.dual_gram import Statistics
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,
@@ -24,7 +25,7 @@ from pairgram.solvers.leave_out_dual import (
     factors_without,
     in_one_query,
 )
-from pairgram.solvers.ridge_path import RidgePath, Statistics
+from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
     from pairgram.metrics.evaluation import Scoring

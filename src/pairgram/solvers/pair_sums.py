@@ -98,38 +98,6 @@ class PairSums:
         empty = cls(settings, n_threads=n_threads)
         return empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
 
-    @classmethod
-    def of_all_rows(
-        cls,
-        sums: NDArray[np.float64],
-        pair_weight: float,
-        n_rows: int,
-        settings: PairSettings,
-        *,
-        counts: bool = False,
-    ) -> PairSums:
-        """Return the sums of pairs of all rows, other than "with_ties", from what they sum to.
-
-        Parameters
-        ----------
-        sums : ndarray of shape (n_features + 1, n_features + 1), float64
-            The sums over [X, y].
-        pair_weight : float
-        n_rows : int
-        settings : PairSettings
-        counts : bool
-            Whether `n_varying` is known.
-        """
-        varying = np.zeros(len(sums) - 1, dtype=np.int64) if counts else None
-        return cls(
-            settings,
-            n_rows=n_rows,
-            n_queries=1,
-            sums=sums,
-            sums_weight=pair_weight,
-            varying=varying,
-        )
-
     @property
     def is_scatter(self) -> bool:
         """Whether the sums are, or will be, a scatter matrix."""

@@ -197,7 +197,7 @@ class LevelPairs:
         return numbers
 
     def gram(self, found: LevelSums, counts: bool) -> PairSums:
-        """Return the statistics of all pairs."""
+        """Return the statistics of all pairs; with `counts`, `n_varying` is known."""
         known = self.pair_weights.any(axis=1)
         means = found.means - found.means[known].mean(axis=0) if known.any() else found.means
         off = self.pair_weights - np.diag(np.diag(self.pair_weights))
@@ -207,8 +207,14 @@ class LevelPairs:
         sums = np.asarray((sums + sums.T) / 2)
         if found.rounding.any():  # outputs that differ only by rounding do not differ
             clear_noise(sums, np.append(self.pair_weight * found.rounding**2, 0.0), 1.0)
-        return PairSums.of_all_rows(
-            sums, self.pair_weight, found.n_rows, self.settings, counts=counts
+        varying = np.zeros(len(sums) - 1, np.int64) if counts else None
+        return PairSums(
+            self.settings,
+            n_rows=found.n_rows,
+            n_queries=1,
+            sums=sums,
+            sums_weight=self.pair_weight,
+            varying=varying,
         )
 
 

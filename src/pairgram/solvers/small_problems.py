@@ -22,9 +22,11 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
+from pairgram.solvers.dual_gram import Statistics
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import split_scores
-from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath, Statistics
+from pairgram.solvers.leave_out_dual import batches
+from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
 
 # A small problem has at most this many feature values. They are stored, in at most 4 MiB.
 MOST_VALUES = 1 << 19
@@ -100,8 +102,8 @@ def _decompose(problems: Sequence[SmallProblem], n_threads: int | None) -> Itera
     None stands for a problem that has no pairs, or that compiled code could not solve.
     """
     threads = resolve_n_threads(n_threads)
-    sizes = [p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
-    for batch in _batches(problems, sizes):
+    sizes = [8 * p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
+    for batch in batches(problems, sizes, limits.now.batch_bytes):
         with single_threaded_blas:
             found = _core.decompose_batch([p.problem for p in batch], threads)
         for one in found:
@@ -139,8 +141,8 @@ def _hold_out(
         train, test = lists[id(splits)]
         calls.append((problem.problem, train, test, alphas, damping, relative))
         n_scores = problem.n_targets * len(alphas) * len(test[0])
-        sizes.append(problem.n_features * problem.n_rows + n_scores)
-    for batch in _batches(calls, sizes):
+        sizes.append(8 * (problem.n_features * problem.n_rows + n_scores))
+    for batch in batches(calls, sizes, limits.now.batch_bytes):
         with single_threaded_blas:
             found = _core.hold_out_batch(batch, threads)
         yield from found
@@ -150,20 +152,6 @@ def _joined(lists: list[Rows]) -> tuple[Rows, Rows]:
     """Return the row numbers of all lists in one array, and the bounds of the lists in it."""
     bounds = np.fromiter(accumulate((len(rows) for rows in lists), initial=0), np.int64)
     return np.concatenate(lists), bounds
-
-
-def _batches(items: Sequence[Any], n_values: Sequence[int]) -> Iterator[list[Any]]:
-    """Cut a sequence where its float64 values would take more than `Limits.batch_bytes`."""
-    batch: list[Any] = []
-    total = 0
-    for item, n in zip(items, n_values, strict=True):
-        if batch and 8 * (total + n) > limits.now.batch_bytes:
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += n
-    if batch:
-        yield batch
 
 
 @dataclass(frozen=True, eq=False)

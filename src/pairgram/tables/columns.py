@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,44 +82,41 @@ class TableRows:
             return None
         start = int(self.sizes[:begin].sum())
         rows = slice(start, start + int(self.sizes[begin:end].sum()))
-        return TableRows(
-            None if self.X is None else self.X[rows],
-            None if self.y is None else self.y[rows],
-            None if self.weights is None else self.weights[rows],
-            self.sizes[begin:end],
-            None if self.ids is None else self.ids[begin:end],
-            self.first + start,
-            self.partition,
+        return replace(
+            self.changed(lambda values: values[rows]),
+            sizes=self.sizes[begin:end],
+            ids=None if self.ids is None else self.ids[begin:end],
+            first=self.first + start,
         )
 
     def then(self, other: TableRows) -> TableRows:
         """Return these rows of one run and further rows of the same run."""
-        return TableRows(
-            None if self.X is None else np.concatenate([self.X, other.X]),
-            None if self.y is None else np.concatenate([self.y, _of(other.y)]),
-            None if self.weights is None else np.concatenate([self.weights, _of(other.weights)]),
-            self.sizes + other.sizes,
-            self.ids,
-            self.first,
-            self.partition,
+        return replace(
+            self,
+            X=_joined(self.X, other.X),
+            y=_joined(self.y, other.y),
+            weights=_joined(self.weights, other.weights),
+            sizes=self.sizes + other.sizes,
+            kept=None,
         )
 
     def own(self) -> TableRows:
         """Return a copy that keeps no larger array alive."""
-        return TableRows(
-            None if self.X is None else self.X.copy(),
-            None if self.y is None else self.y.copy(),
-            None if self.weights is None else self.weights.copy(),
-            self.sizes,
-            self.ids,
-            self.first,
-            self.partition,
+        return self.changed(np.copy)
+
+    def changed(self, function: Callable[[Any], Any]) -> TableRows:
+        """Return the rows with what a function makes of X, y and the weights, where they are."""
+        return replace(
+            self,
+            X=None if self.X is None else function(self.X),
+            y=None if self.y is None else function(self.y),
+            weights=None if self.weights is None else function(self.weights),
+            kept=None,
         )
 
 
-def _of(values: Vector | None) -> Vector:
-    assert values is not None
-    return values
+def _joined(first: Any, second: Any) -> Any:
+    return None if first is None else np.concatenate([first, second])
 
 
 def counted(name: str) -> str:

@@ -263,12 +263,7 @@ def _smallest(size: int, numbers: NDArray[np.int64], rows: TableRows) -> Drawn:
         hashes = mix(numbers.astype(np.uint64))
         kept = np.sort(np.argpartition(hashes, size - 1)[:size])
         numbers = numbers[kept]
-        rows = replace(
-            rows,
-            X=None if rows.X is None else rows.X[kept],
-            y=None if rows.y is None else rows.y[kept],
-            weights=None if rows.weights is None else rows.weights[kept],
-        )
+        rows = rows.changed(lambda values: values[kept])
     return Drawn(numbers, replace(rows, sizes=np.array([len(numbers)])))
 
 
