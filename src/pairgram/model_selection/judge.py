@@ -235,12 +235,13 @@ class Judge:
             data, scores = labelled.take(seen), scores[:, seen]
         queries = data.queries
         known = np.isfinite(scores).all(axis=1)
-        values = self._values(data, scores if known.all() else scores[known])
-        if len(values) < len(scores):
-            all_values = np.full((len(scores), queries.n_queries), np.nan)
-            all_values[known] = values
-            values = all_values
-        totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
+        values = np.full((len(scores), queries.n_queries), np.nan)
+        if known.any():
+            finite = np.ascontiguousarray(scores if known.all() else scores[known])
+            values[known] = self.metric.per_query_scores(data.y, finite, queries, self.n_threads)
+        totals = queries.sizes
+        if data.row_weights is not None:
+            totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
         weights = totals / np.maximum(queries.sizes, 1)
         if data.query_weights is not None:
             weights = weights * data.query_weights
@@ -315,13 +316,6 @@ class Judge:
         table = {"qid": numbers if ids is None else ids[numbers], **table}
         table |= {"n": queries.sizes[filled], self.metric.name: values[filled]}
         return {"held_out_": held_out, "per_query_": table}
-
-    def _values(self, data: RankingData, scores: Vector) -> Vector:
-        """Return the metric of finite scores in every query, (n_models, n_queries)."""
-        scores = np.ascontiguousarray(scores)
-        if not len(scores):
-            return np.empty((0, data.queries.n_queries))
-        return self.metric.per_query_scores(data.y, scores, data.queries, self.n_threads)
 
     def _splits_of_queries(self) -> Rows | None:
         """Return which split holds out each query of `scored`, or None if there are no splits."""

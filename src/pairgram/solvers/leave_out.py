@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from pairgram.features.inputs import factors_of
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import Splits
-from pairgram.solvers.dual_gram import Statistics
 from pairgram.solvers.leave_out_dual import (
     RowRegression,
     are_small,
@@ -31,6 +30,9 @@ from pairgram.solvers.leave_out_dual import (
     scores_without_folds,
 )
 from pairgram.solvers.ridge_path import RidgePath
+
+if TYPE_CHECKING:
+    from pairgram.solvers.dual_gram import Statistics
 
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)

@@ -16,7 +16,6 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
-from pairgram.solvers.dual_gram import Statistics
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,
@@ -29,6 +28,7 @@ from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
     from pairgram.metrics.evaluation import Scoring
+    from pairgram.solvers.dual_gram import Statistics
 
 LEAVE_PAIR_OUT = "leave-pair-out"
 # Up to this many different ridges are solved by products of whole matrices. With more of them,

@@ -403,7 +403,7 @@ class RowLoss:
         The derivative by t; 0 at t = 0, where nobody asks for it.
     """
 
-    def __init__(self, rows: PairRows, line: Line, t: float) -> None:
+    def __init__(self, line: Line, t: float, rows: PairRows) -> None:
         scores, along = line.scores, line.along
         if not len(scores):
             scores = rows.offset
@@ -437,26 +437,20 @@ class LossSums(NamedTuple):
     curve: float
     scores: Vector = NOT_KEPT
 
+    @classmethod
+    def of(cls, line: Line, t: float, rows: PairRows) -> LossSums:
+        """Return the loss of some queries at a point of a line: all of it at once."""
+        found = RowLoss(line, t, rows)
+        return cls(found.loss, found.pull, found.slope, found.curve if t else 0.0)
 
-def _loss(line: Line, t: float, keeps: bool, rows: PairRows) -> RowLoss | LossSums:
-    """Return the loss of some queries at a point of a line.
-
-    All of it is computed at once, unless the rows stay in memory.
-    """
-    found = RowLoss(rows, line, t)
-    if keeps:
-        return found
-    return LossSums(found.loss, found.pull, found.slope, found.curve if t else 0.0)
-
-
-def _losses(first: RowLoss | LossSums, second: RowLoss | LossSums) -> LossSums:
-    """Return the loss of the queries of both."""
-    return LossSums(
-        first.loss + second.loss,
-        first.pull + second.pull,
-        first.slope + second.slope,
-        first.curve + second.curve,
-    )
+    def join(self, other: LossSums) -> LossSums:
+        """Return the loss of the queries of both."""
+        return LossSums(
+            self.loss + other.loss,
+            self.pull + other.pull,
+            self.slope + other.slope,
+            self.curve + other.curve,
+        )
 
 
 def _product(w: Vector, direction: Vector, keeps: bool, rows: PairRows) -> tuple[Vector, Vector]:
@@ -466,7 +460,7 @@ def _product(w: Vector, direction: Vector, keeps: bool, rows: PairRows) -> tuple
     stand at w.
     """
     if not keeps:
-        RowLoss(rows, Line(w, w), 0.0)  # the Hessian is that of its scores
+        RowLoss(Line(w, w), 0.0, rows)  # the Hessian is that of its scores
     product, along = rows.features.hessian_product(rows.pairs, direction)
     return product, along if keeps else NOT_KEPT
 
@@ -522,7 +516,9 @@ class PairSolver:
             self._move_to(start, self._loss_at(Line(start, zero), 0.0))
 
     def _loss_at(self, line: Line, t: float) -> RowLoss | LossSums:
-        return self._data.reduce(Task(partial(_loss, line, t, self._keeps), _losses))
+        made: Any = RowLoss if self._keeps else LossSums.of
+        found: RowLoss | LossSums = self._data.reduce(Task(partial(made, line, t), LossSums.join))
+        return found
 
     def _move_to(self, w: Vector, found: RowLoss | LossSums) -> None:
         self.w, self._loss, self._scores = w, found.loss, found.scores

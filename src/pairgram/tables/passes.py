@@ -97,8 +97,12 @@ class Part(Generic[S]):
 
     def close(self, task: Task[S]) -> S | None:
         """Return the result of all rows, whose first and last query are whole; None for none."""
-        ends = [None if end is None else _of_query(task, end) for end in (self.head, self.tail)]
-        return _join(task, _join(task, ends[0], self.body), ends[1])
+        result = self.body
+        if self.head is not None:
+            result = _join(task, _of_query(task, self.head), result)
+        if self.tail is not None:
+            result = _join(task, result, _of_query(task, self.tail))
+        return result
 
 
 def _of_query(task: Task[S], rows: TableRows) -> S:
@@ -277,8 +281,12 @@ class LocalEngine:
         with _ReadAhead(partitions, columns, task.reads_features) as reader:
 
             def leaf(number: int) -> Part[S]:
-                batches = _watched(reader.batches(number), progress)
-                return fold(batches, task, partitions[number].name, len(partitions) == 1)
+                return fold(
+                    reader.batches(number, progress),
+                    task,
+                    partitions[number].name,
+                    len(partitions) == 1,
+                )
 
             return in_tree(0, len(partitions), leaf, lambda a, b: a.join(b, task))
 
@@ -292,13 +300,6 @@ class LocalEngine:
                     with placing(partition.name, batch):
                         result = function(batch)
                     yield result, batch.n_rows
-
-
-def _watched(batches: Iterator[TableRows], progress: Progress | None) -> Iterator[TableRows]:
-    for batch in batches:
-        yield batch
-        if progress is not None:
-            progress(batch.n_rows)
 
 
 class _ReadAhead:
@@ -327,8 +328,11 @@ class _ReadAhead:
             except queue.Empty:
                 self._thread.join(0.01)
 
-    def batches(self, number: int) -> Iterator[TableRows]:
-        """Yield the batches of a partition. Partitions must be asked for in their order."""
+    def batches(self, number: int, progress: Progress | None = None) -> Iterator[TableRows]:
+        """Yield the batches of a partition. Partitions must be asked for in their order.
+
+        `progress` is told of a batch when the next one is asked for.
+        """
         while True:
             kind, value = self._ready.get()
             if kind == "end":
@@ -336,6 +340,8 @@ class _ReadAhead:
             if kind == "error":
                 raise value
             yield value
+            if progress is not None:
+                progress(value.n_rows)
 
     def _read(self) -> None:
         try:

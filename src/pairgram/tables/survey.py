@@ -101,8 +101,10 @@ class SeenFiles:
                 return changed(f"{shown(path)} had {before[SIZE]} bytes, and has {after[SIZE]}")
             if other:
                 return changed(f"{shown(path)} was written once more")
-        found = (files._changed() for files in self.united)
-        return next((error for error in found if error is not None), None)
+        for files in self.united:
+            if (error := files._changed()) is not None:
+                return error
+        return None
 
 
 NO_FILES = SeenFiles((), None, ())

@@ -137,17 +137,14 @@ class Table:
             other numbers of rows than in an earlier pass.
         """
         with self.files.unchanged(), self._naming_infinity():
-            return self._reduce(task)
-
-    def _reduce(self, task: Task[S]) -> S:
-        part = self.engine.run(self.partitions, self.layout, task, self.progress)
-        before = self._known.setdefault("n_rows", part.n_rows)
-        if len(before) != len(part.n_rows):
-            raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
-        for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
-            if old != new:
-                raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
-        result = part.close(task)
+            part = self.engine.run(self.partitions, self.layout, task, self.progress)
+            before = self._known.setdefault("n_rows", part.n_rows)
+            if len(before) != len(part.n_rows):
+                raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
+            for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
+                if old != new:
+                    raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
+            result = part.close(task)
         if result is None:
             raise no_rows()
         return result
