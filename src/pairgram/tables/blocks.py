@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -96,50 +96,18 @@ class BlockReader:
         return data.plus_offset(self.prior(rows.X, data, self.n_threads))
 
 
-class Dataset(Protocol[B]):
-    """Rows in blocks of whole queries, which are worked on by two verbs.
+@dataclass(frozen=True, eq=False)
+class Arrays(Generic[B]):
+    """Rows in memory: a single block, beyond which no query goes on.
 
     Attributes
     ----------
-    is_read : bool
-        Whether the blocks are made anew whenever rows are worked on. Others stay in memory.
+    whole : the block
     pattern : RankingData
         Some rows, with the fitted inputs and the fitted feature map.
+    is_read : bool
+        Whether blocks are made anew whenever rows are worked on. This one stays in memory.
     """
-
-    is_read: bool
-    pattern: RankingData
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, which the survey of a table counts."""
-
-    @property
-    def labels(self) -> Vector:
-        """All labels; of a table, the few that its survey keeps: see `Survey.labels`."""
-
-    def reduce(self, task: Task[S]) -> S:
-        """Return what a task makes of all blocks, joined in their order."""
-
-    def each(self, function: Callable[[B], S]) -> Iterator[S]:
-        """Yield what a function makes of every block, in their order."""
-
-    def through(self, prepare: Callable[[B], C]) -> Dataset[C]:
-        """Return the data set of what a function makes of every block."""
-
-    def counting(self, counts: Any) -> Dataset[B]:
-        """Return the data set with other row weights: they are multiplied by counts.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_rows,), or callable
-            Of a table, what returns the counts of some of its rows.
-        """
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays(Dataset[B]):
-    """Rows in memory: a single block, beyond which no query goes on."""
 
     whole: B
     pattern: RankingData
@@ -179,14 +147,18 @@ class Arrays(Dataset[B]):
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks(Dataset[B]):
+class Blocks(Generic[B]):
     """The blocks of a table.
 
     Attributes
     ----------
     table : Table
+    pattern : RankingData
+        Some rows, with the fitted inputs and the fitted feature map.
     steps : tuple of callable
         What makes rows of the table into blocks, one after the other.
+    is_read : bool
+        Whether blocks are made anew whenever rows are worked on, as these are.
     """
 
     table: Table
@@ -221,6 +193,10 @@ class Blocks(Dataset[B]):
         """Return the data set whose row weights are multiplied by counts of the table's rows."""
         first, *others = self.steps
         return Blocks(self.table, self.pattern, (partial(_counted, first, counts), *others))
+
+
+# Rows in blocks of whole queries, which are worked on by two verbs: `reduce` and `each`.
+Dataset = Arrays[B] | Blocks[B]
 
 
 def _counted(

@@ -71,11 +71,6 @@ class TableRows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
         return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
 
-    @property
-    def n_bytes(self) -> int:
-        """The size of the features in memory."""
-        return 0 if self.X is None else int(self.X.nbytes)
-
     def runs(self, begin: int, end: int) -> TableRows | None:
         """Return the runs from `begin` to `end`, without a copy; None if there are none."""
         if begin >= end:
