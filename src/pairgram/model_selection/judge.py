@@ -132,41 +132,27 @@ class Judge:
         """
         check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
-        return [
-            cls._of_splits(target, splits, validation, scoring, n_threads, store)
-            for target in data.of_targets(labels)
-        ]
-
-    @classmethod
-    def _of_splits(
-        cls,
-        data: RankingData,
-        splits: Splits | None,
-        validation: RankingData | None,
-        scoring: Scoring,
-        n_threads: int | None,
-        store: bool,
-    ) -> Judge:
-        scored = held = data if validation is None else validation
         one_by_one = splits is None and validation is None and data.queries.n_filled == 1
-        metric = metric_of(scoring, scored.y, one_by_one)
-        if splits is not None:
-            scored = _test_rows(data, splits)
-        try:
-            check_labels((metric,), scored.y, are_all=True)
-        except ValueError as error:
-            raise ValueError(f"scoring={metric.name!r}: {error}") from None
-        rows = np.arange(len(held.y))
-        first_equal = first_equal_rows(
-            held.X,
-            rows if splits is None else np.concatenate([test for _, test in splits]),
-            scored.queries.index(),
-            [scored.y, scored.v, *([] if scored.offset is None else [scored.offset])]
-            if one_by_one
-            else [],
-            n_threads,
-        )
-        return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
+        judges = []
+        for target in data.of_targets(labels):
+            scored = held = target if validation is None else validation
+            metric = metric_of(scoring, scored.y, one_by_one)
+            if splits is not None:
+                scored = _test_rows(target, splits)
+            try:
+                check_labels((metric,), scored.y, are_all=True)
+            except ValueError as error:
+                raise ValueError(f"scoring={metric.name!r}: {error}") from None
+            rows = np.arange(len(held.y))
+            if splits is not None:
+                rows = np.concatenate([test for _, test in splits])
+            others = [scored.y, scored.v] if one_by_one else []
+            if one_by_one and scored.offset is not None:
+                others.append(scored.offset)
+            index = scored.queries.index()
+            equal = first_equal_rows(held.X, rows, index, others, n_threads)
+            judges.append(cls(target, metric, splits, validation, scored, equal, n_threads, store))
+        return judges
 
     @classmethod
     def of_rows(cls, data: RankingData, metric: Metric, n_threads: int | None) -> Judge:

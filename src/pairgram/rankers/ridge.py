@@ -33,8 +33,8 @@ from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.preparation import GivenTable, Preparation, Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
-from pairgram.solvers.dual_gram import Statistics, require_memory
-from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.dual_gram import require_memory
+from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, HeldOut, LeavePairOut
 from pairgram.solvers.passes import (

@@ -15,7 +15,6 @@ from pairgram.data.dataset import RankingData, apply_half_laplacian, without_fea
 from pairgram.data.pairs import PairSettings
 from pairgram.features.kernel_map import is_made, kernel_between
 from pairgram.features.kernels import alternatives
-from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import (
     BandForm,
     BandPath,
@@ -347,10 +346,6 @@ class DualGram:
         out = np.zeros((len(self._labelled.y), columns.shape[1]))
         out[self._rows] = columns
         return out
-
-
-# The statistics of the primal form, or of the dual one.
-Statistics = PairSums | DualGram
 
 
 def require_memory(

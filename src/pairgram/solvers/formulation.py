@@ -23,10 +23,13 @@ from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, lin
 from pairgram.features.kernels import less, mean_without_gaps
 from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.constrained import Constraints
-from pairgram.solvers.dual_gram import DualGram, Statistics, require_memory
+from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums, scale_factors
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, SparseGram, count_varying
+
+# The statistics of the primal form, or of the dual one.
+Statistics = PairSums | DualGram
 
 # The steps end when the residual falls below this share of the right-hand side.
 TOLERANCE = 1e-10

@@ -32,7 +32,7 @@ from pairgram.solvers.leave_out_dual import (
 from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
-    from pairgram.solvers.dual_gram import Statistics
+    from pairgram.solvers.formulation import Statistics
 
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)

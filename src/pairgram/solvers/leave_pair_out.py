@@ -28,7 +28,7 @@ from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
     from pairgram.metrics.evaluation import Scoring
-    from pairgram.solvers.dual_gram import Statistics
+    from pairgram.solvers.formulation import Statistics
 
 LEAVE_PAIR_OUT = "leave-pair-out"
 # Up to this many different ridges are solved by products of whole matrices. With more of them,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -22,13 +22,10 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
-from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_out import split_scores
 from pairgram.solvers.leave_out_dual import batches
 from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
-
-if TYPE_CHECKING:
-    from pairgram.solvers.dual_gram import Statistics
 
 T = TypeVar("T")
 
