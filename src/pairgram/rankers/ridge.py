@@ -462,7 +462,7 @@ class RidgeSpec:
             shared |= {"form_": "primal", "_column_sums": sums}
             fitted = shared | self._kept(reader.pattern, prior, {"coef_": coef})
         else:
-            made, models = [], []
+            paths = []
             for number, (_, coordinates) in enumerate(pairs):
                 for settings, scale in itertools.product(self.settings, self.scales):
                     parts = {
@@ -471,11 +471,15 @@ class RidgeSpec:
                         if (reader_number, of) == (number, settings)
                     }
                     path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
-                    make = partial(_Candidate, readers[number].pattern, path.coordinates, settings)
-                    made.append(partial(make, scale, path.alphas, path.solved))
-                    models.append(HeldOutModels(path.scores, number))
+                    paths.append((number, settings, scale, path))
+            models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
             judged = judge.judge([reader.data for reader in own], models)
-            candidates = [make(found) for make, found in zip(made, judged, strict=True)]
+            candidates = [
+                _Candidate(readers[number].pattern, found, settings, scale, alphas, solved, one)
+                for (number, settings, scale, (found, alphas, solved, _)), one in zip(
+                    paths, judged, strict=True
+                )
+            ]
             fitted = self._chosen(candidates, judge.metric, prior) | shared
         warn_of_equal_table(table, totals)
         return fitted

@@ -257,7 +257,7 @@ class Training:
         return PairSolver(rows, begin, self.constant)
 
     def solver_of_split(self, number: int, counts: Any) -> PairSolver:
-        """Return a solver of the rows that a split of `cv` trains on; see `Dataset.counting`.
+        """Return a solver of the rows that a split of `cv` trains on; see `Arrays.counting`.
 
         Raises
         ------

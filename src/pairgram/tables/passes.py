@@ -157,12 +157,18 @@ def fold(
         if len(first) == 1:
             with placing(name, first[0]):
                 return Part(body=task.block(first[0]), n_rows=(first[0].n_rows,))
-        batches = chain(first, batches)
+        batches = chain(_popped(first), batches)
     for batch in batches:
         with placing(name, batch):
             part = part.join(Part.of_rows(batch, task), task)
         n_rows += batch.n_rows
     return replace(part, n_rows=(n_rows,))
+
+
+def _popped(batches: list[TableRows]) -> Iterator[TableRows]:
+    """Yield batches, which a list does not keep alive."""
+    while batches:
+        yield batches.pop(0)
 
 
 @contextmanager

@@ -242,7 +242,7 @@ class Drawn(NamedTuple):
 
 
 def drawn_of(size: int, before: tuple[int, ...], rows: TableRows) -> Drawn:
-    """Draw the `size` rows with the smallest hashes of their numbers, which must be finite.
+    """Draw the `size` rows with the smallest hashes of their numbers. All rows must be finite.
 
     The draw depends on the order of the rows alone, not on the partitions: `before` are the
     numbers of rows before each.
