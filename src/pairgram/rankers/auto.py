@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -230,6 +230,7 @@ FIRST = {"pairs": "with_ties", "target": "label"}
 TEXTS = ("features", "inputs", "pairs", "target")
 
 
+@dataclass(eq=False, repr=False)
 class AutoRanker(LinearRanker):
     """Rank without choosing settings: try several models on held-out queries and keep the best.
 
@@ -306,24 +307,14 @@ class AutoRanker(LinearRanker):
 
     feature_map = None
 
-    def __init__(
-        self,
-        time_budget: float = 30.0,
-        *,
-        cv: CV = None,
-        scoring: Scoring = None,
-        exportable_to: EngineName | None = None,
-        verbose: bool = False,
-        random_state: RandomState = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.time_budget = time_budget
-        self.cv = cv
-        self.scoring = scoring
-        self.exportable_to = exportable_to
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_threads = n_threads
+    time_budget: float = 30.0
+    _: KW_ONLY
+    cv: CV = None
+    scoring: Scoring = None
+    exportable_to: EngineName | None = None
+    verbose: bool = False
+    random_state: RandomState = 0
+    n_threads: int | None = None
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -326,6 +326,7 @@ class DrawnSpec:
         }
 
 
+@dataclass(eq=False, repr=False)
 class ELMRank(LinearRanker):
     """Extreme learning machine for ranking with two regularisers (ELMRank).
 
@@ -400,34 +401,19 @@ class ELMRank(LinearRanker):
     feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        C: float = 1024.0,
-        *,
-        pairs: Pairs = "with_ties",
-        scope: Scope = "global",
-        n_nodes: int = 100,
-        activation: Activation = "sigmoid",
-        weight_range: Range = (-1.0, 1.0),
-        bias_range: Range | None = None,
-        n_estimators: int = 1,
-        random_state: RandomState = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.C = C
-        self.pairs = pairs
-        self.scope = scope
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.n_estimators = n_estimators
-        self.random_state = random_state
-        self.inputs = inputs
-        self.n_threads = n_threads
+    alpha: float = 1e-3
+    C: float = 1024.0
+    _: KW_ONLY
+    pairs: Pairs = "with_ties"
+    scope: Scope = "global"
+    n_nodes: int = 100
+    activation: Activation = "sigmoid"
+    weight_range: Range = (-1.0, 1.0)
+    bias_range: Range | None = None
+    n_estimators: int = 1
+    random_state: RandomState = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
 
     def fit(
         self,
@@ -471,6 +457,7 @@ class ELMRank(LinearRanker):
         return replace(spec, alphas=np.array([float(self.alpha)]), Cs=np.array([float(self.C)]))
 
 
+@dataclass(eq=False, repr=False)
 class ELMRankCV(LinearRanker):
     """ELMRank that chooses alpha, C and the range of its nodes by held-out scores.
 
@@ -554,40 +541,22 @@ feature_names_in_, uses_qid_ :
     feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
 
-    def __init__(
-        self,
-        alphas: ArrayLike | None = None,
-        Cs: ArrayLike | None = None,
-        *,
-        cv: CV = None,
-        scoring: Scoring = "pairwise_squared_error",
-        pairs: Pairs = "with_ties",
-        scope: Scope = "global",
-        n_nodes: int = 100,
-        activation: Activation = "sigmoid",
-        weight_range: Range | list[Range] = (-1.0, 1.0),
-        bias_range: Range | None = None,
-        n_estimators: int = 1,
-        random_state: RandomState = None,
-        store_held_out: bool = False,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.alphas = alphas
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.pairs = pairs
-        self.scope = scope
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.n_estimators = n_estimators
-        self.random_state = random_state
-        self.store_held_out = store_held_out
-        self.inputs = inputs
-        self.n_threads = n_threads
+    alphas: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    _: KW_ONLY
+    cv: CV = None
+    scoring: Scoring = "pairwise_squared_error"
+    pairs: Pairs = "with_ties"
+    scope: Scope = "global"
+    n_nodes: int = 100
+    activation: Activation = "sigmoid"
+    weight_range: Range | list[Range] = (-1.0, 1.0)
+    bias_range: Range | None = None
+    n_estimators: int = 1
+    random_state: RandomState = None
+    store_held_out: bool = False
+    inputs: InputsName | Sequence[InputsName | None] | None = None
+    n_threads: int | None = None
 
     def fit(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -54,6 +54,7 @@ DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)
 STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
 
 
+@dataclass(eq=False, repr=False)
 class RankSVMCV(LinearRanker):
     """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
 
@@ -143,36 +144,20 @@ uses_qid_, prior_, uses_offset_ :
 
     _file_kind = "RankSVM"
 
-    def __init__(
-        self,
-        Cs: ArrayLike | None = None,
-        *,
-        feature_map: Any | Sequence[Any] = None,
-        cv: CV = None,
-        scoring: Scoring = None,
-        loss: Loss = "squared_hinge",
-        weighting: Weighting = "pairs",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        memory_limit: float | None = None,
-        store_held_out: bool = False,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.feature_map = feature_map
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.weighting = weighting
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.store_held_out = store_held_out
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    Cs: ArrayLike | None = None
+    _: KW_ONLY
+    feature_map: Any | Sequence[Any] = None
+    cv: CV = None
+    scoring: Scoring = None
+    loss: Loss = "squared_hinge"
+    weighting: Weighting = "pairs"
+    tol: float = 1e-3
+    max_iter: int = 100
+    memory_limit: float | None = None
+    store_held_out: bool = False
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | Sequence[InputsName | None] | None = None
+    n_threads: int | None = None
 
     def fit(
         self,
@@ -397,6 +382,7 @@ def _default_Cs(training: Training, started: bool) -> Vector:
     return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
 
 
+@dataclass(eq=False, repr=False)
 class RankSVM(LinearRanker):
     """Rank by the squared hinge loss on preference pairs (RankSVM).
 
@@ -530,32 +516,18 @@ class RankSVM(LinearRanker):
 
     _file_kind = "RankSVM"
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        feature_map: Transformer | None = None,
-        loss: Loss = "squared_hinge",
-        weighting: Weighting = "pairs",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        memory_limit: float | None = None,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.C = C
-        self.feature_map = feature_map
-        self.loss = loss
-        self.weighting = weighting
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    C: float = 1.0
+    _: KW_ONLY
+    feature_map: Transformer | None = None
+    loss: Loss = "squared_hinge"
+    weighting: Weighting = "pairs"
+    tol: float = 1e-3
+    max_iter: int = 100
+    warm_start: bool = False
+    memory_limit: float | None = None
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
 
     def fit(
         self,
