@@ -64,11 +64,11 @@ class KernelSettings:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _checked_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
+def _checked_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
     KernelSettings(kernel, gamma, degree, coef0)
 
 
-def check_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
+def check_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
     """Raise the errors of `KernelSettings`. What was right once is not checked again."""
     try:
         _checked_kernel(kernel, gamma, degree, coef0)

@@ -15,7 +15,8 @@ from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
+from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Estimator, RandomState
@@ -57,7 +58,7 @@ def _search(
 
 
 @dataclass(eq=False, repr=False)
-class _Machine(RidgeRanker):
+class _Machine(LinearRanker):
     """The parameters of both machines. Only `PairwiseELM` has a parameter `pairs`."""
 
     C: float = 1.0
@@ -79,7 +80,7 @@ class _Machine(RidgeRanker):
 
 
 @dataclass(eq=False, repr=False)
-class _MachineSearch(RidgeSearch):
+class _MachineSearch(LinearSearch):
     """The parameters of both searches. Only `PairwiseELMCV` has a parameter `pairs`."""
 
     Cs: ArrayLike | None = None

@@ -23,7 +23,8 @@ from pairgram._support.parameters import (
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
+from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import PairSums
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class _Preset(RidgeRanker):
+class _Preset(LinearRanker):
     """The parameters of `MPRank` and `LSSVR`, whose pairs are those of all rows."""
 
     scope = "global"
@@ -177,7 +178,7 @@ def _constraints_of(model: BaseEstimator) -> Constraints | None:
 
 
 @dataclass(eq=False, repr=False)
-class RankRLS(RidgeRanker):
+class RankRLS(LinearRanker):
     """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
 
     The model is linear in the inputs or in a feature map, or it uses a kernel.
@@ -464,7 +465,7 @@ class RankRLS(RidgeRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankRLSCV(RidgeSearch):
+class RankRLSCV(LinearSearch):
     """RankRLS that chooses alpha, and other settings on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
