@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -172,10 +172,7 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     """
     fitted = vars(estimator)
     if (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and _is_ready(X.dtype)
-        and X.size > 0
+        is_ready(X, 2)
         and X.shape[1] == fitted.get("n_features_in_")
         and "feature_names_in_" not in fitted
     ):
@@ -187,6 +184,16 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     if is_frame and X.size > 0 and all(map(_is_ready, set(X.dtypes))):
         return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
     return read_rows(X, estimator=estimator)
+
+
+def is_ready(values: object, n_dimensions: int) -> TypeGuard[NDArray[Any]]:
+    """Tell whether values are an array of float64 or float32 with rows, in the machine's order."""
+    return (
+        type(values) is np.ndarray
+        and values.ndim == n_dimensions
+        and _is_ready(values.dtype)
+        and values.size > 0
+    )
 
 
 def _is_ready(dtype: DTypeLike) -> bool:
