@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 129, 21), (pairgram.RankRLSCV(), 282, 27), (pairgram.RankSVM(), 195, 18)],
+    [(pairgram.RankRLS(), 126, 21), (pairgram.RankRLSCV(), 279, 27), (pairgram.RankSVM(), 192, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

@@ -126,20 +126,6 @@ class KernelMap(FeatureMap):
         """Return float64, because float32 ruins a kernel."""
         return np.dtype(np.float64)
 
-    def transform(self, X: RowsLike) -> NDArray[Any]:
-        """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity.
-        """
-        return super().transform(X)
-
     def _checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)

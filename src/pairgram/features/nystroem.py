@@ -66,9 +66,7 @@ def choose_landmarks(
         rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
     else:
         rows = _pivots(kernel, X, n_landmarks, rng, n_threads)
-    landmarks = X[rows]
-    dense = landmarks.toarray() if hasattr(landmarks, "toarray") else landmarks
-    return np.ascontiguousarray(dense, dtype=np.float64), rows.astype(np.int64)
+    return _rows_of(X, rows), rows.astype(np.int64)
 
 
 def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:

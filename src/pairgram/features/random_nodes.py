@@ -297,13 +297,12 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     first = maps[0]
     if len(maps) == 1:
         return first
-    joined = RandomNodes(**{**first.get_params(), "n_nodes": sum(m.n_nodes for m in maps)})
-    joined.weights_ = np.hstack([m.weights_ for m in maps])
-    joined.bias_ = np.concatenate([m.bias_ for m in maps])
-    joined.n_features_in_, joined._n_features_out = joined.weights_.shape
-    joined.activation_ = first.activation_
-    joined._segments = segments(joined.activation, joined._n_features_out)
-    return joined
+    arrays = {
+        "map_weights": np.hstack([m.weights_ for m in maps]),
+        "map_bias": np.concatenate([m.bias_ for m in maps]),
+    }
+    settings = first.get_params() | {"n_nodes": sum(m.n_nodes for m in maps)}
+    return RandomNodes._restore(arrays, settings)
 
 
 def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     is_plain,
+    is_ready,
     read_rows,
     refuse_index,
     refuse_lossy,
@@ -48,7 +49,6 @@ from pairgram.rankers.scores import (
     checked_rows,
     column_weights_of,
     contributions_of,
-    is_ready,
     names_of,
     scores_of,
     scores_of_table,

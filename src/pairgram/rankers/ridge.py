@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import Form
+from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import KERNELS, Kernel, check_kernel
+from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
@@ -629,7 +629,7 @@ def search_spec(
     kinds = as_list(model.inputs, "inputs")
     is_array = isinstance(model.gamma, np.ndarray) and model.gamma.ndim == 1
     gammas = as_list(model.gamma.tolist() if is_array else model.gamma, "gamma")
-    has_gamma = isinstance(model.kernel, str) and "gamma" in KERNELS.get(model.kernel, ())
+    has_gamma = isinstance(model.kernel, str) and "gamma" in KERNEL_PARAMETERS.get(model.kernel, ())
     if len(gammas) > 1 and not has_gamma:
         raise ValueError(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
@@ -664,27 +664,24 @@ def _rows_of(
             f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
             f"feature_map={feature_map!r}"
         )
-    no_columns = "a list of inputs" if len(kinds) > 1 else ""
+    is_linear = not callable(kernel) and kernel == "linear"
+    no_columns = "" if is_linear else f"kernel={kernel!r}"
     no_table = ""
     if model.form == "dual":
         no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
-    if not callable(kernel) and kernel == "linear":
-        return Preparation(
-            tuple(kinds),
-            feature_map,
-            prior=model.prior,
-            no_columns=no_columns,
-            no_table=no_table,
-            n_threads=model.n_threads,
+    if not is_linear:
+        no_table = (
+            f"kernel={kernel!r} needs all rows in memory, so a table cannot be fitted: give "
+            "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
+        feature_map = KernelMap(kernel, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
     return Preparation(
         tuple(kinds),
-        KernelMap(kernel, gamma=gammas[0], degree=model.degree, coef0=model.coef0),
-        kernel,
+        feature_map,
+        None if is_linear else kernel,
         takes_path,
         model.prior,
-        no_columns or f"kernel={kernel!r}",
-        no_table=f"kernel={kernel!r} needs all rows in memory, so a table cannot be fitted: give "
-        "feature_map=Nystroem(...) or RandomFourier(...) in its place",
+        "a list of inputs" if len(kinds) > 1 else no_columns,
+        no_table=no_table,
         n_threads=model.n_threads,
     )
