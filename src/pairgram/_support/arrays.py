@@ -503,6 +503,21 @@ def is_plain(values: object) -> TypeGuard[NDArray[Any]]:
     return type(values) is np.ndarray and values.dtype.kind in "biuf"
 
 
+def is_ready(values: object, n_dimensions: int) -> TypeGuard[NDArray[Any]]:
+    """Tell whether values are an array of float64 or float32 with rows, in the machine's order."""
+    return (
+        type(values) is np.ndarray
+        and values.ndim == n_dimensions
+        and is_native_float(values.dtype)
+        and values.size > 0
+    )
+
+
+def is_native_float(dtype: DTypeLike) -> bool:
+    """Tell whether a dtype is NumPy's float64 or float32, in the byte order of the machine."""
+    return isinstance(dtype, np.dtype) and dtype.char in "df" and dtype.isnative
+
+
 def refuse_lossy(values: object, name: str) -> None:
     """Raise a ValueError if a conversion to real numbers would silently lose something.
 

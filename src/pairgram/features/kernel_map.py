@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
 
+@dataclass(eq=False, repr=False)
 class KernelMap(FeatureMap):
     """Kernel values with every training row as features: ``x → (k(x, x_1), …, k(x, x_n))``.
 
@@ -67,27 +68,15 @@ class KernelMap(FeatureMap):
     (2000, 100)
     """
 
-    support_rows_: Any
-    support_: NDArray[np.int64]
-    gamma_: float
-    n_features_in_: int
     _is_compiled = False
     _scores_sparse = False
 
-    def __init__(
-        self,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_threads = n_threads
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    n_threads: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -119,7 +108,8 @@ class KernelMap(FeatureMap):
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
-        self._settings, self.support_rows_ = settings, rows
+        self._settings = settings
+        self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
         self.gamma_ = settings.with_gamma(self.n_features_in_)
@@ -135,20 +125,6 @@ class KernelMap(FeatureMap):
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return float64, because float32 ruins a kernel."""
         return np.dtype(np.float64)
-
-    def transform(self, X: RowsLike) -> NDArray[Any]:
-        """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity.
-        """
-        return super().transform(X)
 
     def _checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""

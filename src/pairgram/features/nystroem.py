@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -66,9 +66,7 @@ def choose_landmarks(
         rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
     else:
         rows = _pivots(kernel, X, n_landmarks, rng, n_threads)
-    landmarks = X[rows]
-    dense = landmarks.toarray() if hasattr(landmarks, "toarray") else landmarks
-    return np.ascontiguousarray(dense, dtype=np.float64), rows.astype(np.int64)
+    return _rows_of(X, rows), rows.astype(np.int64)
 
 
 def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
@@ -159,6 +157,7 @@ def _rows_of(X: Matrix, rows: NDArray[Any]) -> Vector:
     return np.ascontiguousarray(dense, dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class Nystroem(FeatureMap):
     """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, where ``USUᵀ`` is the kernel of landmarks Z.
 
@@ -250,28 +249,16 @@ default="rbf"
     (50,)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_components: int | None = 100,
-        landmarks: Landmarks = "uniform",
-        tol: float = 1e-6,
-        random_state: RandomState = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.tol = tol
-        self.random_state = random_state
-        self.n_threads = n_threads
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    n_components: int | None = 100
+    landmarks: Landmarks = "uniform"
+    tol: float = 1e-6
+    random_state: RandomState = None
+    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Choose landmarks among the rows of X, shape (n_rows, n_features), and whiten them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pairgram._support.types import Draws, RandomState, RowsLike
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourier(FeatureMap):
     """Random Fourier features ``z(x) = sqrt(2/m) cos(xW + b)`` with ``z(x)ᵀz(y) ≈ k(x, y)``.
 
@@ -88,22 +90,13 @@ class RandomFourier(FeatureMap):
 
     _draws_only = True
 
-    def __init__(
-        self,
-        n_components: int = 500,
-        *,
-        kernel: FourierKernel = "rbf",
-        gamma: float | None = None,
-        orthogonal: bool = False,
-        random_state: RandomState = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.orthogonal = orthogonal
-        self.random_state = random_state
-        self.n_threads = n_threads
+    n_components: int = 500
+    _: KW_ONLY
+    kernel: FourierKernel = "rbf"
+    gamma: float | None = None
+    orthogonal: bool = False
+    random_state: RandomState = None
+    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw W and b for the number of features of X, shape (n_rows, n_features).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, Weighting, check_parameters
 from pairgram.data.dataset import RankingData
@@ -450,9 +449,8 @@ def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings
     failed = [history for history in histories if not history.converged]
     if failed:
         worst = max(history.relative_gradient[-1] for history in failed)
-        warnings.warn(
+        warn_caller(
             f"{len(failed)} of {len(histories)} solutions did not reach tol={settings.tol:g} in "
             f"max_iter={settings.max_iter} Newton steps: the relative gradient is {worst:.1e}",
             ConvergenceWarning,
-            stacklevel=3,
         )
