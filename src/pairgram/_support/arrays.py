@@ -385,7 +385,7 @@ def readable(X: object, name: str) -> Any:
     counts = Counter(column_names(X, name.partition(" ")[0]) or ())
     if repeated := [f"{label!r} {n} times" for label, n in counts.items() if n > 1]:
         raise ArgumentError(
-            name, f" must have columns of different names, got {', '.join(repeated)}"
+            name, f"must have columns of different names, got {', '.join(repeated)}"
         )
     if scipy.sparse.issparse(X):
         try:
@@ -513,20 +513,18 @@ def refuse_lossy(values: object, name: str) -> None:
         return
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
-        place = dict(zip(("row", "column"), at, strict=False))
-        raise ArgumentError(
-            name,
-            " must not be masked, got a masked entry in ",
-            ": leave such rows out, or fill them with numbers",
-            **place,
+        text = (
+            "must not be masked, got a masked entry in {place}: leave such rows out, or fill them "
+            "with numbers"
         )
+        raise ArgumentError(name, text, **dict(zip(("row", "column"), at, strict=False)))
     kinds = {type(value) for value in values} if isinstance(values, (list, tuple)) else ()
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "") == "c" or any(
         issubclass(kind, (complex, np.complexfloating)) for kind in kinds
     ):
-        text = f" must be real numbers, got {dtype or 'complex'}"
-        raise ArgumentError(name, text, lead=f"{_COMPLEX}: ")
+        text = f"{_COMPLEX}: {{argument}} must be real numbers, got {dtype or 'complex'}"
+        raise ArgumentError(name, text)
 
 
 def refuse_index(X: object) -> None:
@@ -544,11 +542,11 @@ def require_label_each(X: object, y: object, of: str = "") -> None:
     """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
     if isinstance(y, str):
         wanted = "the column of labels itself, not its name"
-        raise ArgumentError(f"y{of}", f" must be {wanted}, got {y!r}")
+        raise ArgumentError(f"y{of}", f"must be {wanted}, got {y!r}")
     n_rows, n_labels = _length(X), _length(y)
     if n_rows and n_labels is not None and n_rows != n_labels:  # scikit-learn refuses no rows
         raise ArgumentError(
-            f"y{of}", f" must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
+            f"y{of}", f"must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
         )
 
 
@@ -570,9 +568,9 @@ def _name_label(error: ValueError, y: object) -> None:
         return
     n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
     others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
-    text = f"{str(error).removeprefix('Input y')} It stands in "
-    rest = f", counted from 0{others}"
-    raise ArgumentError("y", text, rest, lead="Input ", row=row) from None
+    what = str(error).removeprefix("Input y")
+    text = f"Input {{argument}}{what} It stands in {{place}}, counted from 0{others}"
+    raise ArgumentError("y", text, row=row) from None
 
 
 def _is_record_batch(X: object) -> bool:
@@ -589,7 +587,7 @@ def column_names(X: object, name: str = "X") -> list[Any] | None:
         If X, which the message calls `name`, is a LazyFrame of polars.
     """
     if type(X).__name__ == "LazyFrame":
-        raise ArgumentError(name, f" is a LazyFrame: give {name}.collect(), or scan({name})")
+        raise ArgumentError(name, f"is a LazyFrame: give {name}.collect(), or scan({name})")
     names = getattr(X, "column_names", None)  # the attribute `columns` of pyarrow holds arrays
     names = getattr(X, "columns", None) if names is None else names
     return None if names is None else list(names)
@@ -628,7 +626,7 @@ def select_columns(frame: Any, names: object, what: str) -> Any:
     if known is None:
         raise ArgumentError(
             what,
-            f" must be a frame of pandas or polars, or a pyarrow table, to have columns by "
+            f"must be a frame of pandas or polars, or a pyarrow table, to have columns by "
             f"name, got {type(frame).__name__}",
         )
     require_columns(names if isinstance(names, list) else [names], known, what)
@@ -639,16 +637,17 @@ def select_columns(frame: Any, names: object, what: str) -> Any:
 
 def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where: str = "") -> None:
     """Raise a ValueError that begins with `what` unless each name is that of just one column."""
+    there = " in {place}" if where else ""
     for name in names:
         if (n := known.count(name)) > 1:
-            text, rest = f": {n} columns{' in ' * bool(where)}", f" have the name {name!r}"
-            raise ArgumentError(what, text, rest, place=where)
+            text = f": {n} columns{there} have the name {name!r}"
+            raise ArgumentError(what, text, place=where)
         if n == 0:
             alike = did_you_mean(name, known).removeprefix(":")
-            there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
-            found = f";{alike}" if alike else f", only {there}" * bool(known)
-            text = f": there is no column {name!r}{' in ' * bool(where)}"
-            raise ArgumentError(what, text, found, place=where, found=NO_COLUMN)
+            names_there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
+            others = f";{alike}" if alike else f", only {names_there}" * bool(known)
+            text = f": there is no column {name!r}{there}{others}"
+            raise ArgumentError(what, text, place=where, found=NO_COLUMN)
 
 
 def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
@@ -681,7 +680,7 @@ def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDAr
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
         text, row = _wrong_entry(values) or (str(error), None)
-        raise ArgumentError(name, f" must be real numbers: {text}", row=row) from None
+        raise ArgumentError(name, f"must be real numbers: {text}", row=row) from None
 
 
 def _is_no_number(value: object) -> bool:
@@ -697,7 +696,7 @@ def _wrong_entry(values: object) -> tuple[str, int] | None:
     for row, value in enumerate(values):
         if _is_no_number(value):
             plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {plain!r} in ", row
+            return f"got {plain!r} in {{place}}", row
     return None
 
 
@@ -763,11 +762,11 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False)
     """
     values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
-        raise ArgumentError(name, f" must be a non-empty 1-d array, got shape {values.shape}")
+        raise ArgumentError(name, f"must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
     if bad.any():
         least = ">= 0" if zero else "> 0"
-        raise ArgumentError(name, f" must be finite and {least}, got {values[np.argmax(bad)]}")
+        raise ArgumentError(name, f"must be finite and {least}, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(values)
 
 

@@ -484,7 +484,7 @@ def _refusal(name: str, value: object, setting: Setting) -> ValueError:
     from pairgram._support.checks import ArgumentError, did_you_mean
 
     likely = did_you_mean(value, setting.names) if isinstance(value, str) else ""
-    return ArgumentError(name, f" must be {setting.wanted}, got {value!r}{likely}")
+    return ArgumentError(name, f"must be {setting.wanted}, got {value!r}{likely}")
 
 
 def check_flag(name: str, value: object) -> None:

@@ -107,7 +107,10 @@ class Commands(TyperGroup):
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
-            error.spell = _as_option  # type: ignore[attr-defined]  # of an ArgumentError
+            from pairgram._support.checks import ArgumentError
+
+            if isinstance(error, ArgumentError):
+                error.spell = _as_option
             _fail(str(error))
         except ImportError as error:
             if error.name is not None:  # of Python; it does not say what to install

@@ -616,7 +616,7 @@ def evaluate_metrics(
             raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
     labels = real_array(y, "y")
     if labels.ndim != 1 or labels.size == 0:
-        raise ArgumentError("y", f" must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
+        raise ArgumentError("y", f"must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
     scores = real_array(score, "score")
     if scores.ndim not in (1, 2) or scores.shape[-1] != labels.size:
         raise ValueError(
@@ -691,7 +691,7 @@ def check_labels(
     """
     smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)) and (row := not_finite(y)) is not None:
-        raise ArgumentError("y", f" must be finite, got {y[row]} in ", row=row)
+        raise ArgumentError("y", f"must be finite, got {y[row]} in {{place}}", row=row)
     if are_all:
         warn_of_relevant(metrics, smallest, largest, len(y))
     for metric in metrics:
@@ -701,8 +701,7 @@ def check_labels(
             if max(largest, -smallest) > limit:
                 row = int(np.argmax(np.abs(y)))
                 wanted = f"labels of at most {limit:.1e} in size (sums overflow)"
-                lead = f"{metric.name} takes {wanted}, got "
-                raise ArgumentError("y", f" = {y[row]:g} in ", lead=lead, row=row)
+                raise _refused(metric, y, row, wanted)
             continue
         if smallest < 0:
             raise _bad_label(metric, y, y < 0, "labels >= 0")
@@ -727,9 +726,14 @@ def _bad_label(
     free = ", ".join(
         name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
     )
-    rest = f"; metrics for any real labels: {free}"
-    lead = f"{metric.name} takes {wanted}, got "
-    return ArgumentError("y", f" = {y[row]:g} in ", rest, lead=lead, row=row)
+    return _refused(metric, y, row, wanted, f"; metrics for any real labels: {free}")
+
+
+def _refused(
+    metric: Metric, y: NDArray[np.float64], row: int, wanted: str, advice: str = ""
+) -> ArgumentError:
+    text = f"{metric.name} takes {wanted}, got {{argument}} = {y[row]:g} in {{place}}{advice}"
+    return ArgumentError("y", text, row=row)
 
 
 def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:

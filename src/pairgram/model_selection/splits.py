@@ -199,7 +199,7 @@ class Folds:
             If `cv` is something else, or if there are fewer queries than folds.
         """
         if not table.has_queries:
-            raise ArgumentError("cv", f" needs query ids to make folds of: {table.advice_on_ids}")
+            raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
         if not isinstance(cv, QueryKFold) and not isinstance(cv, Integral):
             raise ValueError(
                 "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose rows "

@@ -442,7 +442,7 @@ class TablePath:
         solved = ridge.coef(alphas)
         if leaves_out and folds is None:
             if whole.n_with_pairs < 2:
-                raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
+                raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
             return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
