@@ -37,8 +37,16 @@ from pairgram._support.parameters import (
     number,
     optional,
 )
+from pairgram._support.schema import (
+    Array,
+    Arrays,
+    Record,
+    brief,
+    check_arrays,
+    check_record,
+    require,
+)
 from pairgram.features.formulas import Affine, Column, Indicator, clipped, scaled
-from pairgram.files.schema import Array, Arrays, Record, brief, check_arrays, check_record, require
 
 Owned = dict[str, dict[str, Any]]  # arrays, by the places of their records
 Widths = tuple[int | None, int | None]  # numbers of columns in and out; None is any number

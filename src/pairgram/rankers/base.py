@@ -30,9 +30,8 @@ from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
-from pairgram.features.base import is_known
+from pairgram.features.base import describe_map, is_known
 from pairgram.features.inputs import FittedInputs, whole_map
-from pairgram.features.known import describe_map
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric

@@ -25,7 +25,7 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
-from pairgram.features.base import is_known, set_threads
+from pairgram.features.base import is_known, same_map, set_threads
 from pairgram.features.inputs import (
     FittedInputs,
     InputMap,
@@ -37,7 +37,6 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.features.known import same_map
 from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
