@@ -527,6 +527,14 @@ def refuse_lossy(values: object, name: str) -> None:
         raise ArgumentError(name, text)
 
 
+def object_array(values: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of objects, (n_values,), also of values that NumPy would take for rows."""
+    listed = list(values)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
+
+
 def refuse_index(X: object) -> None:
     """Raise a ValueError if rows to be fitted have the index of a frame of pandas as a column."""
     names = column_names(X) or ()
