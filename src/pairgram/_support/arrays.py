@@ -238,7 +238,7 @@ def checked_sparse(X: Sparse, name: str) -> Any:
     The indices are read once, in about 0.15 ns each for 32 bits.
     """
     if X.ndim != 2:
-        raise ValueError(f"{name} must be 2-d, (n_rows, n_features), got shape {X.shape}")
+        raise ArgumentError(name, f"must be 2-d, (n_rows, n_features), got shape {X.shape}")
     if X.format == "lil":
         _check_lists(X, name)
         return X.tocsr()
@@ -264,101 +264,107 @@ def _check_compressed(
     X: Sparse, name: str, shape: tuple[int, int], lines: tuple[str, str], *, block: str = ""
 ) -> None:
     """Check that `indptr` has shape[0] + 1 entries and that `indices` are below shape[1]."""
-    indptr, indices = (_indices(getattr(X, part), f"{name}.{part}") for part in _PARTS)
+    indptr, indices = (_indices(X, part, name) for part in ("indptr", "indices"))
     line, other = (f"{block}{each}" for each in lines)
     if len(indptr) != shape[0] + 1:
-        raise ValueError(
-            f"{name} has {shape[0]} {line}s, so indptr must have length {shape[0] + 1}, got "
-            f"{len(indptr)}"
+        raise ArgumentError(
+            name,
+            f"has {shape[0]} {line}s, so indptr must have length {shape[0] + 1}, got {len(indptr)}",
         )
     if np.ndim(X.data) != 1 + 2 * bool(block):
-        raise ValueError(f"{name}.data must be 1-d, got shape {np.shape(X.data)}")
+        raise ArgumentError(name, f"{{argument}}.data must be 1-d, got shape {np.shape(X.data)}")
     if len(indices) != len(X.data):
-        raise ValueError(
-            f"{name} must have as many indices as entries, got {len(indices)} indices and "
-            f"{len(X.data)} entries in data"
+        raise ArgumentError(
+            name,
+            f"must have as many indices as entries, got {len(indices)} indices and "
+            f"{len(X.data)} entries in data",
         )
     if indptr[0] != 0:
-        raise ValueError(f"{name} must have an indptr that begins with 0, got {indptr[0]}")
+        raise ArgumentError(name, f"must have an indptr that begins with 0, got {indptr[0]}")
     if (at := _core.first_descent(indptr)) >= 0:
-        raise ValueError(
-            f"{name} must have an indptr that does not decrease, but {line} {at} begins at "
-            f"{indptr[at]} and ends at {indptr[at + 1]}"
+        raise ArgumentError(
+            name,
+            f"must have an indptr that does not decrease, but {line} {at} begins at "
+            f"{indptr[at]} and ends at {indptr[at + 1]}",
         )
     n_entries = int(indptr[-1])
     if n_entries > len(indices):
         at = int(np.searchsorted(indptr, len(indices), side="right")) - 1
-        raise ValueError(
-            f"{name} must have an indptr that ends within its {len(indices)} indices, but {line} "
-            f"{at} ends at {indptr[at + 1]}"
+        raise ArgumentError(
+            name,
+            f"must have an indptr that ends within its {len(indices)} indices, but {line} "
+            f"{at} ends at {indptr[at + 1]}",
         )
     if (at := _core.first_outside(indices[:n_entries], shape[1])) >= 0:
         number = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise ValueError(
-            f"{name} must have {other} indices of 0 to {shape[1] - 1}, got {indices[at]} in {line} "
-            f"{number} (entry {at} of indices)"
+        raise ArgumentError(
+            name,
+            f"must have {other} indices of 0 to {shape[1] - 1}, got {indices[at]} in {line} "
+            f"{number} (entry {at} of indices)",
         )
 
 
 def _check_blocks(X: Sparse, name: str) -> None:
     if np.ndim(X.data) != 3 or 0 in X.data.shape[1:]:
-        raise ValueError(f"{name} must have data of shape (n_blocks, R, C), got {X.data.shape}")
+        raise ArgumentError(name, f"must have data of shape (n_blocks, R, C), got {X.data.shape}")
     sizes = X.data.shape[1:]
     if X.shape[0] % sizes[0] or X.shape[1] % sizes[1]:
-        raise ValueError(f"{name} of shape {X.shape} cannot be cut into blocks of {sizes}")
+        raise ArgumentError(name, f"of shape {X.shape} cannot be cut into blocks of {sizes}")
     shape = (X.shape[0] // sizes[0], X.shape[1] // sizes[1])
     _check_compressed(X, name, shape, ("row", "column"), block="block ")
 
 
 def _check_coordinates(X: Sparse, name: str) -> None:
-    rows, columns = _indices(X.row, f"{name}.row"), _indices(X.col, f"{name}.col")
+    rows, columns = _indices(X, "row", name), _indices(X, "col", name)
     if np.ndim(X.data) != 1 or not len(rows) == len(columns) == len(X.data):
-        raise ValueError(
-            f"{name} must have as many rows and columns as entries, got {len(rows)}, "
-            f"{len(columns)} and shape {np.shape(X.data)}"
+        raise ArgumentError(
+            name,
+            f"must have as many rows and columns as entries, got {len(rows)}, "
+            f"{len(columns)} and shape {np.shape(X.data)}",
         )
     for axis, indices in enumerate((rows, columns)):
         if (at := _core.first_outside(indices, X.shape[axis])) >= 0:
             raise _outside(name, X.shape, rows[at], columns[at])
 
 
-def _outside(name: str, shape: tuple[int, int], row: object, column: object) -> ValueError:
-    return ValueError(
-        f"{name} must have entries within its shape {shape}, got one in row {row}, column {column}"
+def _outside(name: str, shape: tuple[int, int], row: object, column: object) -> ArgumentError:
+    return ArgumentError(
+        name, f"must have entries within its shape {shape}, got one in row {row}, column {column}"
     )
 
 
 def _check_lists(X: Sparse, name: str) -> None:
     for part in (X.rows, X.data):
         if np.shape(part) != X.shape[:1]:
-            raise ValueError(f"{name} must have a list for each of its {X.shape[0]} rows")
+            raise ArgumentError(name, f"must have a list for each of its {X.shape[0]} rows")
     for row, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)):
         if len(columns) != len(values):
-            raise ValueError(
-                f"{name} must have as many indices as entries, got {len(columns)} indices and "
-                f"{len(values)} entries in row {row}"
+            raise ArgumentError(
+                name,
+                f"must have as many indices as entries, got {len(columns)} indices and "
+                f"{len(values)} entries in row {row}",
             )
         lowest, highest = min(columns, default=0), max(columns, default=-1)
         if lowest < 0 or highest >= X.shape[1]:
-            raise ValueError(
-                f"{name} must have column indices of 0 to {X.shape[1] - 1}, got "
-                f"{lowest if lowest < 0 else highest} in row {row}"
+            raise ArgumentError(
+                name,
+                f"must have column indices of 0 to {X.shape[1] - 1}, got "
+                f"{lowest if lowest < 0 else highest} in row {row}",
             )
 
 
-_PARTS = ("indptr", "indices")
-
-
-def _indices(values: object, name: str) -> NDArray[Any]:
+def _indices(X: Sparse, part: str, name: str) -> NDArray[Any]:
     """Return indices as an array for compiled code; copy them only if needed."""
-    array = np.asarray(values)
+    array = np.asarray(getattr(X, part))
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be a 1-d array of integers, got shape {array.shape} and {array.dtype}"
+        raise ArgumentError(
+            name,
+            f"{{argument}}.{part} must be a 1-d array of integers, got shape {array.shape} and "
+            f"{array.dtype}",
         )
     dtype = np.int32 if array.dtype.itemsize == 4 and array.dtype.kind == "i" else np.int64
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} must be below 2^63, got {array.max()}")
+        raise ArgumentError(name, f"{{argument}}.{part} must be below 2^63, got {array.max()}")
     return np.require(array, dtype, ["C", "A"])
 
 
@@ -388,11 +394,7 @@ def readable(X: object, name: str) -> Any:
             name, f"must have columns of different names, got {', '.join(repeated)}"
         )
     if scipy.sparse.issparse(X):
-        try:
-            X = checked_sparse(X, name)
-        except ValueError as error:
-            vars(error)["parameter"] = name
-            raise
+        X = checked_sparse(X, name)
     elif _is_record_batch(X):  # scikit-learn can read it only as a table
         import pyarrow
 

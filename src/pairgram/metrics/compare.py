@@ -209,8 +209,8 @@ class Comparison:
             "changed": [row | {"qid": _for_json(row["qid"])} for row in _rows(self.changed)],
         }
 
-    def __str__(self) -> str:
-        """Return the tables as text."""
+    def _tables(self) -> list[tuple[str, Table]]:
+        """Return the tables that are printed, with their titles."""
         title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
         parts = [(title, self.means), ("Differences, system minus against", self.differences)]
         metric = self.means["metric"][0]
@@ -218,7 +218,11 @@ class Comparison:
         if of_metric.any():
             changed = {name: column[of_metric] for name, column in self.changed.items()}
             parts += [(f"Queries that differ most in {metric}", changed)]
-        return "\n\n".join(f"{title}\n{_text(table)}" for title, table in parts)
+        return parts
+
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        return "\n\n".join(f"{title}\n{_text(table)}" for title, table in self._tables())
 
 
 def compare(
