@@ -134,11 +134,11 @@ class RankingData:
         labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:
             raise ArgumentError(
-                "y", f" must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+                "y", f"must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
             )
         if (row := not_finite(labels)) is not None:
             raise ArgumentError(
-                "y", f" must not hold NaN or infinity, got {labels[row]} in ", row=row
+                "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
             )
         return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
 
@@ -285,7 +285,7 @@ class RankingData:
         if self.query_weights is not None:
             raise ArgumentError(
                 "query_weight",
-                " must be None: all rows form pairs with each other, whatever their queries",
+                "must be None: all rows form pairs with each other, whatever their queries",
             )
         return replace(self, queries=Queries.make(len(self.y)))
 
@@ -477,11 +477,11 @@ def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     values = real_array(offset, "offset")
     if values.shape != (n_rows,):
         raise ArgumentError(
-            "offset", f" must have one number for each of {n_rows} rows, got shape {values.shape}"
+            "offset", f"must have one number for each of {n_rows} rows, got shape {values.shape}"
         )
     if (row := not_finite(values)) is not None:
         raise ArgumentError(
-            "offset", f" must not hold NaN or infinity, got {values[row]} in ", row=row
+            "offset", f"must not hold NaN or infinity, got {values[row]} in {{place}}", row=row
         )
     return values
 
@@ -492,9 +492,8 @@ def require_finite_features(feature_map: Transformer, X: Matrix) -> None:
         found = first_not_finite(mapped(feature_map, X[rows]))
         if found is not None:
             what, row, column = found
-            rest = f", in its column {column}, counted from 0"
-            row = rows.start + row
-            raise ArgumentError("feature_map", f" makes {what} of ", rest, row=row, of=" of X")
+            text = f"makes {what} of {{place}}, in its column {column}, counted from 0"
+            raise ArgumentError("feature_map", text, row=rows.start + row, of=" of X")
 
 
 def names_of(X: RowsLike) -> list[str] | None:

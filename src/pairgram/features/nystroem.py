@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,8 +17,15 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import Landmarks, check_parameters
+from pairgram._support.parameters import (
+    NAMED_KERNEL,
+    POSITIVE,
+    Landmarks,
+    check_parameters,
+    stored,
+)
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import FLOAT64, INT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     FeatureMap,
     RowScorer,
@@ -155,6 +163,16 @@ def _rows_of(X: Matrix, rows: NDArray[Any]) -> Vector:
     block = X[rows]
     dense = block.toarray() if hasattr(block, "toarray") else block
     return np.ascontiguousarray(dense, dtype=np.float64)
+
+
+def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
+    """Raise a ValueError unless the settings and arrays of a map agree with each other."""
+    require(
+        sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
+    )
+    if "map_indices" in arrays:
+        rows = arrays["map_indices"]
+        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
 
 
 @dataclass(eq=False, repr=False)
@@ -374,6 +392,16 @@ default="rbf"
 
     def _terms(self, coef: Vector) -> Terms:
         return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
+
+    _in_file = Kind(
+        {"fitted": {**stored("gamma", "degree", "coef0"), "name": NAMED_KERNEL, "gamma": POSITIVE}},
+        {
+            "map_components": Array(FLOAT64, ("landmarks", "features")),
+            "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
+            "map_indices?": Array(INT64, ("landmarks",)),
+        },
+        _require_whitening,
+    )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if callable(self._kernel.kernel):

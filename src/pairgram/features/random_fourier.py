@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import FourierKernel, check_parameters
+from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import FLOAT64, Array, Kind
 from pairgram.features.base import FeatureMap, finite_rows, generator
 from pairgram.features.formulas import Hidden, Terms, native_nodes
 
@@ -142,6 +143,14 @@ class RandomFourier(FeatureMap):
     def _terms(self, coef: Vector) -> Terms:
         root = (2 / len(self.bias_)) ** 0.5
         return Terms(hidden=(Hidden("cos", self.weights_, self.bias_, root * coef),))
+
+    _in_file = Kind(
+        {"fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE}},
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+    )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         fitted = {"kernel_": self.kernel_, "gamma_": self.gamma_}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +15,7 @@ from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import ActivationName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     MAX_CONDITION,
     NOISE,
@@ -54,6 +55,17 @@ def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]
     for i in range(len(kinds)):
         bounds.append(bounds[-1] + n_nodes // len(kinds) + (i < n_nodes % len(kinds)))
     return [(bounds[i], bounds[i + 1], kind) for i, kind in enumerate(kinds)]
+
+
+def _require_nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
+    """Raise a ValueError unless the settings and arrays of nodes agree with each other."""
+    outputs, bias = sizes["outputs"], arrays["map_bias"]
+    require(
+        settings["n_nodes"] == outputs,
+        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
+    )
+    for begin, end, kind in segments(settings["activation"], outputs):
+        require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
 
 
 @dataclass(eq=False, repr=False)
@@ -244,6 +256,15 @@ class RandomNodes(FeatureMap):
             for begin, end, kind in self._segments
         ]
         return native_nodes(dtype, weights, bias, square, segments)
+
+    _in_file = Kind(
+        {},
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+        _require_nodes,
+    )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if not self._is_compiled:

@@ -29,9 +29,8 @@ from pairgram._support.checks import ArgumentError, naming_not_finite, require_f
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
-from pairgram.features.base import is_known
+from pairgram.features.base import describe_map, is_known
 from pairgram.features.inputs import FittedInputs, whole_map
-from pairgram.features.known import describe_map
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -94,7 +93,7 @@ def with_validation(model: BaseEstimator, named: dict[str, Any]) -> dict[str, An
         return named
     if named.get("validation") is not None:
         raise ArgumentError(
-            "validation", f" and {' and '.join(given)} say the same: give one of them"
+            "validation", f"and {' and '.join(given)} say the same: give one of them"
         )
     if "eval_set" not in given:
         raise ValueError(f"{' and '.join(given)} came without eval_set, the rows (X, y)")
@@ -126,7 +125,7 @@ def _only(name: str, values: object) -> Any:
     if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
         return values
     if len(values) != 1:
-        raise ArgumentError(name, f" must have one entry, as eval_set has, got {len(values)}")
+        raise ArgumentError(name, f"must have one entry, as eval_set has, got {len(values)}")
     return values[0]
 
 
@@ -142,7 +141,7 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
         ("query_weight", data.query_weights),
     ):
         if weights is not None and not weights.any():
-            raise ArgumentError(name, " must not be zero for every row: no pair would count")
+            raise ArgumentError(name, "must not be zero for every row: no pair would count")
     return data
 
 
@@ -334,7 +333,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",
-                " must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
+                "must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
                 f"{type(validation).__name__}",
             )
         try:
@@ -357,13 +356,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if qid is None and uses_qid:
             raise ArgumentError(
                 "validation",
-                " is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
+                "is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
                 "eval_group beside eval_set",
             )
         if (offset is None) == self.uses_offset_:
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
-            raise ArgumentError("validation", f" must be as the rows of fit, which have {wanted}")
+            raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
         given = X
@@ -423,10 +422,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self.prior_ is None and offset is None and not self.uses_offset_:
             return np.asarray(scores + intercept, scores.dtype) if intercept else scores
         if (offset is None) == self.uses_offset_:
-            wanted = "needs the " if offset is None else "takes no "
+            wanted = "needs the" if offset is None else "takes no"
             how = "with one" if offset is None else "without"
-            rest = f" of the rows to score: it was fitted {how}"
-            raise ArgumentError("offset", rest, lead=f"{type(self).__name__} {wanted}")
+            text = f"{wanted} {{argument}} of the rows to score: it was fitted {how}"
+            raise ArgumentError("offset", f"{type(self).__name__} {text}")
         total = scores.astype(np.float64) + intercept
         if self.prior_ is not None:
             filled = self.fill_values_ is not None
@@ -510,14 +509,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
             row = int(np.argmax(labels.ravel() < 0))
-            lead = "score is NDCG@10, which takes labels >= 0, but "
-            rest = (
-                ": use scoring=make_scorer('pairwise_accuracy') or another metric for real "
-                "labels ('kendall', 'spearman', 'pairwise_squared_error', "
-                "'pairwise_absolute_error')"
+            text = (
+                "score is NDCG@10, which takes labels >= 0, but {argument} is "
+                f"{labels.ravel()[row]} in {{place}}: use scoring=make_scorer('pairwise_accuracy') "
+                "or another metric for real labels ('kendall', 'spearman', "
+                "'pairwise_squared_error', 'pairwise_absolute_error')"
             )
-            text = f" is {labels.ravel()[row]} in "
-            raise ArgumentError("y", text, rest, lead=lead, row=row)
+            raise ArgumentError("y", text, row=row)
         metric = get_metric("ndcg@10")
         scores = self.predict(X, offset=offset)
         return float(metric(labels, scores, qid, sample_weight=sample_weight))

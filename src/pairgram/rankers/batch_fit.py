@@ -27,8 +27,8 @@ from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
+from pairgram.features.base import same_map
 from pairgram.features.inputs import after_inputs
-from pairgram.features.known import same_map
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import part_of, restore_model

@@ -485,9 +485,11 @@ class _Batch:
             )
         if (at := not_finite(targets)) is not None:
             row, target = divmod(at, targets.shape[1])
-            text = f" must hold finite numbers, got {targets[row, target]} in "
-            rest = f" of target {target}: give a target with gaps as a problem of its own rows"
-            raise ArgumentError("y", text, rest, row=row)
+            text = (
+                f"must hold finite numbers, got {targets[row, target]} in {{place}} of target "
+                f"{target}: give a target with gaps as a problem of its own rows"
+            )
+            raise ArgumentError("y", text, row=row)
 
     @cached_property
     def has_spec(self) -> bool:

@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.files import shown
+from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
-from pairgram.features.known import restore_map
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
 from pairgram.files.transformers import (

@@ -27,7 +27,7 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import warn_of_missing_queries
-from pairgram.features.base import is_known, set_threads
+from pairgram.features.base import is_known, same_map, set_threads
 from pairgram.features.inputs import (
     FittedInputs,
     InputMap,
@@ -39,7 +39,6 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.features.known import same_map
 from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
@@ -131,7 +130,7 @@ class Prior(NamedTuple):
             if getattr(model, "uses_offset_", False):
                 raise ArgumentError(
                     "prior",
-                    f" is a {type(model).__name__} that needs an offset to predict: give its "
+                    f"is a {type(model).__name__} that needs an offset to predict: give its "
                     "scores to fit, as offset",
                 )
             linear = not no_columns and getattr(model, "_is_linear", False)
@@ -148,24 +147,24 @@ class Prior(NamedTuple):
                 "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
             )
         if isinstance(prior, str):
-            raise ArgumentError("prior", f" must be a fitted model: give load_model({prior!r})")
+            raise ArgumentError("prior", f"must be a fitted model: give load_model({prior!r})")
         if np.ndim(prior) != 1:
             raise ArgumentError(
                 "prior",
-                " must be None, weights of shape (n_features,), or a fitted model, got "
+                "must be None, weights of shape (n_features,), or a fitted model, got "
                 f"{type(prior).__name__}",
             )
         if no_columns:
             raise ArgumentError(
                 "prior",
-                f" must be a fitted model with {no_columns}, got weights: there are "
+                f"must be a fitted model with {no_columns}, got weights: there are "
                 "no fixed columns that they could belong to",
             )
         coef = real_array(prior, "prior")
         if (column := not_finite(coef)) is not None:
             raise ArgumentError(
                 "prior",
-                f" must not hold NaN or infinity, got {coef[column]} for ",
+                f"must not hold NaN or infinity, got {coef[column]} for {{place}}",
                 column=column,
             )
         return cls(coef, None)
@@ -205,7 +204,7 @@ class Prior(NamedTuple):
         scores = real_array(scores, "the scores of prior")
         if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
             data.require_finite_features()
-            raise ArgumentError("prior", " must give every row one finite score, but it does not")
+            raise ArgumentError("prior", "must give every row one finite score, but it does not")
         return scores
 
     def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
@@ -213,7 +212,7 @@ class Prior(NamedTuple):
         if len(self.coef) != data.n_features:
             raise ArgumentError(
                 "prior",
-                f" must have a weight for each of {data.n_features} features, got {len(self.coef)}",
+                f"must have a weight for each of {data.n_features} features, got {len(self.coef)}",
             )
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
@@ -258,7 +257,7 @@ class Preparation:
         if info.offset is not None and not self.takes_offset:
             raise ArgumentError(
                 "offset",
-                f" must be None: {name} has no prior and takes no offset, but PairwiseELM and "
+                f"must be None: {name} has no prior and takes no offset, but PairwiseELM and "
                 "RankRLS do",
             )
 
@@ -655,19 +654,19 @@ def same_columns(table: Table, other: object) -> Table:
     given, other = other, as_table(other)
     if other is None:
         raise ArgumentError(
-            "validation", f" must be a table, as X is: use scan, got {type(given).__name__}"
+            "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"
         )
     other = other.widened(table.n_features).with_features(table.feature_names)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ArgumentError(
             "validation",
-            " must have the features of the table of fit, "
+            "must have the features of the table of fit, "
             f"{table.feature_names or table.n_features}, got "
             f"{other.feature_names or other.n_features}",
         )
     if other.has_queries != table.has_queries:
         raise ArgumentError(
-            "validation", " must have query ids if the table of fit has, and only then"
+            "validation", "must have query ids if the table of fit has, and only then"
         )
     other.require_labels("validation")
     other.survey()

@@ -16,9 +16,8 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import is_known
+from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
-from pairgram.features.known import same_map
 from pairgram.model_selection.judge import (
     Judge,
     Judged,

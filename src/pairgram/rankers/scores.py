@@ -393,7 +393,7 @@ def predict(
     for name in keep:
         if name == SCORE:
             raise ArgumentError(
-                "keep", f" must not name {name!r}, which is the column of the scores"
+                "keep", f"must not name {name!r}, which is the column of the scores"
             )
     batches = _tables(_batches(model, table, tuple(keep)))
     if output is None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.checks import Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.known import same_map
+from pairgram.features.base import same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of

@@ -21,7 +21,7 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
-from pairgram.features.known import describe_map, restore_map
+from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import Mean, PairSums

@@ -406,7 +406,7 @@ def solve_path(
     solved = ridge.coef(alphas)
     if judge.leaves_out:
         if whole.n_with_pairs < 2:
-            raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
+            raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
         scores = partial(_left_out_scores, settings, ridge, ties)
     else:
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]

@@ -469,14 +469,12 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
     """Raise a ValueError if a list of columns names one twice."""
     if len(set(names)) < len(names):
         name = next(name for name in names if list(names).count(name) > 1)
-        raise ArgumentError(what, f" must name every column once, got {name!r} twice")
+        raise ArgumentError(what, f"must name every column once, got {name!r} twice")
 
 
 def placed_error(message: str) -> ValueError:
     """Return an error whose message names the place of the rows already."""
-    error = ArgumentError(None, message)
-    error.placed = True  # type: ignore[attr-defined]
-    return error
+    return ArgumentError(None, message, placed=True)
 
 
 def _column(batch: pyarrow.RecordBatch, name: str) -> Any:

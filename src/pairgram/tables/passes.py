@@ -177,13 +177,12 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if getattr(error, "placed", False) or not name:
+        if not name or (isinstance(error, ArgumentError) and error.placed):
             raise
         last = rows.first + rows.n_rows - 1
         text = f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}"
-        placed = ArgumentError(None, text, found=getattr(error, "found", None))
-        placed.placed = True  # type: ignore[attr-defined]
-        raise placed from error
+        found = getattr(error, "found", None)
+        raise ArgumentError(None, text, found=found, placed=True) from error
 
 
 def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:

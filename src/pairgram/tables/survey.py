@@ -112,7 +112,7 @@ NO_FILES = SeenFiles((), None, ())
 
 def changed(what: str) -> ArgumentError:
     """Return the error for a source whose rows are not those that an earlier pass read."""
-    return ArgumentError(None, "", f" changed while it was read: {what}", place="the table")
+    return ArgumentError(None, f"{{place}} changed while it was read: {what}", place="the table")
 
 
 def _marks(

@@ -202,9 +202,11 @@ class Table:
         if found.scattered is not None:
             task = Task(partial(ids_with, found.scattered), first_found, False, False)
             name = shown_id(self.reduce(task))
-            text = f"the rows of query {name} do not stand together: sort "
-            rest = f" by {self.layout.qid or 'query id'}, or {{=give }}{{group_queries=True}}"
-            raise ArgumentError(None, text, rest, place="the table")
+            text = (
+                f"the rows of query {name} do not stand together: sort {{place}} by "
+                f"{self.layout.qid or 'query id'}, or {{=give }}{{group_queries=True}}"
+            )
+            raise ArgumentError(None, text, place="the table")
         self._known["survey"] = found
         return found
 
@@ -289,7 +291,7 @@ class Table:
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
-            raise ArgumentError(what, " needs labels: give{= scan} the column, as {label=}")
+            raise ArgumentError(what, "needs labels: give{= scan} the column, as {label=}")
 
     @property
     def advice_on_ids(self) -> str:
@@ -335,7 +337,7 @@ class Table:
 
 def no_rows() -> ArgumentError:
     """Return the error for a table without rows."""
-    return ArgumentError(None, "", " has no rows", place="the table")
+    return ArgumentError(None, "{place} has no rows", place="the table")
 
 
 def as_table(X: object, **arguments: Any) -> Table | None:
@@ -352,5 +354,5 @@ def as_table(X: object, **arguments: Any) -> Table | None:
         if value is not None:
             column = COLUMNS.get(name)
             instead = f"give scan the column, as {{{column}=}}" if column else "a table has none"
-            raise ArgumentError(name, f" must be None if X is a table: {instead}")
+            raise ArgumentError(name, f"must be None if X is a table: {instead}")
     return X
