@@ -268,8 +268,8 @@ class TrialsSpec(Spec):
         best, table = self._try(every, choices, common, named)
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
-        if data.offset is None:
-            warn_of_equal_labels(lambda: data.labels_differ(PairSettings()))
+        if data.offset is None and not data.labels_differ(PairSettings()):
+            warn_of_equal_labels()
         return found | {"best_estimator_": best} | table.results(best.scoring_)
 
     def _try(

@@ -123,8 +123,9 @@ class LeastSquares(Spec):
             data = rows.fitted(kinds[0], self.rows).whole
         held = None if validation is None else rows.held(validation, whole_map(data))
         (fitted,) = self.fit(data, rows.prior, rows.has_queries, held)
-        if self.warns_of_ties and data.offset is None:
-            warn_of_equal_labels(lambda: data.labels_differ(self.settings[0]))
+        learns = data.offset is not None or not self.warns_of_ties
+        if not learns and not data.labels_differ(self.settings[0]):
+            warn_of_equal_labels()
         return fitted
 
 

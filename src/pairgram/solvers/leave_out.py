@@ -175,7 +175,8 @@ def leave_query_out(
     The scores come from one decomposition of the statistics of all rows. With
     ``scope="global"`` each query's rows are subtracted (pairs with ties), or the model is refitted.
     A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
-    largest eigenvalue, in a direction that only the query has.
+    largest eigenvalue, in a direction that only the query has. `require_leave_query_out` tells
+    whether two queries have pairs.
 
     Parameters
     ----------
@@ -187,13 +188,7 @@ def leave_query_out(
     statistics : callable
         Returns the statistics of all rows. Only refits need them.
     n_threads : int or None
-
-    Raises
-    ------
-    ValueError
-        If no query, or only one, has pairs.
     """
-    require_leave_query_out(data, settings)
     if settings.joins_all_rows:
         return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
     if ridge.is_dual:

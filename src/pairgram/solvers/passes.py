@@ -336,15 +336,15 @@ def _statistics(
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
     """Warn if pairs of a table are all tied, as `LinearRanker` does for arrays."""
-
-    def differ() -> bool:
-        if not any(key[1].joins_all_rows for key in totals):
-            return any(one.spread > 0 for one in totals.values())
+    if any(key[1].kind != "kept" for key in totals):
+        return
+    if any(key[1].joins_all_rows for key in totals):
         weights = table.survey().level_weights  # None stands for many labels
-        return weights is None or bool(np.count_nonzero(weights) > 1)
-
-    if all(key[1].kind == "kept" for key in totals):
-        warn_of_equal_labels(differ)
+        differ = weights is None or bool(np.count_nonzero(weights) > 1)
+    else:
+        differ = any(one.spread > 0 for one in totals.values())
+    if not differ:
+        warn_of_equal_labels()
 
 
 class SolvedPath(NamedTuple):
