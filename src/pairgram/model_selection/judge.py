@@ -63,7 +63,7 @@ class Judged(NamedTuple):
         return Judged(self.means[models], self.deviations[models], splits)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judge:
     """Which rows of one data set are held out, and how their scores are judged.
 

@@ -359,7 +359,7 @@ def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int,
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOutRows:
     """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
 

@@ -295,7 +295,7 @@ UNKNOWN_WIDTH = -1
 LARGEST_WHOLE = 2.0**53
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where rows come from: the name of a partition, its number, and that of the first row."""
 
