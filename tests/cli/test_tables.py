@@ -17,6 +17,7 @@ from pairgram import (
     AutoRanker,
     ELMRankCV,
     PairwiseELMCV,
+    RandomFourier,
     RankRLS,
     RankRLSCV,
     RankSVMCV,
@@ -126,6 +127,26 @@ def test_train_with_a_validation_table(folder, tmp_path, options, make):
     assert notes == ""
 
 
+@pytest.mark.parametrize(
+    ("options", "make"),
+    [
+        (("--model", "ranksvm"), RankSVMCV),
+        (
+            ("--model", "rank-fourier", "--components", "9", "--gamma", "0.5"),
+            lambda: RankSVMCV(
+                feature_map=[RandomFourier(n_components=9, kernel="rbf", gamma=0.5, random_state=0)]
+            ),
+        ),
+    ],
+)
+def test_a_rank_svm_is_chosen_by_folds_of_a_table(folder, tmp_path, options, make):
+    given = ("train", folder / "data", *COLUMNS, *FEATURES, *options, "--Cs", "0.1,1")
+    found = json.loads(run(*given, "-o", tmp_path / "m", "--json")[0])
+    want = make().set_params(Cs=[0.1, 1.0]).fit(table_of(folder))
+    np.testing.assert_array_equal(load_model(tmp_path / "m").coef_, want.coef_)
+    assert (found["held_out"], found["score"]) == ("5 folds", want.best_score_)
+
+
 def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
     X, y, qid = data
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
@@ -196,7 +217,6 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
             "--missing is not for --model auto: take one of",
         ),
         (("--kernel", "rbf"), "take --model rank-nystroem, which approximates kernels"),
-        (("--model", "ranksvm"), "--model ranksvm needs --valid, to choose its settings, for a ta"),
         (("--sparse",), "--sparse is for LETOR files that are held in memory, not for tables"),
         (("--positive", "5"), "--positive: found feature 5, but {data} has 4 features"),
         (("--positive", "b,z"), "found 'z', but the features of {data} have columns b, a, c, d"),
@@ -595,9 +615,10 @@ def test_what_cv_refuses_of_tables(folder, tmp_path):
 
 def test_a_table_of_one_query(small):
     given = ("train", small / "one.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
-    assert error(*given, "--model", "rankrls").endswith(
-        ": give --valid, or --model auto, which reads the rows into memory"
-    )
+    for model in ("rankrls", "ranksvm"):
+        assert error(*given, "--model", model).endswith(
+            ": give --valid, or --model auto, which reads the rows into memory"
+        )
     found = json.loads(run(*given, "--model", "auto", "--time-budget", "2", "--json")[0])
     assert (found["model"], found["n_queries"]) == ("auto", 1)
 

@@ -1,7 +1,10 @@
 """The parts of files that have tests of their own."""
 
-from pairgram.files.kinds import MAPS, MODELS
+from pairgram.features.base import MAPS as KNOWN, kind_of_map
+from pairgram.files.kinds import MODELS
 from pairgram.files.read_write import read_file, write_file
 from pairgram.files.transformers import TRANSFORMERS
+
+MAPS = {name: kind_of_map(name) for name in KNOWN}
 
 __all__ = ["MAPS", "MODELS", "TRANSFORMERS", "read_file", "write_file"]

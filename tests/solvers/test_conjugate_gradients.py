@@ -8,7 +8,14 @@ import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from pairgram import PairwiseELM, PointwiseELM, RankRLS, RankRLSCV
+from pairgram import (
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    RankRLS,
+    RankRLSCV,
+)
 from problems import problems
 
 
@@ -81,11 +88,6 @@ def test_same_bits_for_any_number_of_threads(iterate):
     assert (one == two).all()
 
 
-def test_a_search_solves_directly(iterate):
-    X, y, qid = wide_rows(50, 200, 5)
-    assert RankRLSCV([1.0]).fit(X, y, qid=qid).form_ == "dual"
-
-
 def test_too_few_steps_are_told(iterate, set_limits):
     X, y, qid = wide_rows(50, 200, 5)
     set_limits(gradient_steps=1)
@@ -109,3 +111,119 @@ def test_columns_that_do_not_vary_have_the_weight_zero(iterate, scale):
     found = RankRLS(scale=scale).fit(sp.hstack([constant, X], format="csr"), y, qid=qid).coef_
     assert found[0] == 0
     np.testing.assert_allclose(found[1:], wanted, atol=1e-8 * abs(wanted).max())
+
+
+def graded_rows(dtype=np.float64, seed=1):
+    """Sparse rows of 50 queries that a direct search solves too."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((600, 80), density=0.1, rng=rng, format="csr").astype(dtype)
+    f = X @ rng.normal(size=80) + 0.3 * rng.normal(size=600)
+    more = {
+        "sample_weight": rng.choice([0.0, 0.5, 1.0, 2.0], 600),
+        "offset": rng.normal(size=600),
+        "query_weight": np.repeat(rng.choice([0.5, 2.0], 50), 12),
+    }
+    return X, np.digitize(f, [-1, 0, 1]).astype(float), np.repeat(np.arange(50), 12), more
+
+
+def same_search(direct, iterated):
+    """Both searches judge and choose alike."""
+    np.testing.assert_allclose(iterated.alphas_, direct.alphas_, rtol=1e-13)
+    for column in (name for name in direct.cv_results_ if name.endswith("test_score")):
+        found, expected = iterated.cv_results_[column], direct.cv_results_[column]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6, err_msg=column)
+    chosen = [(one.pairs_, one.target_, one.scale_) for one in (direct, iterated)]
+    assert chosen[0] == chosen[1]
+    scale = abs(direct.coef_).max()
+    np.testing.assert_allclose(iterated.coef_, direct.coef_, rtol=0, atol=1e-6 * scale)
+    np.testing.assert_allclose(
+        iterated.coef_path_, direct.coef_path_, rtol=0, atol=1e-6 * abs(direct.coef_path_).max()
+    )
+
+
+@pytest.mark.parametrize("more", [None, "sample_weight", "offset", "query_weight"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"cv": 5},
+        {"cv": 3, "scale": [False, True]},
+        {"cv": 4, "pairs": ["without_ties", "gain_difference"], "target": ["label", "gain"]},
+        {"cv": 5, "pairs": None},
+        {"cv": 5, "weighting": "queries", "inputs": "maxabs"},
+        {"cv": 5, "scope": "global"},
+        {"alphas": [0.1, 10.0, 1.0], "cv": 3, "scoring": "pairwise_squared_error"},
+    ],
+    ids=repr,
+)
+def test_a_search_is_that_of_the_direct_solutions(limits_of, settings, more):
+    X, y, qid, others = graded_rows()
+    if settings.get("scope") == "global" and more == "query_weight":
+        pytest.skip("all rows are one query")
+    named = {"qid": qid} | ({} if more is None else {more: others[more]})
+    direct = RankRLSCV(**settings, store_held_out=True).fit(X, y, **named)
+    with limits_of(direct_order=0):
+        iterated = RankRLSCV(**settings, store_held_out=True).fit(X, y, **named)
+    same_search(direct, iterated)
+    spread = np.ptp(direct.held_out_)
+    np.testing.assert_allclose(iterated.held_out_, direct.held_out_, rtol=0, atol=1e-6 * spread)
+
+
+@pytest.mark.parametrize("model", [PairwiseELMCV, PointwiseELMCV])
+def test_a_search_of_a_machine_with_a_linear_kernel(limits_of, model):
+    X, y, qid, _ = graded_rows()
+    direct = model(kernel="linear", cv=3).fit(X, y, qid=qid)
+    with limits_of(direct_order=0):
+        iterated = model(kernel="linear", cv=3).fit(X, y, qid=qid)
+    np.testing.assert_allclose(iterated.scores_, direct.scores_, rtol=0, atol=1e-6)
+    assert pytest.approx(direct.C_, rel=1e-12) == iterated.C_
+
+
+def test_a_search_judges_by_a_validation_set_and_starts_from_a_prior(limits_of):
+    X, y, qid, _ = graded_rows()
+    held, prior = graded_rows(seed=2)[:3], np.linspace(-1, 1, 80)
+    settings = {"prior": prior, "alphas": [1e6, 1.0, 0.01]}
+    direct = RankRLSCV(**settings).fit(X, y, qid=qid, validation=held)
+    with limits_of(direct_order=0):
+        iterated = RankRLSCV(**settings).fit(X, y, qid=qid, validation=held)
+    same_search(direct, iterated)
+
+
+def test_a_search_without_cv_takes_five_folds_of_queries(iterate):
+    X, y, qid, _ = graded_rows()
+    default, five = (RankRLSCV(cv=cv).fit(X, y, qid=qid) for cv in (None, 5))
+    np.testing.assert_array_equal(default.scores_, five.scores_)
+    assert "split4_test_score" in default.cv_results_
+
+
+def test_pairs_are_left_out_exactly_whatever_the_size(iterate):
+    X, y, _, _ = graded_rows()
+    X, y = X[:60], y[:60]
+    search = RankRLSCV(cv="leave-pair-out").fit(X, y)
+    dense = RankRLSCV(cv="leave-pair-out").fit(X.toarray(), y)
+    np.testing.assert_allclose(search.scores_, dense.scores_, atol=1e-9)
+
+
+def test_a_search_of_float32_rows_with_long_indices(limits_of):
+    X, y, qid, _ = graded_rows(np.float32)
+    long = X.copy()
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    direct = RankRLSCV(cv=3).fit(X.astype(np.float64), y, qid=qid)
+    with limits_of(direct_order=0):
+        short, found = (RankRLSCV(cv=3).fit(rows, y, qid=qid) for rows in (X, long))
+    np.testing.assert_array_equal(short.coef_path_, found.coef_path_)
+    np.testing.assert_allclose(found.scores_, direct.scores_, rtol=0, atol=1e-6)
+
+
+def test_a_search_has_the_same_bits_for_any_number_of_threads(iterate):
+    X, y, qid, _ = graded_rows()
+    one, two = (RankRLSCV(cv=3, n_threads=k).fit(X, y, qid=qid) for k in (1, 2))
+    np.testing.assert_array_equal(one.coef_path_, two.coef_path_)
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+
+
+def test_a_column_that_varies_in_one_query_alone_does_not_order_its_rows(iterate):
+    X, y, qid, _ = graded_rows()
+    own = sp.csr_array((np.arange(12.0), (np.arange(12), np.zeros(12, int))), shape=(600, 1))
+    X = sp.csr_array(sp.hstack([X[:, :0].tocsr(), own]))
+    search = RankRLSCV(cv=50, store_held_out=True, alphas=[1e-6]).fit(X, y, qid=qid)
+    assert len(set(search.held_out_[:12])) == 1

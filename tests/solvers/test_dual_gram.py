@@ -67,7 +67,7 @@ def test_coefficients_solve_the_dual_system(problem, settings, kernel, dtype):
     scale = abs(size_of(laplacian(problem, settings), K64))
     alphas = scale * np.array([1.0, 1e-2, 1e-4])
     path = system.decompose()
-    assert (np.diff(path.eigenvalues) >= 0).all()
+    assert (np.diff(path.eigen.eigenvalues) >= 0).all()
     coefs = path.coef(alphas)
     for alpha, coef in zip(alphas, coefs, strict=True):
         expected = explicit(problem, K64, settings, alpha)
@@ -174,7 +174,7 @@ def test_leave_query_out_of_a_large_problem(set_limits, block_bytes):
     data = replace(data_of(problem, K), X=X, feature_map=KernelMap("rbf").fit(X))
     total = DualGram(data, settings)
     ridge = total.decompose()
-    alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     for alpha, coef in zip(alphas, ridge.coef(alphas), strict=True):
         assert_scores(K @ coef, K @ explicit(problem, K, settings, alpha), y)
     scores = leave_out.leave_query_out(
@@ -201,7 +201,7 @@ def test_directions_that_queries_barely_see():
     rows = np.arange(n)
     splits = [(rows[query != q], rows[query == q]) for q in range(6)]
     for share, tolerance in ((1e-2, 1e-12), (1e-4, 1e-10), (1e-6, 1e-7)):
-        alphas = share * ridge.eigenvalues[-1:]
+        alphas = share * ridge.eigen.eigenvalues[-1:]
         expected = K @ explicit(problem, K, settings, alphas[0])
         assert_scores(K @ ridge.coef(alphas)[0], expected, problem.y, tolerance)
         assert_scores(K @ total.solve(alphas[0]), expected, problem.y, tolerance)
@@ -220,7 +220,7 @@ def assert_held_out(problem, settings, tolerances):
     K, data = kernel_matrix(problem.X), data_of(problem, kernel_matrix(problem.X))
     total = DualGram(data, settings)
     ridge = total.decompose()
-    alphas = ridge.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
+    alphas = ridge.eigen.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
     scores = leave_out.leave_query_out(
         data, total.settings, ridge, alphas, lambda total=total: total
     )
@@ -262,7 +262,7 @@ def test_leave_query_out(problem, settings, kernel):
     hypothesis.assume(data.has_pairs(settings).sum() > 1)
     total = DualGram(data, settings)
     ridge = total.decompose()
-    alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     scores = leave_out.leave_query_out(
         data, total.settings, ridge, alphas, lambda total=total: total
     )
@@ -307,7 +307,7 @@ def test_leave_row_out(pairs, weighting):
     data = data_of(problem, K)
     total = DualGram(data, settings)
     ridge = total.decompose()
-    alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
     for row in range(n):
         train = np.delete(np.arange(n), row)
@@ -330,7 +330,7 @@ def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
     data = data_of(problem, K if kernel else X)
     total = DualGram(data, settings) if kernel else PairSums.of(data, settings)
     ridge = total.decompose()
-    alphas = ridge.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
     scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
     assert np.isnan(scores[2:]).any(axis=1).all()
     for row in range(3):
@@ -385,7 +385,7 @@ def test_a_part_of_the_rows():
     ):
         np.testing.assert_allclose(coef[rows], expected, rtol=1e-12)
         assert not np.delete(coef, rows).any()
-    assert part.decompose().basis.shape[0] == len(y)
+    assert part.decompose().eigen.basis.shape[0] == len(y)
 
 
 def test_a_kernel_model_is_a_linear_model_of_its_map():
@@ -406,7 +406,7 @@ def test_threads(n_threads):
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
     # The bits of an eigendecomposition with more threads are BLAS's own affair.
     with threadpool_limits(1, user_api="blas"):
-        np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
+        np.testing.assert_array_equal(more.decompose().eigen.basis, one.decompose().eigen.basis)
 
 
 def test_tools_of_scikit_learn(routing):
@@ -500,8 +500,8 @@ def test_an_indefinite_matrix():
     with pytest.raises(ValueError, match="must be positive semidefinite"):
         RankRLS(kernel="precomputed").fit(squares, np.arange(12.0))
     distances = -((X[:, None] - X) ** 2).sum(axis=2)  # indefinite, but not for differences
-    expected = dual_of(2 * X @ X.T).decompose().eigenvalues
-    np.testing.assert_allclose(dual_of(distances).decompose().eigenvalues[-3:], expected[-3:])
+    expected = dual_of(2 * X @ X.T).decompose().eigen.eigenvalues
+    np.testing.assert_allclose(dual_of(distances).decompose().eigen.eigenvalues[-3:], expected[-3:])
 
 
 def test_too_little_memory(free_memory):

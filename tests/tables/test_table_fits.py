@@ -127,7 +127,7 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
     spec = model._spec()
     (pair_settings,) = spec.settings
-    reader = preparation.GivenTable(clone(model), table, spec.rows).reader(None, None)
+    reader = preparation.GivenTable(clone(model), table, spec.rows).reader(None, spec.rows)
     totals = statistics_of(table, [reader], [pair_settings], scale, None, None)
     found = totals[0, pair_settings, 0].gram
     wanted = Pairgram(pairs=pairs, weighting=weighting)

@@ -238,7 +238,7 @@ def checked_sparse(X: Sparse, name: str) -> Any:
     The indices are read once, in about 0.15 ns each for 32 bits.
     """
     if X.ndim != 2:
-        raise ValueError(f"{name} must be 2-d, (n_rows, n_features), got shape {X.shape}")
+        raise ArgumentError(name, f"must be 2-d, (n_rows, n_features), got shape {X.shape}")
     if X.format == "lil":
         _check_lists(X, name)
         return X.tocsr()
@@ -264,101 +264,107 @@ def _check_compressed(
     X: Sparse, name: str, shape: tuple[int, int], lines: tuple[str, str], *, block: str = ""
 ) -> None:
     """Check that `indptr` has shape[0] + 1 entries and that `indices` are below shape[1]."""
-    indptr, indices = (_indices(getattr(X, part), f"{name}.{part}") for part in _PARTS)
+    indptr, indices = (_indices(X, part, name) for part in ("indptr", "indices"))
     line, other = (f"{block}{each}" for each in lines)
     if len(indptr) != shape[0] + 1:
-        raise ValueError(
-            f"{name} has {shape[0]} {line}s, so indptr must have length {shape[0] + 1}, got "
-            f"{len(indptr)}"
+        raise ArgumentError(
+            name,
+            f"has {shape[0]} {line}s, so indptr must have length {shape[0] + 1}, got {len(indptr)}",
         )
     if np.ndim(X.data) != 1 + 2 * bool(block):
-        raise ValueError(f"{name}.data must be 1-d, got shape {np.shape(X.data)}")
+        raise ArgumentError(name, f"{{argument}}.data must be 1-d, got shape {np.shape(X.data)}")
     if len(indices) != len(X.data):
-        raise ValueError(
-            f"{name} must have as many indices as entries, got {len(indices)} indices and "
-            f"{len(X.data)} entries in data"
+        raise ArgumentError(
+            name,
+            f"must have as many indices as entries, got {len(indices)} indices and "
+            f"{len(X.data)} entries in data",
         )
     if indptr[0] != 0:
-        raise ValueError(f"{name} must have an indptr that begins with 0, got {indptr[0]}")
+        raise ArgumentError(name, f"must have an indptr that begins with 0, got {indptr[0]}")
     if (at := _core.first_descent(indptr)) >= 0:
-        raise ValueError(
-            f"{name} must have an indptr that does not decrease, but {line} {at} begins at "
-            f"{indptr[at]} and ends at {indptr[at + 1]}"
+        raise ArgumentError(
+            name,
+            f"must have an indptr that does not decrease, but {line} {at} begins at "
+            f"{indptr[at]} and ends at {indptr[at + 1]}",
         )
     n_entries = int(indptr[-1])
     if n_entries > len(indices):
         at = int(np.searchsorted(indptr, len(indices), side="right")) - 1
-        raise ValueError(
-            f"{name} must have an indptr that ends within its {len(indices)} indices, but {line} "
-            f"{at} ends at {indptr[at + 1]}"
+        raise ArgumentError(
+            name,
+            f"must have an indptr that ends within its {len(indices)} indices, but {line} "
+            f"{at} ends at {indptr[at + 1]}",
         )
     if (at := _core.first_outside(indices[:n_entries], shape[1])) >= 0:
         number = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise ValueError(
-            f"{name} must have {other} indices of 0 to {shape[1] - 1}, got {indices[at]} in {line} "
-            f"{number} (entry {at} of indices)"
+        raise ArgumentError(
+            name,
+            f"must have {other} indices of 0 to {shape[1] - 1}, got {indices[at]} in {line} "
+            f"{number} (entry {at} of indices)",
         )
 
 
 def _check_blocks(X: Sparse, name: str) -> None:
     if np.ndim(X.data) != 3 or 0 in X.data.shape[1:]:
-        raise ValueError(f"{name} must have data of shape (n_blocks, R, C), got {X.data.shape}")
+        raise ArgumentError(name, f"must have data of shape (n_blocks, R, C), got {X.data.shape}")
     sizes = X.data.shape[1:]
     if X.shape[0] % sizes[0] or X.shape[1] % sizes[1]:
-        raise ValueError(f"{name} of shape {X.shape} cannot be cut into blocks of {sizes}")
+        raise ArgumentError(name, f"of shape {X.shape} cannot be cut into blocks of {sizes}")
     shape = (X.shape[0] // sizes[0], X.shape[1] // sizes[1])
     _check_compressed(X, name, shape, ("row", "column"), block="block ")
 
 
 def _check_coordinates(X: Sparse, name: str) -> None:
-    rows, columns = _indices(X.row, f"{name}.row"), _indices(X.col, f"{name}.col")
+    rows, columns = _indices(X, "row", name), _indices(X, "col", name)
     if np.ndim(X.data) != 1 or not len(rows) == len(columns) == len(X.data):
-        raise ValueError(
-            f"{name} must have as many rows and columns as entries, got {len(rows)}, "
-            f"{len(columns)} and shape {np.shape(X.data)}"
+        raise ArgumentError(
+            name,
+            f"must have as many rows and columns as entries, got {len(rows)}, "
+            f"{len(columns)} and shape {np.shape(X.data)}",
         )
     for axis, indices in enumerate((rows, columns)):
         if (at := _core.first_outside(indices, X.shape[axis])) >= 0:
             raise _outside(name, X.shape, rows[at], columns[at])
 
 
-def _outside(name: str, shape: tuple[int, int], row: object, column: object) -> ValueError:
-    return ValueError(
-        f"{name} must have entries within its shape {shape}, got one in row {row}, column {column}"
+def _outside(name: str, shape: tuple[int, int], row: object, column: object) -> ArgumentError:
+    return ArgumentError(
+        name, f"must have entries within its shape {shape}, got one in row {row}, column {column}"
     )
 
 
 def _check_lists(X: Sparse, name: str) -> None:
     for part in (X.rows, X.data):
         if np.shape(part) != X.shape[:1]:
-            raise ValueError(f"{name} must have a list for each of its {X.shape[0]} rows")
+            raise ArgumentError(name, f"must have a list for each of its {X.shape[0]} rows")
     for row, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)):
         if len(columns) != len(values):
-            raise ValueError(
-                f"{name} must have as many indices as entries, got {len(columns)} indices and "
-                f"{len(values)} entries in row {row}"
+            raise ArgumentError(
+                name,
+                f"must have as many indices as entries, got {len(columns)} indices and "
+                f"{len(values)} entries in row {row}",
             )
         lowest, highest = min(columns, default=0), max(columns, default=-1)
         if lowest < 0 or highest >= X.shape[1]:
-            raise ValueError(
-                f"{name} must have column indices of 0 to {X.shape[1] - 1}, got "
-                f"{lowest if lowest < 0 else highest} in row {row}"
+            raise ArgumentError(
+                name,
+                f"must have column indices of 0 to {X.shape[1] - 1}, got "
+                f"{lowest if lowest < 0 else highest} in row {row}",
             )
 
 
-_PARTS = ("indptr", "indices")
-
-
-def _indices(values: object, name: str) -> NDArray[Any]:
+def _indices(X: Sparse, part: str, name: str) -> NDArray[Any]:
     """Return indices as an array for compiled code; copy them only if needed."""
-    array = np.asarray(values)
+    array = np.asarray(getattr(X, part))
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be a 1-d array of integers, got shape {array.shape} and {array.dtype}"
+        raise ArgumentError(
+            name,
+            f"{{argument}}.{part} must be a 1-d array of integers, got shape {array.shape} and "
+            f"{array.dtype}",
         )
     dtype = np.int32 if array.dtype.itemsize == 4 and array.dtype.kind == "i" else np.int64
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} must be below 2^63, got {array.max()}")
+        raise ArgumentError(name, f"{{argument}}.{part} must be below 2^63, got {array.max()}")
     return np.require(array, dtype, ["C", "A"])
 
 
@@ -385,14 +391,10 @@ def readable(X: object, name: str) -> Any:
     counts = Counter(column_names(X, name.partition(" ")[0]) or ())
     if repeated := [f"{label!r} {n} times" for label, n in counts.items() if n > 1]:
         raise ArgumentError(
-            name, f" must have columns of different names, got {', '.join(repeated)}"
+            name, f"must have columns of different names, got {', '.join(repeated)}"
         )
     if scipy.sparse.issparse(X):
-        try:
-            X = checked_sparse(X, name)
-        except ValueError as error:
-            vars(error)["parameter"] = name
-            raise
+        X = checked_sparse(X, name)
     elif _is_record_batch(X):  # scikit-learn can read it only as a table
         import pyarrow
 
@@ -503,6 +505,21 @@ def is_plain(values: object) -> TypeGuard[NDArray[Any]]:
     return type(values) is np.ndarray and values.dtype.kind in "biuf"
 
 
+def is_ready(values: object, n_dimensions: int) -> TypeGuard[NDArray[Any]]:
+    """Tell whether values are an array of float64 or float32 with rows, in the machine's order."""
+    return (
+        type(values) is np.ndarray
+        and values.ndim == n_dimensions
+        and is_native_float(values.dtype)
+        and values.size > 0
+    )
+
+
+def is_native_float(dtype: DTypeLike) -> bool:
+    """Tell whether a dtype is NumPy's float64 or float32, in the byte order of the machine."""
+    return isinstance(dtype, np.dtype) and dtype.char in "df" and dtype.isnative
+
+
 def refuse_lossy(values: object, name: str) -> None:
     """Raise a ValueError if a conversion to real numbers would silently lose something.
 
@@ -513,20 +530,26 @@ def refuse_lossy(values: object, name: str) -> None:
         return
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
-        place = dict(zip(("row", "column"), at, strict=False))
-        raise ArgumentError(
-            name,
-            " must not be masked, got a masked entry in ",
-            ": leave such rows out, or fill them with numbers",
-            **place,
+        text = (
+            "must not be masked, got a masked entry in {place}: leave such rows out, or fill them "
+            "with numbers"
         )
+        raise ArgumentError(name, text, **dict(zip(("row", "column"), at, strict=False)))
     kinds = {type(value) for value in values} if isinstance(values, (list, tuple)) else ()
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "") == "c" or any(
         issubclass(kind, (complex, np.complexfloating)) for kind in kinds
     ):
-        text = f" must be real numbers, got {dtype or 'complex'}"
-        raise ArgumentError(name, text, lead=f"{_COMPLEX}: ")
+        text = f"{_COMPLEX}: {{argument}} must be real numbers, got {dtype or 'complex'}"
+        raise ArgumentError(name, text)
+
+
+def object_array(values: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of objects, (n_values,), also of values that NumPy would take for rows."""
+    listed = list(values)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
 
 
 def refuse_index(X: object) -> None:
@@ -544,11 +567,11 @@ def require_label_each(X: object, y: object, of: str = "") -> None:
     """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
     if isinstance(y, str):
         wanted = "the column of labels itself, not its name"
-        raise ArgumentError(f"y{of}", f" must be {wanted}, got {y!r}")
+        raise ArgumentError(f"y{of}", f"must be {wanted}, got {y!r}")
     n_rows, n_labels = _length(X), _length(y)
     if n_rows and n_labels is not None and n_rows != n_labels:  # scikit-learn refuses no rows
         raise ArgumentError(
-            f"y{of}", f" must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
+            f"y{of}", f"must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
         )
 
 
@@ -570,9 +593,9 @@ def _name_label(error: ValueError, y: object) -> None:
         return
     n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
     others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
-    text = f"{str(error).removeprefix('Input y')} It stands in "
-    rest = f", counted from 0{others}"
-    raise ArgumentError("y", text, rest, lead="Input ", row=row) from None
+    what = str(error).removeprefix("Input y")
+    text = f"Input {{argument}}{what} It stands in {{place}}, counted from 0{others}"
+    raise ArgumentError("y", text, row=row) from None
 
 
 def _is_record_batch(X: object) -> bool:
@@ -589,7 +612,7 @@ def column_names(X: object, name: str = "X") -> list[Any] | None:
         If X, which the message calls `name`, is a LazyFrame of polars.
     """
     if type(X).__name__ == "LazyFrame":
-        raise ArgumentError(name, f" is a LazyFrame: give {name}.collect(), or scan({name})")
+        raise ArgumentError(name, f"is a LazyFrame: give {name}.collect(), or scan({name})")
     names = getattr(X, "column_names", None)  # the attribute `columns` of pyarrow holds arrays
     names = getattr(X, "columns", None) if names is None else names
     return None if names is None else list(names)
@@ -628,7 +651,7 @@ def select_columns(frame: Any, names: object, what: str) -> Any:
     if known is None:
         raise ArgumentError(
             what,
-            f" must be a frame of pandas or polars, or a pyarrow table, to have columns by "
+            f"must be a frame of pandas or polars, or a pyarrow table, to have columns by "
             f"name, got {type(frame).__name__}",
         )
     require_columns(names if isinstance(names, list) else [names], known, what)
@@ -639,16 +662,17 @@ def select_columns(frame: Any, names: object, what: str) -> Any:
 
 def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where: str = "") -> None:
     """Raise a ValueError that begins with `what` unless each name is that of just one column."""
+    there = " in {place}" if where else ""
     for name in names:
         if (n := known.count(name)) > 1:
-            text, rest = f": {n} columns{' in ' * bool(where)}", f" have the name {name!r}"
-            raise ArgumentError(what, text, rest, place=where)
+            text = f": {n} columns{there} have the name {name!r}"
+            raise ArgumentError(what, text, place=where)
         if n == 0:
             alike = did_you_mean(name, known).removeprefix(":")
-            there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
-            found = f";{alike}" if alike else f", only {there}" * bool(known)
-            text = f": there is no column {name!r}{' in ' * bool(where)}"
-            raise ArgumentError(what, text, found, place=where, found=NO_COLUMN)
+            names_there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
+            others = f";{alike}" if alike else f", only {names_there}" * bool(known)
+            text = f": there is no column {name!r}{there}{others}"
+            raise ArgumentError(what, text, place=where, found=NO_COLUMN)
 
 
 def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
@@ -681,7 +705,7 @@ def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDAr
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
         text, row = _wrong_entry(values) or (str(error), None)
-        raise ArgumentError(name, f" must be real numbers: {text}", row=row) from None
+        raise ArgumentError(name, f"must be real numbers: {text}", row=row) from None
 
 
 def _is_no_number(value: object) -> bool:
@@ -697,7 +721,7 @@ def _wrong_entry(values: object) -> tuple[str, int] | None:
     for row, value in enumerate(values):
         if _is_no_number(value):
             plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {plain!r} in ", row
+            return f"got {plain!r} in {{place}}", row
     return None
 
 
@@ -763,11 +787,11 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False)
     """
     values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
-        raise ArgumentError(name, f" must be a non-empty 1-d array, got shape {values.shape}")
+        raise ArgumentError(name, f"must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
     if bad.any():
         least = ">= 0" if zero else "> 0"
-        raise ArgumentError(name, f" must be finite and {least}, got {values[np.argmax(bad)]}")
+        raise ArgumentError(name, f"must be finite and {least}, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(values)
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    pass
 
 Rows = NDArray[np.int64]  # numbers of rows
 Vector = NDArray[np.float64]
@@ -29,19 +26,23 @@ NO_COLUMN = "no column"
 ONE_QUERY = "one query"
 
 
-# How a text names an argument and its value, {name=value}, or has words for Python alone, {=words}.
-_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}")
+# What a text names: another argument and its value, {name=value}; words for Python alone, {=words};
+# the argument itself; and the place in it.
+_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}|\{(argument|place)\}")
 
 
 class ArgumentError(ValueError):
     """An argument is refused. The message is made of the attributes, which callers may change.
 
-    Texts name other arguments as ``{name=value}``, and have words for Python alone as ``{=words}``.
-
     Attributes
     ----------
     parameter : str or None
         The name of the argument.
+    text : str
+        What the message says after the name, such as "must be None" or ": column 2 is empty". If
+        the name stands elsewhere, ``{argument}`` shows where. The text has ``{place}`` for the
+        place, names other arguments as ``{name=value}``, and has words for Python alone as
+        ``{=words}``.
     row, column : int or None
         The place in it, counted from 0.
     place : str or None
@@ -51,27 +52,28 @@ class ArgumentError(ValueError):
     spell : callable
         ``spell(name, value)`` returns how the message names an argument and its value, which may
         be "". Without a name, the value are words for Python alone.
+    placed : bool
+        Whether the text names the part of the table already.
     """
 
     def __init__(
         self,
         parameter: str | None,
         text: str = "",  # a copy is made of the whole message, then of the attributes
-        rest: str = "",
         *,
-        lead: str = "",
         row: int | np.integer[Any] | None = None,
         column: int | np.integer[Any] | None = None,
         of: str = "",
         place: str | None = None,
         found: str | None = None,
+        placed: bool = False,
     ) -> None:
-        self.parameter, self.text, self.rest, self.lead = parameter, text, rest, lead
+        self.parameter, self.text, self.placed = parameter, text, placed
         self.row = None if row is None else int(row)
         self.column = None if column is None else int(column)
         self.of, self.place, self.found = of, place, found  # `of` follows the row
         self.called = ""  # follows the column
-        self.spell = _in_python
+        self.spell: Callable[[str, str | None], str] = _in_python
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -80,9 +82,14 @@ class ArgumentError(ValueError):
             row = [] if self.row is None else [f"row {self.row}{self.of}"]
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
-        own = self.spell(self.parameter, None) if self.parameter else ""
-        text = f"{self.lead}{own}{self.text}{place}{self.rest}"
-        return _SLOT.sub(lambda slot: self.spell(slot[1], slot[2]), text)
+        argument = self.spell(self.parameter, None) if self.parameter else ""
+        own = {"argument": argument, "place": place}
+        text = self.text
+        if argument and "{argument}" not in text:
+            text = f"{{argument}}{'' if text.startswith(':') else ' '}{text}"
+        return _SLOT.sub(
+            lambda slot: own[slot[3]] if slot[3] else self.spell(slot[1], slot[2]), text
+        )
 
 
 def _in_python(name: str, value: str | None) -> str:
@@ -131,9 +138,10 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     """
     if (found := first_not_finite(X)) is not None:
         what, row, column = found
-        rest = f", counted from 0{f': {_FILL}' if what == 'NaN' else ''}"
-        place: dict[str, Any] = {"row": row if with_row else None, "column": column, "found": what}
-        raise ArgumentError(name, f" contains {what}: ", rest, lead="Input ", **place)
+        advice = f": {_FILL}" if what == "NaN" else ""
+        text = f"Input {{argument}} contains {what}: {{place}}, counted from 0{advice}"
+        at = row if with_row else None
+        raise ArgumentError(name, text, row=at, column=column, found=what)
 
 
 def not_finite(values: NDArray[Any]) -> int | None:

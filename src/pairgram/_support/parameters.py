@@ -484,7 +484,7 @@ def _refusal(name: str, value: object, setting: Setting) -> ValueError:
     from pairgram._support.checks import ArgumentError, did_you_mean
 
     likely = did_you_mean(value, setting.names) if isinstance(value, str) else ""
-    return ArgumentError(name, f" must be {setting.wanted}, got {value!r}{likely}")
+    return ArgumentError(name, f"must be {setting.wanted}, got {value!r}{likely}")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -497,17 +497,9 @@ def check_size(name: str, value: object, low: int = 1, high: int = LARGEST_INTEG
     return int(check_setting(name, value, integer(low, high)))
 
 
-def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float; it must be a finite number > 0."""
-    return float(check_setting(name, value, POSITIVE))
-
-
-def check_text(name: str, value: object, choices: Iterable[str], others: str = "") -> str:
-    """Return `value`; it must be one of `choices`, or the error asks for the likely one.
-
-    `others` describes further values that the caller accepts and has already checked for.
-    """
-    return str(check_setting(name, value, choice(*choices, others=others)))
+def check_text(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value`; it must be one of `choices`, or the error asks for the likely one."""
+    return str(check_setting(name, value, choice(*choices)))
 
 
 def check_at_least_zero(name: str, value: object) -> float:

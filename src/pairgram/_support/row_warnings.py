@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -47,9 +47,9 @@ def without_row_warnings() -> Iterator[None]:
         _silent.reset(token)
 
 
-def warn_of_equal_labels(differ: Callable[[], bool]) -> None:
-    """Warn unless two rows of a query have different labels, which `differ` tells."""
-    if not _silent.get() and not differ():
+def warn_of_equal_labels() -> None:
+    """Warn that no query has two rows with different labels."""
+    if not _silent.get():
         warn_caller(
             "no query has two rows with different labels, so there is nothing to learn: the model "
             "is zero",

@@ -215,8 +215,8 @@ def train(
 
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
-    RankSVMs take --valid, and a pass or more for every step. --model auto and elmrank read it into
-    memory as a whole. Models with kernels cannot be fitted to it.
+    RankSVMs take a pass or more for every step of every fold; --valid spares the folds. --model
+    auto and elmrank read it into memory as a whole. Models with kernels cannot be fitted to it.
 
     \b
     Examples:
@@ -255,7 +255,7 @@ def train(
     model = default_model(settings, on_table) if model is None else model
     entry = get_model(model, settings)
     if on_table:
-        require_table(model, settings, valid is not None)
+        require_table(model, settings)
         refuse_with_table(offset=offset, float32=float32, sparse=sparse, one_query=one_query)
         if entry.in_memory and columns.missing is not None:
             others = ", ".join(other for other, known in MODELS.items() if not known.in_memory)
@@ -371,7 +371,7 @@ def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) 
         search.fit(table, validation=held_out)
     except ArgumentError as error:
         if error.found == ONE_QUERY:
-            error.rest += ": give --valid, or --model auto, which reads the rows into memory"
+            error.text += ": give --valid, or --model auto, which reads the rows into memory"
         raise
 
 

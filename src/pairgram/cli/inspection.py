@@ -188,7 +188,7 @@ def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
 
 def _map_parameters(feature_map: BaseEstimator) -> dict[str, Any]:
     """Return the class of a fitted map of this package and the parameters of its fit."""
-    from pairgram.features.known import describe_map
+    from pairgram.features.base import describe_map
 
     _, settings = describe_map(feature_map)
     assert settings is not None

@@ -221,17 +221,14 @@ def default_model(settings: Settings, on_table: bool) -> str:
     return "rankrls" if (others or on_table) and "time_budget" not in settings else "auto"
 
 
-def require_table(name: str, settings: Settings, has_valid: bool) -> None:
+def require_table(name: str, settings: Settings) -> None:
     """Raise a ValueError unless a model with these settings can be fitted to a table."""
-    entry = MODELS[name]
     kernel = settings.get("kernel", "linear")
-    if kernel != "linear" and "n_components" not in entry.takes:
+    if kernel != "linear" and "n_components" not in MODELS[name].takes:
         raise ValueError(
             f"--kernel {kernel} of --model {name} needs all rows in memory, so it cannot "
             "be fitted to a table: take --model rank-nystroem, which approximates kernels"
         )
-    if "tol" in entry.takes and not has_valid:
-        raise ValueError(f"--model {name} needs --valid, to choose its settings, for a table")
 
 
 def get_model(name: str, settings: Settings) -> Model:

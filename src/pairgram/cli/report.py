@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -107,7 +107,10 @@ class Commands(TyperGroup):
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
-            error.spell = _as_option  # type: ignore[attr-defined]  # of an ArgumentError
+            from pairgram._support.checks import ArgumentError
+
+            if isinstance(error, ArgumentError):
+                error.spell = _as_option
             _fail(str(error))
         except ImportError as error:
             if error.name is not None:  # of Python; it does not say what to install
@@ -208,60 +211,53 @@ def print_table(
     """
     from rich.cells import cell_len
 
-    cell = cell or show
     rows = [list(row) for row in rows]
-    texts = [[cell(value) for value in row] for row in rows]
-    last = None if footer is None else [cell(value) for value in footer]
-    names = list(columns) or [""] * len(rows[0])
     cells = rows if footer is None else [*rows, footer]
-    numeric = [
-        all(isinstance(row[i], (int, float)) or row[i] == "" for row in cells)
-        for i in range(len(names))
-    ]
-    lines = [names, *texts, *([last] if last is not None else [])]
-    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(names))]
-    left_out = {i for i, name in enumerate(names) if name in optional}
+    made = []
+    for i, name in enumerate(columns or [""] * len(rows[0])):
+        values = [row[i] for row in cells]
+        texts = [(cell or show)(value) for value in values]
+        is_number = all(isinstance(value, (int, float)) or value == "" for value in values)
+        width = max(map(cell_len, [name, *texts]))
+        made.append(_Column(name, texts, is_number, width))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() and columns else sys.maxsize
-    parts = _parts(widths, left_out, n_keys, room - 3 * (marked is not None))
-    for part in parts:
-        _print_part(
-            [names[i] for i in part] if columns else None,
-            [numeric[i] for i in part],
-            [[line[i] for i in part] for line in texts],
-            None if last is None else [last[i] for i in part],
-            title if part is parts[0] else None,
-            marked,
-        )
+    for part in _parts(made, optional, n_keys, room - 3 * (marked is not None)):
+        _print_part(part, bool(columns), footer is not None, title, marked)
+        title = None
 
 
-def _parts(widths: list[int], left_out: set[int], n_keys: int, room: int) -> list[list[int]]:
+class _Column(NamedTuple):
+    """A column of a table: its name, the texts of its cells, that of the footer last."""
+
+    name: str
+    texts: list[str]
+    is_number: bool
+    width: int
+
+
+def _parts(
+    every: list[_Column], optional: Collection[str], n_keys: int, room: int
+) -> list[list[_Column]]:
     """Return the columns of every part of a table, whose parts are no wider than the room."""
 
-    def fits(chosen: list[int]) -> bool:
-        return 1 + sum(widths[i] for i in chosen) + 2 * (len(chosen) - 1) <= room
+    def fits(chosen: list[_Column]) -> bool:
+        return 1 + sum(column.width for column in chosen) + 2 * (len(chosen) - 1) <= room
 
-    every = list(range(len(widths)))
+    if not fits(every):
+        every = [column for column in every if column.name not in optional]
     if fits(every):
         return [every]
-    every = [i for i in every if i not in left_out]
-    if fits(every):
-        return [every]
-    parts: list[list[int]] = []
-    for i in every[n_keys:]:
-        if parts and fits([*parts[-1], i]):
-            parts[-1].append(i)
+    parts: list[list[_Column]] = []
+    for column in every[n_keys:]:
+        if parts and fits([*parts[-1], column]):
+            parts[-1].append(column)
         else:
-            parts.append([*every[:n_keys], i])
+            parts.append([*every[:n_keys], column])
     return parts or [every]
 
 
 def _print_part(
-    names: list[str] | None,
-    numeric: list[bool],
-    rows: list[list[str]],
-    last: list[str] | None,
-    title: str | None,
-    marked: int | None,
+    columns: list[_Column], has_names: bool, has_footer: bool, title: str | None, marked: int | None
 ) -> None:
     """Print some columns of a table."""
     from rich.box import SIMPLE_HEAD
@@ -273,16 +269,17 @@ def _print_part(
         box=SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
         pad_edge=False,
-        show_header=names is not None,
-        show_footer=last is not None,
+        show_header=has_names,
+        show_footer=has_footer,
     )
-    for i, is_number in enumerate(numeric):
-        justify: Any = "right" if is_number else "left"
-        head, foot = Text(names[i] if names else ""), Text(last[i] if last is not None else "")
-        table.add_column(head, foot, justify=justify, no_wrap=True)
+    for column in columns:
+        justify: Any = "right" if column.is_number else "left"
+        foot = column.texts[-1] if has_footer else ""
+        table.add_column(Text(column.name), Text(foot), justify=justify, no_wrap=True)
     if marked is not None:
         table.add_column("")
-    for number, row in enumerate(rows):
+    rows = list(zip(*(column.texts for column in columns), strict=True))
+    for number, row in enumerate(rows[:-1] if has_footer else rows):
         best = number == marked
         star = [Text("*" if best else "")] if marked is not None else []
         table.add_row(*map(Text, row), *star, style="bold green" if best else None)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
@@ -29,11 +29,7 @@ from pairgram.cli.report import (
 )
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
-if TYPE_CHECKING:
-    pass
-
 COMPARED = ("ndcg@10", "map")
-DIFFERENCES = "Differences, system minus against"
 # Columns of which a narrow terminal shows others that say the same.
 LEFT_OUT = ("p_t", "p_t_holm", "value_against")
 
@@ -147,28 +143,19 @@ def compare(
         result = pairgram.compare(y, ids, scores, wanted_metrics, **settings)
     if plot is not None:
         draw(plot, lambda ax: pairgram.plots.differences(result, ax=ax))
-    report = result.to_dict()
     if as_json:
-        print_json({"file": str(files[0] if qrels is None else qrels), **report})
+        print_json({"file": str(files[0] if qrels is None else qrels), **result.to_dict()})
         return
-    size = f"{report['n_queries']} queries, {100 * confidence:g} % intervals"
-    tables = [(size, report["means"], 2), (DIFFERENCES, report["differences"], 3)]
-    first = report["means"][0]["metric"]
-    changed = [row for row in report["changed"] if row["metric"] == first]
-    if changed:
-        tables.append((f"Queries that differ most in {first}", changed, 4))
     short = _short(names)
-    for number, (title, rows, n_keys) in enumerate(tables):
+    for number, (title, table) in enumerate(result._tables()):
         if number:
             print_lines([""])
-        cells = [
-            [
-                short[value] if name in ("system", "against") else value
-                for name, value in row.items()
-            ]
-            for row in rows
+        columns_of_table = [
+            [short[value] if name in ("system", "against") else value for value in column.tolist()]
+            for name, column in table.items()
         ]
-        print_table(list(rows[0]), cells, title=title, n_keys=n_keys, optional=LEFT_OUT)
+        rows = zip(*columns_of_table, strict=True)
+        print_table(list(table), rows, title=title, n_keys=number + 2, optional=LEFT_OUT)
 
 
 def _short(names: list[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse
@@ -29,7 +29,7 @@ from pairgram._support.checks import (
     not_finite,
     require_finite,
 )
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import cached_property, resolve_n_threads
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
@@ -134,11 +134,11 @@ class RankingData:
         labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:
             raise ArgumentError(
-                "y", f" must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+                "y", f"must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
             )
         if (row := not_finite(labels)) is not None:
             raise ArgumentError(
-                "y", f" must not hold NaN or infinity, got {labels[row]} in ", row=row
+                "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
             )
         return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
 
@@ -285,32 +285,39 @@ class RankingData:
         if self.query_weights is not None:
             raise ArgumentError(
                 "query_weight",
-                " must be None: all rows form pairs with each other, whatever their queries",
+                "must be None: all rows form pairs with each other, whatever their queries",
             )
         return replace(self, queries=Queries.make(len(self.y)))
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
-        has = self._n_counted(settings) >= (2 if settings.kind == "kept" else 1)
+        if settings.kind not in ("none", "kept"):
+            n_rows = self._n_differing
+        else:
+            n_rows = self.queries.sizes if self.row_weights is None else self._n_counted
+        has = n_rows >= (2 if settings.kind == "kept" else 1)
         return has if self.query_weights is None else has & (self.query_weights > 0)
 
-    def _n_counted(self, settings: PairSettings) -> Rows:
-        """Return for every query how many of its rows count, (n_queries,).
+    @cached_property
+    def _n_counted(self) -> Rows:
+        """For every query how many of its rows have a weight > 0, (n_queries,)."""
+        return self._per_query(self.v > 0)
 
-        If tied pairs do not count, only rows whose label is not that of the first such row do.
-        """
-        queries, all_labels = self.queries, settings.kind in ("none", "kept")
-        if all_labels and self.row_weights is None:
-            return queries.sizes
-        counted = queries.grouped(self.v) > 0
-        if not all_labels:
-            labels = queries.grouped(self.y)
-            first = np.zeros(queries.n_queries)
-            index = np.repeat(np.arange(queries.n_queries), queries.sizes)
-            descending = np.flatnonzero(counted)[::-1]
-            first[index[descending]] = labels[descending]
-            counted &= labels != first[index]
-        return np.diff(np.concatenate(([0], np.cumsum(counted)))[queries.offsets])
+    @cached_property
+    def _n_differing(self) -> Rows:
+        """For every query how many of these have another label than the first, (n_queries,)."""
+        queries, counts = self.queries, self.v > 0
+        grouped, labels = queries.grouped(counts), queries.grouped(self.y)
+        first = np.zeros(queries.n_queries)
+        index = np.repeat(np.arange(queries.n_queries), queries.sizes)
+        descending = np.flatnonzero(grouped)[::-1]
+        first[index[descending]] = labels[descending]
+        return self._per_query(counts & (self.y != first[queries.index()]))
+
+    def _per_query(self, counted: NDArray[np.bool_]) -> Rows:
+        """Return the number of rows that are counted, (n_queries,)."""
+        ends = np.cumsum(self.queries.grouped(counted))
+        return np.diff(np.concatenate(([0], ends))[self.queries.offsets])
 
     def labels_differ(self, settings: PairSettings) -> bool:
         """Tell whether two rows of weight > 0 that form a pair have different labels."""
@@ -393,12 +400,14 @@ class RankingData:
         settings : PairSettings
             Their scope is ignored here; see `as_scope`.
         levels : (labels, ω of their pairs) or None
-            The result of ``settings.levels`` for these rows, or for more rows. None computes it
-            for these rows.
+            The result of ``settings.levels`` for more rows than these. None computes it for these
+            rows, whose last problem is kept: statistics and held-out scores share it.
         """
-        if levels is None and settings.kind == "omega":
-            levels = settings.levels(self.y)
-        return _core.RankingProblem(
+        kept = self.__dict__.get("_problem")
+        if levels is None and kept is not None and kept[0] is settings:
+            return cast("_core.RankingProblem", kept[1])
+        found = settings.levels(self.y) if levels is None and settings.kind == "omega" else levels
+        problem = _core.RankingProblem(
             self.y,
             self.queries.offsets,
             order=self.queries.order,
@@ -406,9 +415,12 @@ class RankingData:
             query_weights=self.query_weights,
             pairs=settings.kind,
             weighting=settings.weighting,
-            level_values=levels[0] if levels else None,
-            omega=levels[1] if levels else None,
+            level_values=found[0] if found else None,
+            omega=found[1] if found else None,
         )
+        if levels is None:
+            self.__dict__["_problem"] = settings, problem
+        return problem
 
     def node_map(self) -> Any:
         """Return the compiled map of X to the features, or None if there is none."""
@@ -423,13 +435,13 @@ class RankingData:
         rows, and rows that Python maps, come in blocks of about 64 MiB.
         """
         targets = self.targets(settings, constant=constant)
-        levels = settings.levels(self.y) if settings.kind == "omega" else None
         node_map = self.node_map()
         dense = not scipy.sparse.issparse(self.X)
         if dense and (self.feature_map is None or node_map is not None):
-            problem = self.problem(settings, levels)
+            problem = self.problem(settings)
             yield Block(slice(None), problem, self.X, np.ascontiguousarray(targets), node_map)
             return
+        levels = settings.levels(self.y) if settings.kind == "omega" else None
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
@@ -477,11 +489,11 @@ def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     values = real_array(offset, "offset")
     if values.shape != (n_rows,):
         raise ArgumentError(
-            "offset", f" must have one number for each of {n_rows} rows, got shape {values.shape}"
+            "offset", f"must have one number for each of {n_rows} rows, got shape {values.shape}"
         )
     if (row := not_finite(values)) is not None:
         raise ArgumentError(
-            "offset", f" must not hold NaN or infinity, got {values[row]} in ", row=row
+            "offset", f"must not hold NaN or infinity, got {values[row]} in {{place}}", row=row
         )
     return values
 
@@ -492,9 +504,8 @@ def require_finite_features(feature_map: Transformer, X: Matrix) -> None:
         found = first_not_finite(mapped(feature_map, X[rows]))
         if found is not None:
             what, row, column = found
-            rest = f", in its column {column}, counted from 0"
-            row = rows.start + row
-            raise ArgumentError("feature_map", f" makes {what} of ", rest, row=row, of=" of X")
+            text = f"makes {what} of {{place}}, in its column {column}, counted from 0"
+            raise ArgumentError("feature_map", text, row=rows.start + row, of=" of X")
 
 
 def names_of(X: RowsLike) -> list[str] | None:

@@ -85,8 +85,8 @@ class PairSettings:
         with np.errstate(over="ignore"):
             gains = np.exp2(y) - 1
         if (row := not_finite(gains)) is not None:
-            text = f" is 2^y - 1, too large for label {y[row]} in "
-            raise ArgumentError("target", f"='gain'{text}", row=row)
+            text = f"{{argument}}='gain' is 2^y - 1, too large for label {y[row]} in {{place}}"
+            raise ArgumentError("target", text, row=row)
         return np.asarray(gains)
 
     def levels(

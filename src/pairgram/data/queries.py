@@ -227,7 +227,7 @@ class Queries:
         stable sort in O(n log n).
         """
         if qid is not None and group is not None:
-            raise ArgumentError("qid", " and group say the same in two ways: give one of them")
+            raise ArgumentError("qid", "and group say the same in two ways: give one of them")
         if group is not None:
             return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
@@ -326,8 +326,8 @@ class Queries:
             query = int(np.searchsorted(self.offsets, at, side="right")) - 1
             raise ArgumentError(
                 name,
-                " must be constant within a query: ",
-                f" has {rows[row]}, but its query {self.name(query)} began with {out[query]}",
+                f"must be constant within a query: {{place}} has {rows[row]}, but its query "
+                f"{self.name(query)} began with {out[query]}",
                 row=row,
             )
         return out
@@ -351,11 +351,13 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
-        raise ArgumentError(name, f" must have shape ({n_rows},), one per row, got {weights.shape}")
+        raise ArgumentError(name, f"must have shape ({n_rows},), one per row, got {weights.shape}")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ArgumentError(name, f" must be finite and >= 0, got {weights[row]} in ", row=row)
+        raise ArgumentError(
+            name, f"must be finite and >= 0, got {weights[row]} in {{place}}", row=row
+        )
     tiny = weights < np.finfo(np.float64).tiny  # 1 / v would overflow
     return np.where(tiny, 0.0, weights) if tiny.any() else weights
 
@@ -380,7 +382,9 @@ def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
         return ids
     if missing.any():
         row = int(np.argmax(missing))
-        raise ArgumentError(name, f" must not be missing, got {_plain(ids[row])!r} in ", row=row)
+        raise ArgumentError(
+            name, f"must not be missing, got {_plain(ids[row])!r} in {{place}}", row=row
+        )
     return ids
 
 
@@ -456,7 +460,7 @@ def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:
         if text in known:
             raise ArgumentError(
                 name,
-                f" must have different texts, got {known[text]!r} and {one!r}, which are "
+                f"must have different texts, got {known[text]!r} and {one!r}, which are "
                 "different ids",
             )
         known[text] = one
@@ -476,7 +480,7 @@ def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int, name: str) -> Non
 
 def _wrong_shape(shape: tuple[int, ...], n_rows: int, name: str) -> ValueError:
     text = ": give the column of ids itself, not its name" if shape == () else ""
-    return ArgumentError(name, f" must have shape ({n_rows},), one id per row, got {shape}{text}")
+    return ArgumentError(name, f"must have shape ({n_rows},), one id per row, got {shape}{text}")
 
 
 def _is_missing(value: object) -> bool:

@@ -78,16 +78,12 @@ def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
     """
     known = np.ones(len(ids), dtype=bool)
     kind = ids.dtype.kind
-    if kind == "T":
-        return _hash_objects(ids.astype(object))
     if kind in "biu" and not (kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max):
         return _hashed(WHOLE, ids.astype(np.int64).view(np.uint64)[:, None]), known
     if kind == "f" and ids.dtype.itemsize <= 8:
         return _hash_floats(ids.astype(np.float64)), known
     if kind == "U":
         return _hash_texts(ids), known
-    if kind == "S":
-        return _hash_objects(ids.astype(object))
     if kind in "mM":
         return _hash_times(ids)
     return _hash_objects(ids.astype(object))

@@ -797,9 +797,7 @@ def _missing_message(
 def _folds_of_splits(
     paths: list[str], n_features: int | None, options: dict[str, Any]
 ) -> Iterator[Fold]:
-    splits = padded(
-        [LetorData(*load_letor(path, n_features=n_features, **options)) for path in paths]
-    )
+    splits = _loaded(paths, n_features, options)
     if len({split.qid is None for split in splits}) > 1:
         without = next(path for path, split in zip(paths, splits, strict=True) if split.qid is None)
         raise ValueError(f"{shown(without)}: found no qid, want ids as in the other S files")
@@ -813,11 +811,15 @@ def _folds_of_parts(
 ) -> Iterator[Fold]:
     for i in range(_N_FOLDS):
         files = paths[len(_PARTS) * i : len(_PARTS) * (i + 1)]
-        parts = padded(
-            [LetorData(*load_letor(path, n_features=n_features, **options)) for path in files]
-        )
+        parts = _loaded(files, n_features, options)
         n_features = parts[0].X.shape[1] or None
         yield Fold(f"Fold{i + 1}", *parts)
+
+
+def _loaded(paths: list[str], n_features: int | None, options: dict[str, Any]) -> list[LetorData]:
+    return padded(
+        [LetorData(*load_letor(path, n_features=n_features, **options)) for path in paths]
+    )
 
 
 def padded(parts: list[LetorData]) -> list[LetorData]:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._support.arrays import real_array
+from pairgram._support.arrays import object_array, real_array
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram.data.queries import id_texts
 from pairgram.datasets.letor import DAMAGE, unpacked
@@ -174,7 +174,11 @@ def _parse(
     if not ids:
         raise ValueError(f"{name}: found no line, want lines {form}")
     dtype = np.float64 if column == "score" else np.int64
-    return {"qid": _texts(ids), "docno": _texts(documents), column: np.array(values, dtype)}
+    return {
+        "qid": object_array(ids),
+        "docno": object_array(documents),
+        column: np.array(values, dtype),
+    }
 
 
 def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
@@ -192,12 +196,6 @@ def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{name}: the {kind} data are damaged: {error}") from None
-
-
-def _texts(values: list[str]) -> NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
 
 
 def write_run(

@@ -138,7 +138,11 @@ class _Graph:
         if form.missing is not None:
             rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
         terms = self._terms(form, rows)
-        total = terms[0] if terms else self.add("MatMul", rows, self.constant(_zeros(form)))
+        total = (
+            terms[0]
+            if terms
+            else self.add("MatMul", rows, self.constant(np.zeros((len(form.names), 1))))
+        )
         for term in terms[1:]:
             total = self.add("Add", total, term)
         total = self.add("Add", total, self.constant([form.constant + self._offset]))
@@ -268,8 +272,7 @@ class _Graph:
         """Return squared distances from rows; both are moved by the mean of the rows before."""
         mean = rows.mean(axis=0)
         moved, own = self.add("Sub", columns, self.constant(mean)), rows - mean
-        axes = self.constant([1], np.int64)
-        norms = self.add("ReduceSum", self.add("Mul", moved, moved), axes, keepdims=1)
+        norms = self._sums(self.add("Mul", moved, moved))
         products = self.add("MatMul", moved, self.constant(-2 * own.T))
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
@@ -288,13 +291,12 @@ class _Graph:
             sums = self._apart(columns, rows)
             return self.add("Exp", self.add("Mul", sums, self.constant(-gamma)))
         if kernel.kernel == "minmax":
-            sums = self._sizes(columns)
+            sums = self._sums(self.add("Abs", columns))
             apart = self._apart(columns, rows)
             both = self.add("Add", sums, self.constant(np.abs(rows).sum(axis=1)))
             return self._share(self.add("Sub", both, apart), self.add("Add", both, apart))
         if kernel.kernel == "tanimoto":
-            axes = self.constant([1], np.int64)
-            norms = self.add("ReduceSum", self.add("Mul", columns, columns), axes, keepdims=1)
+            norms = self._sums(self.add("Mul", columns, columns))
             both = self.add("Add", norms, self.constant((rows**2).sum(axis=1)))
             products = self.add("MatMul", columns, self.constant(rows.T))
             return self._share(products, self.add("Sub", both, products))
@@ -306,9 +308,9 @@ class _Graph:
         size = self.add("Abs", self.add("Sub", wide, self.constant(rows[None])))
         return self.add("ReduceSum", size, self.constant([2], np.int64), keepdims=0)
 
-    def _sizes(self, columns: str) -> str:
-        axes = self.constant([1], np.int64)
-        return self.add("ReduceSum", self.add("Abs", columns), axes, keepdims=1)
+    def _sums(self, columns: str) -> str:
+        """Return the sum of the columns of every row."""
+        return self.add("ReduceSum", columns, self.constant([1], np.int64), keepdims=1)
 
     def _share(self, part: str, whole: str) -> str:
         """Return part / whole, and 1 where both are 0."""
@@ -316,7 +318,3 @@ class _Graph:
         one = self.constant(1.0)
         share = self.add("Div", part, self.add("Where", empty, one, whole))
         return self.add("Where", empty, one, share)
-
-
-def _zeros(form: Form) -> Vector:
-    return np.zeros((len(form.names), 1))

@@ -225,7 +225,8 @@ def to_python(
     form = form_of(model, features, partial(_require_expression, "a function"))
     columns = [f"x[{number}]" for number in range(len(form.names))]
     text = expression(form, columns, "min", "max")
-    lines = [f"def {name}(x):", f"    {_documented(form.names)!r}"]
+    documented = f"Return the score of one row x, the columns {', '.join(form.names)}."
+    lines = [f"def {name}(x):", f"    {documented!r}"]
     if form.missing is not None:
         lines += [
             f"    missing = {form.missing.tolist()!r}",
@@ -233,7 +234,3 @@ def to_python(
         ]
     lines += [f"    return {text}", ""]
     return PythonFunction("\n".join(lines)).named(form.names)
-
-
-def _documented(names: Sequence[str]) -> str:
-    return f"Return the score of one row x, the columns {', '.join(names)}."

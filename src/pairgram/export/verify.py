@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 Vector = NDArray[Any]
-KINDS = (
-    LtrPluginModel,
-    OnnxModel,
-    PythonFunction,
-    RanklibModel,
-    SolrModel,
-    SqlExpression,
-    VespaProfile,
-)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -157,7 +149,7 @@ def verify(
 
 def _recognised(exported: object, model: BaseEstimator) -> Any:
     """Return an exported model; what was read back from a file gets its names again."""
-    if isinstance(exported, KINDS):
+    if isinstance(exported, tuple(ENGINES)):
         return exported
     if isinstance(exported, bytes):
         metadata = _session(exported).get_modelmeta().custom_metadata_map
@@ -277,24 +269,15 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
 
 def _scores(exported: object, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
-    if isinstance(exported, (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)):
-        X = np.where(np.isnan(X), 0.0, X)  # what these engines take for a missing value
-    if isinstance(exported, SolrModel):
-        return _of_solr(exported, X.astype(np.float32))
-    if isinstance(exported, LtrPluginModel):
-        return _of_plugin(exported, X.astype(np.float32))
-    if isinstance(exported, OnnxModel):
-        return _of_onnx(exported, X.astype(np.float32))
-    if isinstance(exported, VespaProfile):
-        if exported.onnx is not None:
-            return _of_onnx(exported.onnx, X.astype(np.float32))
-        return _of_vespa(exported, X)
-    if isinstance(exported, RanklibModel):
-        return _of_ranklib(exported, X.astype(np.float32))
-    if isinstance(exported, SqlExpression):
-        return _of_sql(exported, X)
+    kind = next(kind for kind in ENGINES if isinstance(exported, kind))
+    score, fills, dtype = ENGINES[kind]
+    X = np.where(np.isnan(X), 0.0, X) if fills else X
+    return score(exported, X.astype(dtype))
+
+
+def _of_python(text: str, X: Vector) -> Vector:
     space: dict[str, Any] = {}
-    exec(str(exported), space)
+    exec(str(text), space)
     function = next(value for key, value in space.items() if key != "__builtins__")
     return np.array([function(row) for row in X.tolist()])
 
@@ -377,12 +360,14 @@ def _of_onnx(file: bytes, X: Vector) -> Vector:
 
 
 def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
-    """Evaluate the expression; Vespa's attributes are read in float32, and sums are in double."""
+    """Evaluate the ONNX file, or the expression, whose sums are in double precision."""
+    if profile.onnx is not None:
+        return _of_onnx(profile.onnx, X)
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
     names = profile.feature_names
     if re.sub(r"x\[([0-9]+)\]", lambda one: names[int(one[1])], profile.template) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
-    X = X.astype(np.float32).astype(np.float64)
+    X = X.astype(np.float64)
     scores = _evaluated(ast.parse(profile.template, mode="eval").body, X)
     return np.asarray(scores + np.zeros(len(X)))
 
@@ -462,3 +447,16 @@ def _in_duckdb(text: str, X: Vector) -> Vector:
         connection.register("rows", {"place": np.arange(len(X)), **rows})
         found = connection.execute(f"SELECT {text} AS score FROM rows ORDER BY place").fetchnumpy()
     return np.ma.filled(found["score"].astype(np.float64), np.nan)
+
+
+# What computes the scores of an exported model as its engine does; whether the engine takes 0 for a
+# missing value; and the type as which it reads columns.
+ENGINES: dict[type, tuple[Callable[[Any, Vector], Vector], bool, type]] = {
+    SolrModel: (_of_solr, True, np.float32),
+    LtrPluginModel: (_of_plugin, True, np.float32),
+    RanklibModel: (_of_ranklib, True, np.float32),
+    VespaProfile: (_of_vespa, True, np.float32),
+    OnnxModel: (_of_onnx, False, np.float32),
+    SqlExpression: (_of_sql, False, np.float64),
+    PythonFunction: (_of_python, False, np.float64),
+}

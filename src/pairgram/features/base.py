@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from inspect import signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard
 
 import numpy as np
 import scipy.linalg
@@ -29,6 +32,8 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import Vector, naming_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.parameters import PARAMETERS, stored
+from pairgram._support.schema import Kind
 from pairgram._support.whole_fit import WholeFit
 from pairgram.features.formulas import Terms
 
@@ -198,12 +203,15 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     with an underscore is what the package needs besides, and functions of this module hand it to
     other modules. They use it for classes that derive from this one directly. A class that derives
     from one of those may override code, so it is treated like a transformer of any other package.
-    `features.known.MAPS` lists the maps that files can hold.
+    `MAPS` lists the maps that files can hold.
     """
 
     n_threads: int | None
     n_features_in_: int
     _n_features_out: int
+    # What a file holds of a fitted map: its parameters, and these settings and arrays. The
+    # dimensions "features" and "outputs" are those of its inputs and outputs.
+    _in_file: ClassVar[Kind]
     # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
     _scores_sparse = True
     # Whether `_fit_checked` takes only the number of features from the rows.
@@ -301,7 +309,8 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def transform(self, X: RowsLike) -> NDArray[Any]:
         """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
 
-        The features of a row have the same bits whatever other rows X has.
+        A `KernelMap` with a named kernel makes float64 of both. The features of a row have the same
+        bits whatever other rows X has.
 
         Parameters
         ----------
@@ -543,3 +552,70 @@ def scores_in_blocks(
         score_features(features(X[rows]), coefs, n_threads) for rows in blocks(X.shape[0], size)
     ]
     return np.concatenate(parts, axis=-1)
+
+
+# The maps that model files can hold, by the names there.
+MAPS = {
+    "KernelMap": "pairgram.features.kernel_map",
+    "Nystroem": "pairgram.features.nystroem",
+    "RandomFourier": "pairgram.features.random_fourier",
+    "RandomNodes": "pairgram.features.random_nodes",
+}
+
+
+def describe_map(
+    feature_map: FeatureMap | None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
+    """Return the arrays and settings of a fitted map for a model file; see `restore_map`.
+
+    Raises
+    ------
+    ValueError
+        If the map is not of this package, or has a Python callable.
+    """
+    if feature_map is None:
+        return {}, None
+    kind = type(feature_map).__name__
+    # Types are compared exactly, since a subclass may have its own code.
+    if MAPS.get(kind) != type(feature_map).__module__:
+        raise ValueError(
+            f"feature_map is a {kind}, which a file cannot hold without running code when it is "
+            f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
+        )
+    arrays, settings = feature_map._describe()
+    return arrays, {"kind": kind, **settings}
+
+
+def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None) -> Any:
+    """Make the fitted map that `describe_map` described. The contents must have been checked."""
+    if settings is None:
+        return None
+    settings = dict(settings)
+    kind = settings.pop("kind")
+    return _class_of(kind)._restore(arrays, settings)
+
+
+def _class_of(kind: str) -> type[FeatureMap]:
+    found: type[FeatureMap] = getattr(import_module(MAPS[kind]), kind)
+    return found
+
+
+def kind_of_map(kind: str) -> Kind:
+    """Return what a file holds of a map of a class: its parameters, and what the class says."""
+    own = _class_of(kind)
+    names = signature(own).parameters
+    keys = (key if (key := f"{kind}.{name}") in PARAMETERS else name for name in names)
+    settings, arrays, relations = own._in_file
+    return Kind({**stored(*keys), **settings}, arrays, relations)
+
+
+def same_map(a: object, b: object) -> bool:
+    """Tell whether two fitted feature maps make the same features."""
+    if a is b:
+        return True
+    if is_known(a) and type(a) is type(b):
+        return bool(a._same(b))
+    try:
+        return pickle.dumps(a) == pickle.dumps(b)
+    except (AttributeError, TypeError, pickle.PicklingError):  # a lambda cannot be pickled
+        return False

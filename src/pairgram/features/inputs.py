@@ -453,6 +453,7 @@ def _weighted_quantiles(X: NDArray[Any], levels: Vector, weights: Vector, n_thre
     return _between(*_core.weighted_places(X, weights, np.maximum(places, 0.0), n_threads))
 
 
+@dataclass(eq=False, repr=False)
 class InputMap(FeatureMap):
     """The map of rows by fitted inputs, and by a fitted feature map of their columns.
 
@@ -466,12 +467,9 @@ class InputMap(FeatureMap):
     n_threads : int or None
     """
 
-    def __init__(
-        self, inputs: FittedInputs, feature_map: Any = None, n_threads: int | None = None
-    ) -> None:
-        self.inputs = inputs
-        self.feature_map = feature_map
-        self.n_threads = n_threads
+    inputs: FittedInputs
+    feature_map: Any = None
+    n_threads: int | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -14,7 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
+from pairgram._support.parameters import COUNT, FLAG, choice, list_of
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import (
+    FLOATS,
+    INDICES,
+    INT64,
+    Array,
+    Arrays,
+    Kind,
+    Sizes,
+    require,
+)
 from pairgram.features.base import FeatureMap, RowScorer, finite_rows
 from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
@@ -30,6 +42,54 @@ if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
 
+def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
+    """Raise a ValueError unless the settings and arrays of a map agree with each other."""
+    rows, features = settings["shape"]
+    of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
+    given = {name for name in of_rows if name in arrays}
+    bits = settings.get("bits", False)
+    dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
+    wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
+    if settings["kernel"] == "precomputed":
+        require(not given, "a precomputed kernel must have no support rows")
+        require(rows == features, f"shape must be square, got {settings['shape']}")
+    else:
+        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
+    for dimension, length in (("outputs", rows), ("features", features)):
+        found = sizes.setdefault(dimension, length)
+        require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
+    known = settings.get("training_rows", rows if given else 0)
+    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
+    for name in ("map_rows", "map_data"):
+        wide = name in arrays and arrays[name].dtype == np.float64
+        narrow = settings.get("rows_dtype") == "float32"
+        require(not (wide and narrow), f"{name} must not be float64, as rows_dtype is float32")
+    if "map_bits" in arrays:
+        width, found = -(-features // 8), arrays["map_bits"].shape[1]
+        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
+    if "map_support" in arrays:
+        support = arrays["map_support"]
+        increasing = support[0] >= 0 and (np.diff(support) > 0).all()
+        require(increasing, "map_support must hold row numbers that increase")
+    if "map_indptr" in arrays:
+        _check_csr(arrays, rows, features, sizes["n_entries"])
+
+
+def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> None:
+    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
+    require(
+        len(indptr) == n_rows + 1 and indptr[0] == 0 and indptr[-1] == n_entries,
+        f"map_indptr must lead from 0 to {n_entries} in {n_rows} rows",
+    )
+    require((indptr[1:] >= indptr[:-1]).all(), "map_indptr must not decrease")
+    if n_entries:
+        require(
+            indices.min() >= 0 and indices.max() < n_features,
+            f"map_indices must be from 0 to {n_features - 1}",
+        )
+
+
+@dataclass(eq=False, repr=False)
 class KernelMap(FeatureMap):
     """Kernel values with every training row as features: ``x → (k(x, x_1), …, k(x, x_n))``.
 
@@ -67,27 +127,15 @@ class KernelMap(FeatureMap):
     (2000, 100)
     """
 
-    support_rows_: Any
-    support_: NDArray[np.int64]
-    gamma_: float
-    n_features_in_: int
     _is_compiled = False
     _scores_sparse = False
 
-    def __init__(
-        self,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_threads = n_threads
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    n_threads: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -119,7 +167,8 @@ class KernelMap(FeatureMap):
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
-        self._settings, self.support_rows_ = settings, rows
+        self._settings = settings
+        self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
         self.gamma_ = settings.with_gamma(self.n_features_in_)
@@ -135,20 +184,6 @@ class KernelMap(FeatureMap):
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return float64, because float32 ruins a kernel."""
         return np.dtype(np.float64)
-
-    def transform(self, X: RowsLike) -> NDArray[Any]:
-        """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity.
-        """
-        return super().transform(X)
 
     def _checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
@@ -201,6 +236,24 @@ class KernelMap(FeatureMap):
             )
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         return kernel_terms(self._settings, np.asarray(rows, np.float64), coef)
+
+    _in_file = Kind(
+        {
+            "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
+            "training_rows?": COUNT,
+            "bits?": FLAG,
+            "rows_dtype?": choice("float64", "float32"),
+        },
+        {
+            "map_support?": Array(INT64, ("outputs",)),
+            "map_rows?": Array(("uint8", *FLOATS), ("outputs", "features")),
+            "map_bits?": Array(("uint8",), ("outputs", "bytes")),
+            "map_data?": Array(("uint8", *FLOATS), ("n_entries",)),
+            "map_indices?": Array(INDICES, ("n_entries",)),
+            "map_indptr?": Array(INDICES, ("ends",)),
+        },
+        _require_rows,
+    )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""

@@ -21,7 +21,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import KERNEL_PARAMETERS, KernelName, check_parameters, words
+from pairgram._support.parameters import KernelName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.formulas import Terms, native_nodes
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
 
 Kernel = KernelName | Callable[[Any, Any], Any]
-KERNELS = KERNEL_PARAMETERS
 
 
 @dataclass(frozen=True)
@@ -64,19 +63,16 @@ class KernelSettings:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _checked_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
+def _checked_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
     KernelSettings(kernel, gamma, degree, coef0)
 
 
-def check_kernel(kernel: Kernel, gamma: Any, degree: Any, coef0: Any) -> None:
+def check_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
     """Raise the errors of `KernelSettings`. What was right once is not checked again."""
     try:
         _checked_kernel(kernel, gamma, degree, coef0)
     except TypeError:  # a list or an array has no hash
         KernelSettings(kernel, gamma, degree, coef0)
-
-
-FLOATS = (np.float64, np.float32)
 
 
 def alternatives(kernel: Kernel | None) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,8 +17,15 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import Landmarks, check_parameters
+from pairgram._support.parameters import (
+    NAMED_KERNEL,
+    POSITIVE,
+    Landmarks,
+    check_parameters,
+    stored,
+)
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import FLOAT64, INT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     FeatureMap,
     RowScorer,
@@ -66,9 +74,7 @@ def choose_landmarks(
         rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
     else:
         rows = _pivots(kernel, X, n_landmarks, rng, n_threads)
-    landmarks = X[rows]
-    dense = landmarks.toarray() if hasattr(landmarks, "toarray") else landmarks
-    return np.ascontiguousarray(dense, dtype=np.float64), rows.astype(np.int64)
+    return _rows_of(X, rows), rows.astype(np.int64)
 
 
 def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
@@ -159,6 +165,17 @@ def _rows_of(X: Matrix, rows: NDArray[Any]) -> Vector:
     return np.ascontiguousarray(dense, dtype=np.float64)
 
 
+def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
+    """Raise a ValueError unless the settings and arrays of a map agree with each other."""
+    require(
+        sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
+    )
+    if "map_indices" in arrays:
+        rows = arrays["map_indices"]
+        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
+
+
+@dataclass(eq=False, repr=False)
 class Nystroem(FeatureMap):
     """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, where ``USUᵀ`` is the kernel of landmarks Z.
 
@@ -250,28 +267,16 @@ default="rbf"
     (50,)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_components: int | None = 100,
-        landmarks: Landmarks = "uniform",
-        tol: float = 1e-6,
-        random_state: RandomState = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.tol = tol
-        self.random_state = random_state
-        self.n_threads = n_threads
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    n_components: int | None = 100
+    landmarks: Landmarks = "uniform"
+    tol: float = 1e-6
+    random_state: RandomState = None
+    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Choose landmarks among the rows of X, shape (n_rows, n_features), and whiten them.
@@ -387,6 +392,16 @@ default="rbf"
 
     def _terms(self, coef: Vector) -> Terms:
         return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
+
+    _in_file = Kind(
+        {"fitted": {**stored("gamma", "degree", "coef0"), "name": NAMED_KERNEL, "gamma": POSITIVE}},
+        {
+            "map_components": Array(FLOAT64, ("landmarks", "features")),
+            "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
+            "map_indices?": Array(INT64, ("landmarks",)),
+        },
+        _require_whitening,
+    )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if callable(self._kernel.kernel):

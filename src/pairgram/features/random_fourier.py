@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import FourierKernel, check_parameters
+from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import FLOAT64, Array, Kind
 from pairgram.features.base import FeatureMap, finite_rows, generator
 from pairgram.features.formulas import Hidden, Terms, native_nodes
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pairgram._support.types import Draws, RandomState, RowsLike
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourier(FeatureMap):
     """Random Fourier features ``z(x) = sqrt(2/m) cos(xW + b)`` with ``z(x)ᵀz(y) ≈ k(x, y)``.
 
@@ -88,22 +91,13 @@ class RandomFourier(FeatureMap):
 
     _draws_only = True
 
-    def __init__(
-        self,
-        n_components: int = 500,
-        *,
-        kernel: FourierKernel = "rbf",
-        gamma: float | None = None,
-        orthogonal: bool = False,
-        random_state: RandomState = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.orthogonal = orthogonal
-        self.random_state = random_state
-        self.n_threads = n_threads
+    n_components: int = 500
+    _: KW_ONLY
+    kernel: FourierKernel = "rbf"
+    gamma: float | None = None
+    orthogonal: bool = False
+    random_state: RandomState = None
+    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw W and b for the number of features of X, shape (n_rows, n_features).
@@ -149,6 +143,14 @@ class RandomFourier(FeatureMap):
     def _terms(self, coef: Vector) -> Terms:
         root = (2 / len(self.bias_)) ** 0.5
         return Terms(hidden=(Hidden("cos", self.weights_, self.bias_, root * coef),))
+
+    _in_file = Kind(
+        {"fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE}},
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+    )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         fitted = {"kernel_": self.kernel_, "gamma_": self.gamma_}

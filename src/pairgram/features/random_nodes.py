@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import ActivationName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     MAX_CONDITION,
     NOISE,
@@ -56,6 +57,18 @@ def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]
     return [(bounds[i], bounds[i + 1], kind) for i, kind in enumerate(kinds)]
 
 
+def _require_nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
+    """Raise a ValueError unless the settings and arrays of nodes agree with each other."""
+    outputs, bias = sizes["outputs"], arrays["map_bias"]
+    require(
+        settings["n_nodes"] == outputs,
+        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
+    )
+    for begin, end, kind in segments(settings["activation"], outputs):
+        require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
+
+
+@dataclass(eq=False, repr=False)
 class RandomNodes(FeatureMap):
     """Hidden nodes with random parameters, the feature map of extreme learning machines.
 
@@ -124,27 +137,17 @@ class RandomNodes(FeatureMap):
     """
 
     # Whether the matrix of linear nodes is well-conditioned, as in `LinearNodes`; None if unknown.
-    _well_conditioned: bool | None = None
+    _well_conditioned: bool | None = field(default=None, init=False)
     _draws_only = True
 
-    def __init__(
-        self,
-        n_nodes: int = 1000,
-        activation: Activations = "sigmoid",
-        *,
-        weight_range: tuple[float, float] = (-1.0, 1.0),
-        bias_range: tuple[float, float] = (0.0, 1.0),
-        distribution: str = "uniform",
-        random_state: RandomState = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.distribution = distribution
-        self.random_state = random_state
-        self.n_threads = n_threads
+    n_nodes: int = 1000
+    activation: Activations = "sigmoid"
+    _: KW_ONLY
+    weight_range: tuple[float, float] = (-1.0, 1.0)
+    bias_range: tuple[float, float] = (0.0, 1.0)
+    distribution: str = "uniform"
+    random_state: RandomState = None
+    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw the nodes for the number of features of X, shape (n_rows, n_features).
@@ -254,6 +257,15 @@ class RandomNodes(FeatureMap):
         ]
         return native_nodes(dtype, weights, bias, square, segments)
 
+    _in_file = Kind(
+        {},
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+        _require_nodes,
+    )
+
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if not self._is_compiled:
             raise ValueError(
@@ -306,13 +318,12 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     first = maps[0]
     if len(maps) == 1:
         return first
-    joined = RandomNodes(**{**first.get_params(), "n_nodes": sum(m.n_nodes for m in maps)})
-    joined.weights_ = np.hstack([m.weights_ for m in maps])
-    joined.bias_ = np.concatenate([m.bias_ for m in maps])
-    joined.n_features_in_, joined._n_features_out = joined.weights_.shape
-    joined.activation_ = first.activation_
-    joined._segments = segments(joined.activation, joined._n_features_out)
-    return joined
+    arrays = {
+        "map_weights": np.hstack([m.weights_ for m in maps]),
+        "map_bias": np.concatenate([m.bias_ for m in maps]),
+    }
+    settings = first.get_params() | {"n_nodes": sum(m.n_nodes for m in maps)}
+    return RandomNodes._restore(arrays, settings)
 
 
 def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:

@@ -6,8 +6,8 @@ writes, `load` therefore accepts, and what `load` accepts needs no further check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from pairgram._support.parameters import (
     AT_LEAST_0,
     COUNT,
     FLAG,
-    FOURIER_KERNEL,
-    NAMED_KERNEL,
     NAMES,
-    POSITIVE,
     TEXT,
     Setting,
     choice,
@@ -28,10 +25,12 @@ from pairgram._support.parameters import (
     optional,
     stored,
 )
-from pairgram.features.random_nodes import NEED_POSITIVE, segments
-from pairgram.files.schema import (
+from pairgram._support.schema import (
+    FLOAT64,
+    INT64,
     Array,
     Arrays,
+    Kind,
     Record,
     Sizes,
     brief,
@@ -39,6 +38,7 @@ from pairgram.files.schema import (
     check_record,
     require,
 )
+from pairgram.features.base import MAPS, kind_of_map
 
 # What files of versions 0.1 and 0.2 call otherwise: words of settings, and arrays.
 EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {
@@ -53,24 +53,6 @@ EARLIER_ARRAYS: Mapping[str, str] = {"missing": "fill_values"}
 
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."
-
-Check = Callable[[Any, Arrays, Sizes], None]
-
-
-def _nothing_more(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
-    """Check nothing, because settings and arrays do not depend on each other."""
-
-
-class Kind(NamedTuple):
-    """The settings and arrays of a model, a feature map or statistics in a file.
-
-    After each of them is found as described, `relations` checks that they agree with each other.
-    """
-
-    settings: Record
-    arrays: Mapping[str, Array]
-    relations: Check = _nothing_more
-
 
 # Settings
 
@@ -89,130 +71,6 @@ OF_PAIRS = ("pairs", "scope", "weighting", "target")
 
 # A column of inputs has at most this many knots; compiled code counts them in a byte.
 MOST_KNOTS = 256
-FLOAT64, INT64 = ("float64",), ("int64",)
-FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
-
-
-# Feature maps. The dimensions "features" and "outputs" are those of their inputs and outputs.
-
-
-def _nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
-    outputs, bias = sizes["outputs"], arrays["map_bias"]
-    require(
-        settings["n_nodes"] == outputs,
-        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
-    )
-    for begin, end, kind in segments(settings["activation"], outputs):
-        require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
-
-
-def _kernel_map(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
-    rows, features = settings["shape"]
-    of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
-    given = {name for name in of_rows if name in arrays}
-    bits = settings.get("bits", False)
-    dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
-    wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
-    if settings["kernel"] == "precomputed":
-        require(not given, "a precomputed kernel must have no support rows")
-        require(rows == features, f"shape must be square, got {settings['shape']}")
-    else:
-        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
-    for dimension, length in (("outputs", rows), ("features", features)):
-        found = sizes.setdefault(dimension, length)
-        require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
-    known = settings.get("training_rows", rows if given else 0)
-    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
-    for name in ("map_rows", "map_data"):
-        wide = name in arrays and arrays[name].dtype == np.float64
-        narrow = settings.get("rows_dtype") == "float32"
-        require(not (wide and narrow), f"{name} must not be float64, as rows_dtype is float32")
-    if "map_bits" in arrays:
-        width, found = -(-features // 8), arrays["map_bits"].shape[1]
-        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
-    if "map_support" in arrays:
-        support = arrays["map_support"]
-        increasing = support[0] >= 0 and (np.diff(support) > 0).all()
-        require(increasing, "map_support must hold row numbers that increase")
-    if "map_indptr" in arrays:
-        _check_csr(arrays, rows, features, sizes["n_entries"])
-
-
-def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> None:
-    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
-    require(
-        len(indptr) == n_rows + 1 and indptr[0] == 0 and indptr[-1] == n_entries,
-        f"map_indptr must lead from 0 to {n_entries} in {n_rows} rows",
-    )
-    require((indptr[1:] >= indptr[:-1]).all(), "map_indptr must not decrease")
-    if n_entries:
-        require(
-            indices.min() >= 0 and indices.max() < n_features,
-            f"map_indices must be from 0 to {n_features - 1}",
-        )
-
-
-def _nystroem(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
-    require(
-        sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
-    )
-    if "map_indices" in arrays:
-        rows = arrays["map_indices"]
-        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
-
-
-MAPS: Mapping[str, Kind] = {
-    "KernelMap": Kind(
-        {
-            **stored("KernelMap.kernel", *OF_KERNEL, "n_threads"),
-            "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
-            "training_rows?": COUNT,
-            "bits?": FLAG,
-            "rows_dtype?": choice("float64", "float32"),
-        },
-        {
-            "map_support?": Array(INT64, ("outputs",)),
-            "map_rows?": Array(("uint8", *FLOATS), ("outputs", "features")),
-            "map_bits?": Array(("uint8",), ("outputs", "bytes")),
-            "map_data?": Array(("uint8", *FLOATS), ("n_entries",)),
-            "map_indices?": Array(INDICES, ("n_entries",)),
-            "map_indptr?": Array(INDICES, ("ends",)),
-        },
-        _kernel_map,
-    ),
-    "Nystroem": Kind(
-        {
-            **stored("Nystroem.kernel", *OF_KERNEL, "Nystroem.n_components", "landmarks"),
-            **stored("Nystroem.tol", "random_state", "n_threads"),
-            "fitted": {**stored(*OF_KERNEL), "name": NAMED_KERNEL, "gamma": POSITIVE},
-        },
-        {
-            "map_components": Array(FLOAT64, ("landmarks", "features")),
-            "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
-            "map_indices?": Array(INT64, ("landmarks",)),
-        },
-        _nystroem,
-    ),
-    "RandomFourier": Kind(
-        {
-            **stored("n_components", "RandomFourier.kernel", "gamma", "orthogonal"),
-            **stored("random_state", "n_threads"),
-            "fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE},
-        },
-        {
-            "map_weights": Array(FLOAT64, ("features", "outputs")),
-            "map_bias": Array(FLOAT64, ("outputs",)),
-        },
-    ),
-    "RandomNodes": Kind(
-        stored(*OF_NODES, "bias_range", "distribution", "n_threads"),
-        {
-            "map_weights": Array(FLOAT64, ("features", "outputs")),
-            "map_bias": Array(FLOAT64, ("outputs",)),
-        },
-        _nodes,
-    ),
-}
 
 
 # Inputs, by their kinds. The dimension "inputs" is that of the rows as they are given.
@@ -595,9 +453,9 @@ def _check_prior(prior: Mapping[str, Any], outer: Mapping[str, Any], arrays: Arr
 
 def _kind_of_map(settings: Any) -> Kind:
     name = settings.get("kind") if isinstance(settings, dict) else None
-    table = MAPS.get(name) if isinstance(name, str) else None
-    if table is None:
+    if not isinstance(name, str) or name not in MAPS:
         raise ValueError(f"a feature map of kind {brief(name)} is not known to this version")
+    table = kind_of_map(name)
     check_record(
         {key: value for key, value in settings.items() if key != "kind"},
         table.settings,

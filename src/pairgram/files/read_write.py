@@ -15,6 +15,7 @@ from safetensors.numpy import load, save
 
 from pairgram._core import __version__
 from pairgram._support.files import replacing, shown
+from pairgram._support.schema import brief
 from pairgram.files.kinds import (
     BATCHES,
     MODELS,
@@ -23,7 +24,6 @@ from pairgram.files.kinds import (
     check_contents,
     with_newer_names,
 )
-from pairgram.files.schema import brief
 
 FORMAT = "pairgram-1"
 Settings = dict[str, Any]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._support.arrays import object_array
 from pairgram._support.checks import Vector
 from pairgram._support.parameters import (
     COUNT,
@@ -37,8 +38,16 @@ from pairgram._support.parameters import (
     number,
     optional,
 )
+from pairgram._support.schema import (
+    Array,
+    Arrays,
+    Record,
+    brief,
+    check_arrays,
+    check_record,
+    require,
+)
 from pairgram.features.formulas import Affine, Column, Indicator, clipped, scaled
-from pairgram.files.schema import Array, Arrays, Record, brief, check_arrays, check_record, require
 
 Owned = dict[str, dict[str, Any]]  # arrays, by the places of their records
 Widths = tuple[int | None, int | None]  # numbers of columns in and out; None is any number
@@ -512,9 +521,9 @@ class Encoder(Transformer):
         fitted = record["fitted"]
         if fitted is None:
             return self.made(**settings)
-        columns = [_objects(entry["values"]) for entry in fitted["categories_"]]
+        columns = [object_array(entry["values"]) for entry in fitted["categories_"]]
         if isinstance(settings["drop"], list):
-            settings["drop"] = _objects(settings["drop"])
+            settings["drop"] = object_array(settings["drop"])
         given = settings.pop("categories") == "given"
         made = self.made(categories=columns, **settings)
         made.fit(np.array([[column[0] for column in columns]], dtype=object))
@@ -561,12 +570,6 @@ class Encoder(Transformer):
 
 def _plain_values(values: Iterable[object]) -> list[Any]:
     return [getattr(value, "item", lambda v=value: v)() for value in values]
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
 
 
 def _categories(values: NDArray[Any], step: str) -> Settings:

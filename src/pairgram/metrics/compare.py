@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from pairgram._support.arrays import object_array
+from pairgram._support.parameters import check_size
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, listed_metrics
 from pairgram.metrics.runs import evaluate_run
-
-if TYPE_CHECKING:
-    pass
 
 Values = NDArray[np.float64]
 
@@ -210,8 +209,8 @@ class Comparison:
             "changed": [row | {"qid": _for_json(row["qid"])} for row in _rows(self.changed)],
         }
 
-    def __str__(self) -> str:
-        """Return the tables as text."""
+    def _tables(self) -> list[tuple[str, Table]]:
+        """Return the tables that are printed, with their titles."""
         title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
         parts = [(title, self.means), ("Differences, system minus against", self.differences)]
         metric = self.means["metric"][0]
@@ -219,7 +218,11 @@ class Comparison:
         if of_metric.any():
             changed = {name: column[of_metric] for name, column in self.changed.items()}
             parts += [(f"Queries that differ most in {metric}", changed)]
-        return "\n\n".join(f"{title}\n{_text(table)}" for title, table in parts)
+        return parts
+
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        return "\n\n".join(f"{title}\n{_text(table)}" for title, table in self._tables())
 
 
 def compare(
@@ -454,19 +457,13 @@ def _comparison(
         raise ValueError(f"baseline must be one of {', '.join(names)}, got {baseline!r}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
-    for setting, number, least in (
-        ("n_permutations", n_permutations, 1),
-        ("n_resamples", n_resamples, 1),
-        ("n_changed", n_changed, 0),
-    ):
-        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not whole or number < least:
-            raise ValueError(f"{setting} must be an integer >= {least}, got {number!r}")
+    check_size("n_permutations", n_permutations)
+    check_size("n_resamples", n_resamples)
+    check_size("n_changed", n_changed, 0)
     pairs = [
         (system, against) for against, system in combinations(names, 2) if baseline is None
     ] or [(system, str(baseline)) for system in names if system != baseline]
-    qid = np.empty(len(ids), dtype=object)
-    qid[:] = ids
+    qid = object_array(ids)
     of_system = [(metric, name) for metric in values for name in names]
     of_pair = [(metric, *pair) for metric in values for pair in pairs]
     single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
@@ -477,8 +474,8 @@ def _comparison(
     )  # of the same samples
     n = single.shape[1]
     means = {
-        "metric": _texts(metric for metric, _ in of_system),
-        "system": _texts(name for _, name in of_system),
+        "metric": object_array(metric for metric, _ in of_system),
+        "system": object_array(name for _, name in of_system),
         "mean": _means(single),
         "low": low[:n],
         "high": high[:n],
@@ -487,9 +484,9 @@ def _comparison(
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
     p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
     differences = {
-        "metric": _texts(metric for metric, _, _ in of_pair),
-        "system": _texts(system for _, system, _ in of_pair),
-        "against": _texts(other for _, _, other in of_pair),
+        "metric": object_array(metric for metric, _, _ in of_pair),
+        "system": object_array(system for _, system, _ in of_pair),
+        "against": object_array(other for _, _, other in of_pair),
         "difference": _means(paired),
         "low": low[n:],
         "high": high[n:],
@@ -541,17 +538,9 @@ def _changed(
     columns = list(zip(*rows, strict=True)) or [()] * 7
     names = ("metric", "system", "against", "qid", "value", "value_against", "difference")
     return {
-        name: _texts(column) if at < 4 else np.array(column, dtype=np.float64)
+        name: object_array(column) if at < 4 else np.array(column, dtype=np.float64)
         for at, (name, column) in enumerate(zip(names, columns, strict=True))
     }
-
-
-def _texts(values: Iterable[Any]) -> NDArray[Any]:
-    """Return an array of objects."""
-    listed = list(values)
-    column = np.empty(len(listed), dtype=object)
-    column[:] = listed
-    return column
 
 
 def _for_json(one: object) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from pairgram.metrics.metric import (
     warn_of_relevant,
 )
 from pairgram.tables.columns import TableRows
+from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
@@ -109,36 +111,26 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluateTask:
-    """Judges the scores of a model: the values of every query, or their mean."""
+def _judged(
+    model: Any, metrics: Sequence[Metric], per_query: bool, n_threads: int | None, rows: TableRows
+) -> Any:
+    """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
+    assert rows.y is not None
+    scores = np.asarray(model.predict(rows.X), np.float64)
+    queries = Queries.of_sizes(rows.sizes, rows.ids)
+    values = per_query_scores(metrics, rows.y, scores[None], queries, n_threads)[:, 0]
+    if per_query:
+        return values, rows.ids
+    weights = np.ones(len(rows.sizes))
+    if rows.weights is not None:
+        weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
+    return MetricSums.of(values, weights)
 
-    model: Any
-    metrics: tuple[Metric, ...]
-    per_query: bool
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
 
-    def block(self, rows: TableRows) -> Any:
-        """Return the values (n_metrics, n_queries) of some queries, or their `MetricSums`."""
-        assert rows.y is not None
-        scores = np.asarray(self.model.predict(rows.X), np.float64)
-        queries = Queries.of_sizes(rows.sizes, rows.ids)
-        values = per_query_scores(self.metrics, rows.y, scores[None], queries, self.n_threads)[:, 0]
-        if self.per_query:
-            return values, rows.ids
-        weights = np.ones(len(rows.sizes))
-        if rows.weights is not None:
-            weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
-        return MetricSums.of(values, weights)
-
-    def join(self, first: Any, second: Any) -> Any:
-        """Return the values of the queries of both."""
-        if not self.per_query:
-            return first.join(second)
-        values = np.concatenate([first[0], second[0]], axis=1)
-        return values, None if first[1] is None else np.concatenate([first[1], second[1]])
+def _of_both(first: Any, second: Any) -> Any:
+    """Return the values and ids of the queries of two results."""
+    values = np.concatenate([first[0], second[0]], axis=1)
+    return values, None if first[1] is None else np.concatenate([first[1], second[1]])
 
 
 def evaluate_table(
@@ -157,8 +149,8 @@ def evaluate_table(
     names = [metric.name for metric in metrics]
     table.require_labels("evaluate")
     table, model = table.for_model(model)
-    task = EvaluateTask(model, tuple(checked_metrics(metrics, table)), per_query, n_threads)
-    found = table.reduce(task)
+    block = partial(_judged, model, checked_metrics(metrics, table), per_query, n_threads)
+    found = table.reduce(Task(block, _of_both if per_query else MetricSums.join))
     if not per_query:
         return dict(zip(names, found.defined.tolist(), strict=True))
     values, ids = found

@@ -17,7 +17,7 @@ import pairgram._core as _core
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import resolve_n_threads
-from pairgram._support.parameters import check_text
+from pairgram._support.parameters import Setting, check_setting, choice, number
 from pairgram._support.row_warnings import warn_of_threshold
 from pairgram.data.queries import Queries, check_weights
 
@@ -103,23 +103,22 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         ),
     }
 )
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "gain": get_args(Gain),
-    "discount": get_args(Discount),
-    "ties": get_args(Ties),
-    "divisor": get_args(Divisor),
+# The options: their values by default, and what values may be. Numbers may be written as text.
+_OPTIONS: Mapping[str, tuple[Any, Setting]] = {
+    "gain": ("exp2", choice(*get_args(Gain))),
+    "discount": ("log2", choice(*get_args(Discount))),
+    "ties": ("order", choice(*get_args(Ties))),
+    "empty": (0.0, Setting("a finite number or 'skip'", number().fits)),
+    "relevant": (1.0, number()),
+    "divisor": ("relevant", choice(*get_args(Divisor))),
+    "max_grade": (None, Setting("None or a number from 0 to 1000", number(0, high=1000).fits)),
+    "alpha": (
+        20.0,
+        Setting("a number > 0 of at most 500", number(0, above=True, high=500).fits),
+    ),
+    "persistence": (0.8, Setting("a number between 0 and 1", lambda value: 0 < value < 1)),
 }
-DEFAULT: Mapping[str, Any] = {
-    "gain": "exp2",
-    "discount": "log2",
-    "ties": "order",
-    "empty": 0.0,
-    "relevant": 1.0,
-    "divisor": "relevant",
-    "max_grade": None,
-    "alpha": 20.0,
-    "persistence": 0.8,
-}
+DEFAULT: Mapping[str, Any] = {name: default for name, (default, _) in _OPTIONS.items()}
 
 _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "default": {},
@@ -153,33 +152,22 @@ def metric_names() -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_option(option: str, default: object, value: Any) -> Any:
+def check_option(option: str, value: Any) -> Any:
     """Return an option after checking it, or the default for None."""
+    default, setting = _OPTIONS[option]
     if value is None:
         return default
-    if option in CHOICES:
-        return check_text(option, value, CHOICES[option])
+    if setting.names:
+        return str(check_setting(option, value, setting))
     if option == "empty" and value == "skip":
         return value
     try:
-        number = float(value)
+        found = float(value)
     except (TypeError, ValueError):
-        number = nan
-    wrong = {
-        "max_grade": not 0 <= number <= 1000,
-        "alpha": not 0 < number <= 500,
-        "persistence": not 0 < number < 1,
-    }
-    if not isfinite(number) or wrong.get(option):
-        wanted = {
-            "empty": "a finite number or 'skip'",
-            "relevant": "a finite number",
-            "max_grade": "None or a number from 0 to 1000",
-            "alpha": "a number > 0 of at most 500",
-            "persistence": "a number between 0 and 1",
-        }[option]
-        raise ValueError(f"{option} must be {wanted}, got {value!r}")
-    return number
+        found = nan
+    if not setting.fits(found):
+        raise ValueError(f"{option} must be {setting.wanted}, got {value!r}")
+    return found
 
 
 def unknown_name(name: object) -> str:
@@ -223,7 +211,7 @@ def _meant(name: str) -> str | None:
 
 
 def with_unretrieved(
-    metrics: Sequence[tuple[str, str, float | None]],
+    metrics: Sequence[Metric],
     y: Vector,
     scores: Vector,
     queries: Queries,
@@ -233,8 +221,7 @@ def with_unretrieved(
 
     Parameters
     ----------
-    metrics : sequence of (name, family, relevant)
-        What the metrics are called, and the label from which documents are relevant.
+    metrics : sequence of Metric
     y : ndarray of shape (n_rows,), float64
     scores : ndarray of shape (…, n_rows), float64
     queries : Queries
@@ -274,7 +261,7 @@ def with_unretrieved(
     )
 
 
-def _one_threshold(metrics: Sequence[tuple[str, str, float | None]]) -> float:
+def _one_threshold(metrics: Sequence[Metric]) -> float:
     """Return the label from which documents are relevant, the same for all metrics."""
     counting = [
         family
@@ -282,13 +269,13 @@ def _one_threshold(metrics: Sequence[tuple[str, str, float | None]]) -> float:
         if properties.ranks and properties.of_lists and "relevant" in properties.options
     ]
     thresholds = set()
-    for name, family, relevant in metrics:
-        if family not in counting or relevant is None:
+    for metric in metrics:
+        if metric.family not in counting or metric.relevant is None:
             raise ValueError(
-                f"n_relevant is for {', '.join(counting)}; {name} needs the documents themselves: "
-                "add their rows, with the score NaN"
+                f"n_relevant is for {', '.join(counting)}; {metric.name} needs the documents "
+                "themselves: add their rows, with the score NaN"
             )
-        thresholds.add(relevant)
+        thresholds.add(metric.relevant)
     if len(thresholds) > 1:
         raise ValueError(
             f"n_relevant needs metrics with the same option relevant, got {sorted(thresholds)}"
@@ -385,7 +372,7 @@ class Metric:
             if not (integer and 1 <= self.k <= _NO_CUT):
                 raise ValueError(f"k must be None or an integer of 1 to {_NO_CUT}, got {self.k!r}")
             object.__setattr__(self, "k", int(self.k))
-        for option, default in DEFAULT.items():
+        for option in DEFAULT:
             value = getattr(self, option)
             if option not in family.options:
                 if value is not None:
@@ -395,7 +382,7 @@ class Metric:
                         f"{taken}"
                     )
                 continue
-            object.__setattr__(self, option, check_option(option, default, value))
+            object.__setattr__(self, option, check_option(option, value))
 
     @property
     def name(self) -> str:
@@ -616,7 +603,7 @@ def evaluate_metrics(
             raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
     labels = real_array(y, "y")
     if labels.ndim != 1 or labels.size == 0:
-        raise ArgumentError("y", f" must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
+        raise ArgumentError("y", f"must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
     scores = real_array(score, "score")
     if scores.ndim not in (1, 2) or scores.shape[-1] != labels.size:
         raise ValueError(
@@ -630,8 +617,7 @@ def evaluate_metrics(
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
     one_vector = scores.ndim == 1
     if n_relevant is not None:
-        counted = [(metric.name, metric.family, metric.relevant) for metric in metrics]
-        labels, scores, queries = with_unretrieved(counted, labels, scores, queries, n_relevant)
+        labels, scores, queries = with_unretrieved(metrics, labels, scores, queries, n_relevant)
     rows = np.atleast_2d(scores)
     values = per_query_scores(metrics, labels, rows, queries, threads, are_all=True)
     if one_vector:
@@ -691,7 +677,7 @@ def check_labels(
     """
     smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)) and (row := not_finite(y)) is not None:
-        raise ArgumentError("y", f" must be finite, got {y[row]} in ", row=row)
+        raise ArgumentError("y", f"must be finite, got {y[row]} in {{place}}", row=row)
     if are_all:
         warn_of_relevant(metrics, smallest, largest, len(y))
     for metric in metrics:
@@ -701,8 +687,7 @@ def check_labels(
             if max(largest, -smallest) > limit:
                 row = int(np.argmax(np.abs(y)))
                 wanted = f"labels of at most {limit:.1e} in size (sums overflow)"
-                lead = f"{metric.name} takes {wanted}, got "
-                raise ArgumentError("y", f" = {y[row]:g} in ", lead=lead, row=row)
+                raise _refused(metric, y, row, wanted)
             continue
         if smallest < 0:
             raise _bad_label(metric, y, y < 0, "labels >= 0")
@@ -727,9 +712,14 @@ def _bad_label(
     free = ", ".join(
         name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
     )
-    rest = f"; metrics for any real labels: {free}"
-    lead = f"{metric.name} takes {wanted}, got "
-    return ArgumentError("y", f" = {y[row]:g} in ", rest, lead=lead, row=row)
+    return _refused(metric, y, row, wanted, f"; metrics for any real labels: {free}")
+
+
+def _refused(
+    metric: Metric, y: NDArray[np.float64], row: int, wanted: str, advice: str = ""
+) -> ArgumentError:
+    text = f"{metric.name} takes {wanted}, got {{argument}} = {y[row]:g} in {{place}}{advice}"
+    return ArgumentError("y", text, row=row)
 
 
 def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:

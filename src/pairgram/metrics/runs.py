@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.arrays import real_array
+from pairgram._support.arrays import object_array, real_array
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.queries import id_texts
 from pairgram.datasets import read_qrels, read_run
@@ -145,9 +145,7 @@ def evaluate_run(
         for name in names
     }
     if per_query:
-        ids = np.empty(len(queries), dtype=object)
-        ids[:] = queries
-        return {"qid": ids, **values}
+        return {"qid": object_array(queries), **values}
     return {
         name: float(each.sum()) if name in _COUNTS else float(Metric.mean(each))
         for name, each in values.items()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import lru_cache, partial, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from pairgram.metrics.metric import Metric, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
+from pairgram.tables.passes import Task, join_by_key
 from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Judged(NamedTuple):
         return Judged(self.means[models], self.deviations[models], splits)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judge:
     """Which rows of one data set are held out, and how their scores are judged.
 
@@ -97,20 +98,23 @@ class Judge:
     store: bool = False
 
     @classmethod
-    def make(
+    def of_targets(
         cls,
         data: RankingData,
+        labels: Vector | None,
         cv: CV,
         validation: RankingData | None,
         scoring: Scoring,
         n_threads: int | None,
         store: bool = False,
-    ) -> Judge:
-        """Choose the metric and make the splits.
+    ) -> list[Judge]:
+        """Choose the metric, and make a judge for each column of labels, with the same splits.
 
         Parameters
         ----------
         data : RankingData
+        labels : ndarray of shape (n_rows, n_targets), or None
+            None stands for one target, the labels of the data.
         cv : None, int, splitter or iterable of splits
             With None, every query is held out in turn, or every row of a single query.
         validation : RankingData or None
@@ -126,61 +130,29 @@ class Judge:
             If the metric cannot take the labels (the message names ``scoring``), if ``cv`` makes no
             valid splits, or if `store` is not True or False.
         """
-        (judge,) = cls.of_targets(data, None, cv, validation, scoring, n_threads, store)
-        return judge
-
-    @classmethod
-    def of_targets(
-        cls,
-        data: RankingData,
-        labels: Vector | None,
-        cv: CV,
-        validation: RankingData | None,
-        scoring: Scoring,
-        n_threads: int | None,
-        store: bool = False,
-    ) -> list[Judge]:
-        """Make a judge for each column of labels (n_rows, n_targets), with the same splits.
-
-        With None there is one, for the labels of the data.
-        """
         check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
-        return [
-            cls._of_splits(target, splits, validation, scoring, n_threads, store)
-            for target in data.of_targets(labels)
-        ]
-
-    @classmethod
-    def _of_splits(
-        cls,
-        data: RankingData,
-        splits: Splits | None,
-        validation: RankingData | None,
-        scoring: Scoring,
-        n_threads: int | None,
-        store: bool,
-    ) -> Judge:
-        scored = held = data if validation is None else validation
         one_by_one = splits is None and validation is None and data.queries.n_filled == 1
-        metric = metric_of(scoring, scored.y, one_by_one)
-        if splits is not None:
-            scored = _test_rows(data, splits)
-        try:
-            check_labels((metric,), scored.y, are_all=True)
-        except ValueError as error:
-            raise ValueError(f"scoring={metric.name!r}: {error}") from None
-        rows = np.arange(len(held.y))
-        first_equal = first_equal_rows(
-            held.X,
-            rows if splits is None else np.concatenate([test for _, test in splits]),
-            scored.queries.index(),
-            [scored.y, scored.v, *([] if scored.offset is None else [scored.offset])]
-            if one_by_one
-            else [],
-            n_threads,
-        )
-        return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
+        judges = []
+        for target in data.of_targets(labels):
+            scored = held = target if validation is None else validation
+            metric = metric_of(scoring, scored.y, one_by_one)
+            if splits is not None:
+                scored = _test_rows(target, splits)
+            try:
+                check_labels((metric,), scored.y, are_all=True)
+            except ValueError as error:
+                raise ValueError(f"scoring={metric.name!r}: {error}") from None
+            rows = np.arange(len(held.y))
+            if splits is not None:
+                rows = np.concatenate([test for _, test in splits])
+            others = [scored.y, scored.v] if one_by_one else []
+            if one_by_one and scored.offset is not None:
+                others.append(scored.offset)
+            index = scored.queries.index()
+            equal = first_equal_rows(held.X, rows, index, others, n_threads)
+            judges.append(cls(target, metric, splits, validation, scored, equal, n_threads, store))
+        return judges
 
     @classmethod
     def of_rows(cls, data: RankingData, metric: Metric, n_threads: int | None) -> Judge:
@@ -249,12 +221,13 @@ class Judge:
             data, scores = labelled.take(seen), scores[:, seen]
         queries = data.queries
         known = np.isfinite(scores).all(axis=1)
-        values = self._values(data, scores if known.all() else scores[known])
-        if len(values) < len(scores):
-            all_values = np.full((len(scores), queries.n_queries), np.nan)
-            all_values[known] = values
-            values = all_values
-        totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
+        values = np.full((len(scores), queries.n_queries), np.nan)
+        if known.any():
+            finite = np.ascontiguousarray(scores if known.all() else scores[known])
+            values[known] = self.metric.per_query_scores(data.y, finite, queries, self.n_threads)
+        totals = queries.sizes
+        if data.row_weights is not None:
+            totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
         weights = totals / np.maximum(queries.sizes, 1)
         if data.query_weights is not None:
             weights = weights * data.query_weights
@@ -330,13 +303,6 @@ class Judge:
         table |= {"n": queries.sizes[filled], self.metric.name: values[filled]}
         return {"held_out_": held_out, "per_query_": table}
 
-    def _values(self, data: RankingData, scores: Vector) -> Vector:
-        """Return the metric of finite scores in every query, (n_models, n_queries)."""
-        scores = np.ascontiguousarray(scores)
-        if not len(scores):
-            return np.empty((0, data.queries.n_queries))
-        return self.metric.per_query_scores(data.y, scores, data.queries, self.n_threads)
-
     def _splits_of_queries(self) -> Rows | None:
         """Return which split holds out each query of `scored`, or None if there are no splits."""
         if self.splits is None:
@@ -347,30 +313,26 @@ class Judge:
         return split_of
 
 
-class HeldOutModels(Protocol):
-    """Models that are judged by rows of a table, which they have not seen."""
+class HeldOutModels(NamedTuple):
+    """Models that are judged by rows of a table, which they have not seen.
 
-    @property
-    def reader(self) -> int:
-        """The number of what makes rows of the table into the data of the models."""
+    Attributes
+    ----------
+    scores : callable
+        Takes the judge of some rows, and the number of their fold. Returns the scores of the rows
+        by the models without this fold, (n_models, n_rows).
+    reader : int
+        The number of what makes rows of the table into the data of the models.
+    """
 
-    def scores(self, judge: Judge, fold: int) -> Vector:
-        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
-
-
-class LinearModels(NamedTuple):
-    """Linear models of every fold, or those that all rows of a validation table are scored by."""
-
-    coefs: Sequence[Vector]  # (n_models, n_features) each
+    scores: Callable[[Judge, int], Vector]
     reader: int = 0
 
-    def scores(self, judge: Judge, fold: int) -> Vector:
-        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
-        data = judge.data
-        return judge.shared(data.scores(slice(None), self.coefs[fold], judge.n_threads))
 
-
-Sums = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
+def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
+    """Return the scores of the rows of a judge by linear models, (n_models, n_features) a fold."""
+    scores = judge.data.scores(slice(None), coefs[fold], judge.n_threads)
+    return judge.shared(scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,12 +347,15 @@ class TableJudge:
     folds : Folds or None
         None if there is a validation table, or if every query is held out in turn.
     n_threads : int or None
+    leaves_out : bool
+        Whether every query is held out in turn.
     """
 
     held: Table
     metric: Metric
     folds: Folds | None
     n_threads: int | None
+    leaves_out: bool = False
     splits: None = None  # as lists of rows
 
     def counts(self) -> list[OutsideFold]:
@@ -406,7 +371,7 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        (found,) = self.judge(data.steps[:1], [LinearModels(coefs)])
+        (found,) = self.judge(data.steps[:1], [HeldOutModels(partial(linear_scores, coefs))])
         return found
 
     def judge(
@@ -415,8 +380,9 @@ class TableJudge:
         candidates: Sequence[HeldOutModels],
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
-        task = JudgeTask(tuple(readers), tuple(candidates), self.metric, self.folds, self.n_threads)
-        found = self.held.reduce(task)
+        models = tuple(candidates)
+        block = partial(_sums, tuple(readers), models, self.metric, self.folds, self.n_threads)
+        found = self.held.reduce(Task(block, join_by_key))
         return [
             self._judged({fold: one for (number, fold), one in found.items() if number == at})
             for at in range(len(candidates))
@@ -438,34 +404,23 @@ class TableJudge:
         return Judged(whole.defined, deviations, splits)
 
 
-class JudgeTask(NamedTuple):
-    """Scores rows by models that have not seen their queries, and judges the scores."""
-
-    readers: tuple[Callable[[TableRows], RankingData], ...]
-    candidates: tuple[HeldOutModels, ...]
-    metric: Metric
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows, /) -> Sums:
-        """Return the sums of the metric over some whole queries."""
-        found: Sums = {}
-        for number, reader in enumerate(self.readers):
-            mine = [at for at, one in enumerate(self.candidates) if one.reader == number]
-            for fold, data in parts_of(reader(rows), rows, self.folds) if mine else ():
-                judge = Judge.of_rows(data, self.metric, self.n_threads)
-                for at in mine:
-                    found[at, fold] = judge.sums(self.candidates[at].scores(judge, fold))
-        return found
-
-    def join(self, first: Sums, second: Sums) -> Sums:
-        """Return the sums of the queries of both."""
-        joined = dict(first)
-        for key, sums in second.items():
-            joined[key] = joined[key].join(sums) if key in joined else sums
-        return joined
+def _sums(
+    readers: Sequence[Callable[[TableRows], RankingData]],
+    candidates: Sequence[HeldOutModels],
+    metric: Metric,
+    folds: Folds | None,
+    n_threads: int | None,
+    rows: TableRows,
+) -> dict[tuple[int, int], MetricSums]:
+    """Return the sums of the metric over some whole queries, for every candidate and fold."""
+    found = {}
+    for number, reader in enumerate(readers):
+        mine = [at for at, one in enumerate(candidates) if one.reader == number]
+        for fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+            judge = Judge.of_rows(data, metric, n_threads)
+            for at in mine:
+                found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
+    return found
 
 
 def table_metric(table: Table, scoring: Scoring) -> Metric:

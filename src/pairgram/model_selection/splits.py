@@ -17,7 +17,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, warn_caller
+from pairgram._support.checks import (
+    ONE_QUERY,
+    ArgumentError,
+    Rows,
+    Vector,
+    called_by,
+    warn_caller,
+)
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.tables.columns import TableRows
@@ -199,7 +206,7 @@ class Folds:
             If `cv` is something else, or if there are fewer queries than folds.
         """
         if not table.has_queries:
-            raise ArgumentError("cv", f" needs query ids to make folds of: {table.advice_on_ids}")
+            raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
         if not isinstance(cv, QueryKFold) and not isinstance(cv, Integral):
             raise ValueError(
                 "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose rows "
@@ -210,7 +217,8 @@ class Folds:
             splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
             folds = splitter.fold_of_query(len(begins))
         except ValueError as error:
-            raise ValueError(f"cv={cv!r}: {error}") from error
+            found = ONE_QUERY if len(begins) == 1 else None
+            raise ArgumentError(None, f"cv={cv!r}: {error}", found=found) from error
         first = np.flatnonzero(np.diff(folds, prepend=-1))
         return cls(splitter.n_splits, begins[first], folds[first])
 

@@ -298,14 +298,21 @@ def learning(curve: Any, ax: Any = None) -> Plot:
     require(curve, "n_queries", "what pairgram.learning_curve returned")
     sizes, means, errors = curve.n_queries, curve.mean, curve.standard_error
     ax = axes_of(ax)
-    if np.isfinite(errors).any():
-        ax.fill_between(sizes, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
-        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error over folds")
+    _draw_errors(ax, sizes, means, errors, "± standard error over folds")
     ax.plot(sizes, means, color=BLUE, marker="o", ms=4, label="mean over folds")
     ax.set(xlabel="queries to learn from", ylabel=curve.metric)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False, loc="lower right")
     return Plot(ax, {"n_queries": sizes, "mean": means, "standard_error": errors})
+
+
+def _draw_errors(
+    ax: Axes, at: NDArray[Any], means: NDArray[Any], errors: NDArray[Any], label: str
+) -> None:
+    """Draw a band of so much around means, if errors are known."""
+    if np.isfinite(errors).any():
+        ax.fill_between(at, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
+        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label=label)
 
 
 def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
@@ -339,9 +346,7 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     errors = _standard_errors(search, name, tried)[order]
     tried, means = tried[order], means[order]
     ax = axes_of(ax)
-    if np.isfinite(errors).any():
-        ax.fill_between(tried, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
-        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error")
+    _draw_errors(ax, tried, means, errors, "± standard error")
     ax.plot(tried, means, color=BLUE, marker="o", ms=3.5, label="held-out mean")
     chosen = float(getattr(search, f"{name}_"))
     ax.axvline(chosen, color=ORANGE, ls="--", label=f"chosen: {chosen:.3g}")

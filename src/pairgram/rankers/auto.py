@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pairgram._support import limits
+from pairgram._support.checks import warn_caller
 from pairgram._support.parameters import EngineName, InputsName, PluginName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
-from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
 from pairgram.features.nystroem import Nystroem
@@ -24,14 +24,20 @@ from pairgram.features.random_fourier import RandomFourier
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, choose, column_of, search_results
 from pairgram.model_selection.splits import make_splits
-from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import needs_rows
+from pairgram.rankers.base import LinearSearch
+from pairgram.rankers.preparation import (
+    GivenArrays,
+    GivenTable,
+    Preparation,
+    Search,
+    Spec,
+    needs_rows,
+)
 from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
-from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Matrix, RandomState, RowsLike
+    from pairgram._support.types import CV, Matrix, RandomState
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
@@ -230,7 +236,95 @@ FIRST = {"pairs": "with_ties", "target": "label"}
 TEXTS = ("features", "inputs", "pairs", "target")
 
 
-class AutoRanker(LinearRanker):
+@dataclass(frozen=True, eq=False)
+class TrialsSpec(Spec):
+    """The trials of an `AutoRanker`, whose parameters the attributes are.
+
+    Attributes
+    ----------
+    rows : Preparation
+    search : Search
+        How every trial holds rows out.
+    """
+
+    search: Search
+    budget: float
+    engine: EngineName | None
+    verbose: bool
+    random_state: RandomState
+    n_threads: int | None
+
+    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+        """Try the models that the budget allows; return the attributes of the best."""
+        assert isinstance(rows, GivenArrays)
+        data, cv = rows.data, self.search.cv
+        choices = _choices(data)
+        task = Task.of(data.X, len(choices["pairs"]) * len(choices["target"]))
+        every = trials(task, self.random_state, self.engine)
+        common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.n_threads}
+        common["store_held_out"] = self.search.store
+        common["cv"] = None if cv is None else list(make_splits(cv, data))
+        named = rows.arguments | {"validation": validation}
+        best, table = self._try(every, choices, common, named)
+        found = {name: value for name, value in vars(best).items() if name.endswith("_")}
+        found["_column_sums"] = best._column_sums
+        if data.offset is None and not data.labels_differ(PairSettings()):
+            warn_of_equal_labels()
+        return found | {"best_estimator_": best} | table.results(best.scoring_)
+
+    def _try(
+        self,
+        every: list[Trial],
+        choices: dict[str, Any],
+        common: dict[str, Any],
+        named: dict[str, Any],
+    ) -> tuple[RankRLSCV, _Table]:
+        """Make the trials that the budget pays for; return the best search and all trials."""
+        start, best, table = time.perf_counter(), None, _Table()
+        plan, longest = planned(every, self.budget), PATIENCE * self.budget + GRACE
+        for trial in every:
+            if trial not in plan:
+                table.add(trial, "over budget")
+                continue
+            if best is not None and time.perf_counter() - start > longest:
+                table.add(trial, "skipped")
+                continue
+            if self.verbose and trial.seconds > limits.now.long_seconds:
+                _print(f"{trial.name}: takes about {trial.seconds:.0f} s")
+            settings = choices
+            if not trial.chooses:
+                settings = FIRST if best is None else {"pairs": best.pairs_, "target": best.target_}
+            search = RankRLSCV(inputs=trial.inputs, **trial.parameters, **settings, **common)
+            began = time.perf_counter()
+            try:
+                with one_query_meant(), without_row_warnings():
+                    search.fit(**named)
+            except (ValueError, MemoryError) as error:
+                if best is None:
+                    raise
+                table.add(trial, f"failed: {error}")
+                continue
+            seconds = time.perf_counter() - began
+            lead = (np.nan, np.nan) if best is None else _lead(search, best)
+            table.add(trial, "tried", search, seconds, lead)
+            needed = LEAD if trial.parameters else 0.0
+            if best is None or lead[0] > needed * np.nan_to_num(lead[1]):
+                best, table.best = search, len(table.outcomes) - 1
+            if self.verbose:
+                _print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
+        assert best is not None  # the first trial is always made
+        if "skipped" in table.outcomes:
+            warn_caller(
+                f"the trials took more than {longest:.0f} s with a budget of "
+                f"{self.budget:g} s, so {table.outcomes.count('skipped')} were skipped: "
+                "another run may try more of them, and find another model",
+                UserWarning,
+            )
+        return best, table
+
+
+@dataclass(eq=False, repr=False)
+class AutoRanker(LinearSearch):
     """Rank without choosing settings: try several models on held-out queries and keep the best.
 
     The models are `RankRLSCV` searches: of the columns as they are, scaled, replaced by their
@@ -292,8 +386,8 @@ class AutoRanker(LinearRanker):
 
     Notes
     -----
-    A linear path costs n · n_features² + n_features³ flops, a kernel n³. Memory is that of the
-    largest trial.
+    `fit` takes no table of `scan`. A linear path costs n · n_features² + n_features³ flops, a
+    kernel n³. Memory is that of the largest trial.
 
     Examples
     --------
@@ -306,132 +400,26 @@ class AutoRanker(LinearRanker):
 
     feature_map = None
 
-    def __init__(
-        self,
-        time_budget: float = 30.0,
-        *,
-        cv: CV = None,
-        scoring: Scoring = None,
-        exportable_to: EngineName | None = None,
-        verbose: bool = False,
-        random_state: RandomState = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.time_budget = time_budget
-        self.cv = cv
-        self.scoring = scoring
-        self.exportable_to = exportable_to
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_threads = n_threads
+    time_budget: float = 30.0
+    _: KW_ONLY
+    cv: CV = None
+    scoring: Scoring = None
+    exportable_to: EngineName | None = None
+    verbose: bool = False
+    random_state: RandomState = 0
+    n_threads: int | None = None
 
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        validation: Validation = None,
-    ) -> Self:
-        """Try the models that the budget allows, and keep the best.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight, offset, validation :
-            As in `RankRLSCV.fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            The errors of `RankRLSCV.fit`; and if `time_budget` is not positive, or `exportable_to`
-            is unknown.
-
-        Warns
-        -----
-        UserWarning
-            If the clock ended the trials; and as in `RankRLS.fit`.
-        """
+    def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget", "exportable_to")
-        budget, engine = float(self.time_budget), self.exportable_to
-        info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        if as_table(X) is not None:
-            raise ValueError(needs_rows(self))
-        data = self._check_rows(X, y, info)
-        self._warn_of_missing_queries(data, info)
-        choices = _choices(data)
-        task = Task.of(data.X, len(choices["pairs"]) * len(choices["target"]))
-        every = trials(task, self.random_state, engine)
-        common: dict[str, Any] = {"scoring": self.scoring, "n_threads": self.n_threads}
-        common["cv"] = None if self.cv is None else list(make_splits(self.cv, data))
-        rows = _Rows(X, y, {**info._asdict(), "validation": validation})
-        best, table = self._try(every, planned(every, budget), choices, common, rows)
-        found = {name: value for name, value in vars(best).items() if name.endswith("_")}
-        found["_column_sums"] = best._column_sums
-        self.__dict__.update(found | {"best_estimator_": best} | table.results(best.scoring_))
-        if data.offset is None:
-            warn_of_equal_labels(lambda: data.labels_differ(PairSettings()))
-        return self
-
-    def _try(
-        self,
-        every: list[Trial],
-        plan: list[Trial],
-        choices: dict[str, Any],
-        common: dict[str, Any],
-        rows: _Rows,
-    ) -> tuple[RankRLSCV, _Table]:
-        """Make the trials of the plan; return the best search and all trials."""
-        start, best, table = time.perf_counter(), None, _Table()
-        longest = PATIENCE * self.time_budget + GRACE
-        for trial in every:
-            if trial not in plan:
-                table.add(trial, "over budget")
-                continue
-            if best is not None and time.perf_counter() - start > longest:
-                table.add(trial, "skipped")
-                continue
-            if self.verbose and trial.seconds > limits.now.long_seconds:
-                _print(f"{trial.name}: takes about {trial.seconds:.0f} s")
-            settings = choices
-            if not trial.chooses:
-                settings = FIRST if best is None else {"pairs": best.pairs_, "target": best.target_}
-            search = RankRLSCV(
-                inputs=trial.inputs, store_held_out=True, **trial.parameters, **settings, **common
-            )
-            began = time.perf_counter()
-            try:
-                rows.fit(search)
-            except (ValueError, MemoryError) as error:
-                if best is None:
-                    raise
-                table.add(trial, f"failed: {error}")
-                continue
-            seconds = time.perf_counter() - began
-            lead = (np.nan, np.nan) if best is None else _lead(search, best)
-            table.add(trial, "tried", search, seconds, lead)
-            needed = LEAD if trial.parameters else 0.0
-            if best is None or lead[0] > needed * np.nan_to_num(lead[1]):
-                best, table.best = search, len(table.outcomes) - 1
-            if self.verbose:
-                _print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
-        assert best is not None  # the first trial is always made
-        if "skipped" in table.outcomes:
-            warnings.warn(
-                f"the trials took more than {longest:.0f} s with a budget of "
-                f"{self.time_budget:g} s, so {table.outcomes.count('skipped')} were skipped: "
-                "another run may try more of them, and find another model",
-                UserWarning,
-                stacklevel=4,
-            )
-        return best, table
+        return TrialsSpec(
+            Preparation(no_table=needs_rows(self)),
+            Search(self.cv, self.scoring, store=True),
+            float(self.time_budget),
+            self.exportable_to,
+            self.verbose,
+            self.random_state,
+            self.n_threads,
+        )
 
     def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the contents of a file of the best model; `load_model` reads it as one."""
@@ -466,19 +454,6 @@ def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:
 
 def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The arguments of `fit`."""
-
-    X: Any
-    y: ArrayLike | None
-    named: dict[str, Any]
-
-    def fit(self, search: RankRLSCV) -> None:
-        with one_query_meant(), without_row_warnings():
-            search.fit(self.X, self.y, **self.named)
 
 
 class _Table:

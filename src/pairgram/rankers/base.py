@@ -6,10 +6,9 @@ import copy
 import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     is_plain,
+    is_ready,
     read_rows,
     refuse_index,
     refuse_lossy,
@@ -28,20 +28,20 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import ArgumentError, naming_not_finite, require_finite, warn_caller
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
-from pairgram.data.pairs import PairSettings
-from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
-from pairgram.features.base import is_known
+from pairgram.data.queries import Queries, refuse_score_without_ids
+from pairgram.features.base import describe_map, is_known
 from pairgram.features.inputs import FittedInputs, whole_map
-from pairgram.features.known import describe_map
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
+    GivenArrays,
+    GivenTable,
     Preparation,
     Prior,
+    Spec,
     frozen,
-    rows_of_fit,
 )
 from pairgram.rankers.scores import (
     Scorer,
@@ -93,7 +93,7 @@ def with_validation(model: BaseEstimator, named: dict[str, Any]) -> dict[str, An
         return named
     if named.get("validation") is not None:
         raise ArgumentError(
-            "validation", f" and {' and '.join(given)} say the same: give one of them"
+            "validation", f"and {' and '.join(given)} say the same: give one of them"
         )
     if "eval_set" not in given:
         raise ValueError(f"{' and '.join(given)} came without eval_set, the rows (X, y)")
@@ -125,7 +125,7 @@ def _only(name: str, values: object) -> Any:
     if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
         return values
     if len(values) != 1:
-        raise ArgumentError(name, f" must have one entry, as eval_set has, got {len(values)}")
+        raise ArgumentError(name, f"must have one entry, as eval_set has, got {len(values)}")
     return values[0]
 
 
@@ -141,44 +141,8 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
         ("query_weight", data.query_weights),
     ):
         if weights is not None and not weights.any():
-            raise ArgumentError(name, " must not be zero for every row: no pair would count")
+            raise ArgumentError(name, "must not be zero for every row: no pair would count")
     return data
-
-
-class Spec(Protocol):
-    """What a ranker is to fit: a value that its parameters make, and that does the fit.
-
-    If its preparation takes tables, it has a method ``fit_table(rows, validation)`` too, which
-    returns the attributes for a `GivenTable` and a validation table or None.
-    """
-
-    @property
-    def rows(self) -> Preparation:
-        """What becomes of the rows before the model sees them."""
-
-    @property
-    def settings(self) -> Sequence[PairSettings]:
-        """The pairs to choose from."""
-
-    @property
-    def warns_of_ties(self) -> bool:
-        """Whether labels that are all equal deserve a warning."""
-
-    def fit(
-        self, data: RankingData, prior: Prior | None, uses_qid: bool, held: RankingData | None
-    ) -> list[dict[str, Any]]:
-        """Return the fitted attributes, in a list of one dictionary.
-
-        Parameters
-        ----------
-        data : RankingData
-            The rows, with the map if there is one to choose, and the scores of the prior.
-        prior : Prior or None
-        uses_qid : bool
-            Whether the rows came with queries.
-        held : RankingData or None
-            The rows of a validation set.
-        """
 
 
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
@@ -219,6 +183,67 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             bare.__dict__["prior"] = frozen(prior)
         return BaseEstimator.__sklearn_clone__(bare)
 
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
+            and weights of rows itself, so all other arguments must be left out. A first pass reads
+            these columns alone. Its features are read once, and once more for each of: scales of
+            `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
+            ``missing="mean"``. Kernels other than "linear" and the dual form take no table. The
+            notes of `RankSVM` say how often its solver reads the features.
+        y : array-like of shape (n_rows,)
+            Relevance labels, any real numbers. Only a table does without.
+        qid : array-like of shape (n_rows,), any hashable type, or None
+            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
+            one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
+            pairs are formed within queries.
+        group : array-like of shape (n_queries,) of int, or None
+            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
+        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
+            A weight of 2 is the same as having the row twice. The weight of a pair is the product
+            of the weights of its rows. The weights of all pairs must add up to at least 1e-290 and
+            at most 1e303.
+        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
+            Weights of queries, given for every row and constant within a query.
+        offset : array-like of shape (n_rows,), finite, or None
+            Scores of the rows by something else: the ``init_score`` of LightGBM, the
+            ``base_margin`` of XGBoost. The model fits what they leave of the targets,
+            as if their column had the weight 1 and no ridge; `predict` and `score` then need the
+            offsets of their rows. Labels alone decide which pairs count, and how much. Tools of
+            scikit-learn hand offsets on if metadata routing is enabled, but ``predict`` of
+            ``GridSearchCV`` takes none: use its ``best_estimator_``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter is not as described; the message names it.
+
+        Warns
+        -----
+        UserWarning
+            If no query has two rows with different labels, although tied pairs count: the model is
+            then zero.
+        """
+        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
+
     @abstractmethod
     def _spec(self) -> Spec:
         """Return what is to be fitted, after a check of the parameters."""
@@ -228,8 +253,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
-        rows = rows_of_fit(self, X, y, info, spec.rows)
-        self.__dict__.update(rows.fitted_by(spec, validation))
+        table = as_table(X, y=y, **info._asdict())
+        if table is not None and spec.rows.no_table:
+            raise ValueError(spec.rows.no_table)
+        rows = (
+            GivenArrays(self, X, y, info, spec.rows)
+            if table is None
+            else GivenTable(self, table, spec.rows)
+        )
+        self.__dict__.update(spec.fit_rows(rows, validation))
         return self
 
     def _with_prior(
@@ -250,6 +282,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return own and self.prior_ is None and not self.uses_offset_
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
+        """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
+        if (
+            is_ready(X, 2)
+            and X.flags.c_contiguous
+            and X.flags.aligned
+            and is_ready(y, 1)
+            and y.dtype == np.float64
+            and y.flags.c_contiguous
+            and y.flags.aligned
+            and len(X) == len(y)
+            and np.isfinite(y).all()
+        ):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return delimited(X, y, info)
         if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
             refuse_index(X)
             refuse_lossy(y, "y")
@@ -266,11 +313,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             rows_alone = all(one is None for one in pairs)
         return getattr(self, "scope", "query") == "query" and not rows_alone
 
-    def _warn_of_missing_queries(self, data: RankingData, info: RowInfo) -> None:
-        """Warn in `fit` if query ids seem to have been forgotten."""
-        if self._needs_queries and not info.has_queries:
-            warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
-
     def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
         return with_validation(self, named)
 
@@ -280,7 +322,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         feature_map: Transformer | None,
         prior: Prior | None,
         info: RowInfo,
-    ) -> RankingData | None:
+    ) -> RankingData:
         """Return the rows of a validation set, with the map and the prior of the rows of `fit`.
 
         Raises
@@ -288,12 +330,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If `validation` is not as described.
         """
-        if validation is None:
-            return None
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",
-                " must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
+                "must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
                 f"{type(validation).__name__}",
             )
         try:
@@ -316,13 +356,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if qid is None and uses_qid:
             raise ArgumentError(
                 "validation",
-                " is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
+                "is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
                 "eval_group beside eval_set",
             )
         if (offset is None) == self.uses_offset_:
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
-            raise ArgumentError("validation", f" must be as the rows of fit, which have {wanted}")
+            raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
         given = X
@@ -382,10 +422,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self.prior_ is None and offset is None and not self.uses_offset_:
             return np.asarray(scores + intercept, scores.dtype) if intercept else scores
         if (offset is None) == self.uses_offset_:
-            wanted = "needs the " if offset is None else "takes no "
+            wanted = "needs the" if offset is None else "takes no"
             how = "with one" if offset is None else "without"
-            rest = f" of the rows to score: it was fitted {how}"
-            raise ArgumentError("offset", rest, lead=f"{type(self).__name__} {wanted}")
+            text = f"{wanted} {{argument}} of the rows to score: it was fitted {how}"
+            raise ArgumentError("offset", f"{type(self).__name__} {text}")
         total = scores.astype(np.float64) + intercept
         if self.prior_ is not None:
             filled = self.fill_values_ is not None
@@ -469,14 +509,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
             row = int(np.argmax(labels.ravel() < 0))
-            lead = "score is NDCG@10, which takes labels >= 0, but "
-            rest = (
-                ": use scoring=make_scorer('pairwise_accuracy') or another metric for real "
-                "labels ('kendall', 'spearman', 'pairwise_squared_error', "
-                "'pairwise_absolute_error')"
+            text = (
+                "score is NDCG@10, which takes labels >= 0, but {argument} is "
+                f"{labels.ravel()[row]} in {{place}}: use scoring=make_scorer('pairwise_accuracy') "
+                "or another metric for real labels ('kendall', 'spearman', "
+                "'pairwise_squared_error', 'pairwise_absolute_error')"
             )
-            text = f" is {labels.ravel()[row]} in "
-            raise ArgumentError("y", text, rest, lead=lead, row=row)
+            raise ArgumentError("y", text, row=row)
         metric = get_metric("ndcg@10")
         scores = self.predict(X, offset=offset)
         return float(metric(labels, scores, qid, sample_weight=sample_weight))
@@ -710,3 +749,52 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if not isinstance(parameters.get("random_state"), Integral):
             parameters |= {"random_state": None} if "random_state" in parameters else {}
         return parameters
+
+
+class LinearSearch(LinearRanker):
+    """The base class of searches, which choose settings by held-out scores."""
+
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        validation: Validation = None,
+    ) -> Self:
+        """Score every combination of settings on held-out rows, and fit the best to all rows.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight, offset :
+            As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
+            are held out; `cv` says how.
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
+            A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
+            and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
+            offsets if `fit` gets `offset`. All its rows have weight 1. If X is a table, it is a
+            table with the same features, whose weights count in the mean over queries. It may also
+            be spelled as for LightGBM and XGBoost: ``eval_set=[(X, y)]`` with
+            ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter is not as described, if `scoring` cannot take the labels, if
+            `cv` makes no splits, or if no query is left to fit to.
+
+        Warns
+        -----
+        UserWarning
+            As in `RankRLS.fit`.
+        """
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        return self._fit(X, y, info, validation)

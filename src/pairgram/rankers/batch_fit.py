@@ -27,11 +27,11 @@ from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
+from pairgram.features.base import same_map
 from pairgram.features.inputs import after_inputs
-from pairgram.features.known import same_map
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.load import restore_model
+from pairgram.rankers.load import part_of, restore_model
 from pairgram.rankers.scores import checked_rows, scores_of
 
 if TYPE_CHECKING:
@@ -318,8 +318,13 @@ class BatchFit:
             settings["fallback_score"], fallback = repr(float(fallback)), None
         for name, model in (("model", first), ("fallback", fallback)):
             if model is not None:
-                kind, contents, record = _contents(model, name)
-                settings[name] = {"kind": kind, "settings": record}
+                if not isinstance(model, LinearRanker):
+                    kind = type(model).__name__
+                    raise ValueError(
+                        f"{name} of type {kind} cannot be saved: only rankers of this package"
+                    )
+                contents, record = model._contents()
+                settings[name] = {"kind": model._file_kind, "settings": record}
                 arrays |= {f"{name}.{key}": array for key, array in contents.items()}
         settings["errors"] = self.table["error"].tolist()
         numbers = ("n_rows", "n_queries", "alpha", "C", "best_score")
@@ -358,7 +363,7 @@ class BatchFit:
         """
         _, arrays, settings = read_file(path, ("BatchFit",))
         made = {
-            name: restore_model(record["kind"], _part(arrays, name), record["settings"])
+            name: restore_model(record["kind"], part_of(arrays, name), record["settings"])
             for name in ("model", "fallback")
             if (record := settings[name]) is not None
         }
@@ -485,22 +490,6 @@ def _columns_of(model: BaseEstimator) -> tuple[Any, ...]:
     """Return the number and the names of the columns that a model takes."""
     names = getattr(model, "feature_names_in_", None)
     return getattr(model, "n_features_in_", None), None if names is None else tuple(names)
-
-
-def _contents(
-    model: BaseEstimator, name: str
-) -> tuple[str, dict[str, NDArray[Any]], dict[str, Any]]:
-    if not isinstance(model, LinearRanker):
-        raise ValueError(
-            f"{name} of type {type(model).__name__} cannot be saved: only rankers of this package"
-        )
-    return model._file_kind, *model._contents()
-
-
-def _part(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of one of the models of a file."""
-    start = f"{name}."
-    return {key[len(start) :]: array for key, array in arrays.items() if key.startswith(start)}
 
 
 def _scores(model: BaseEstimator, rows: NDArray[Any]) -> Vector:

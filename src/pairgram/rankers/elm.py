@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,8 @@ from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
+from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Estimator, RandomState
@@ -55,7 +57,55 @@ def _search(
     return search_spec(model, settings, 1 / Cs, _nodes_of(model), told, Cs=Cs)
 
 
-class PointwiseELM(RidgeRanker):
+@dataclass(eq=False, repr=False)
+class _Machine(LinearRanker):
+    """The parameters of both machines. Only `PairwiseELM` has a parameter `pairs`."""
+
+    C: float = 1.0
+    _: KW_ONLY
+    pairs: Pairs | None = field(default=None, init=False)
+    n_nodes: int = 1000
+    activation: Activations = "linear"
+    weight_range: tuple[float, float] = (-1.0, 1.0)
+    bias_range: tuple[float, float] = (0.0, 1.0)
+    kernel: Kernel | None = None
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    form: Form = "auto"
+    random_state: RandomState = None
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
+
+
+@dataclass(eq=False, repr=False)
+class _MachineSearch(LinearSearch):
+    """The parameters of both searches. Only `PairwiseELMCV` has a parameter `pairs`."""
+
+    Cs: ArrayLike | None = None
+    _: KW_ONLY
+    pairs: Pairs | Sequence[Pairs] | None = field(default=None, init=False)
+    cv: CV = None
+    scoring: Scoring = None
+    n_nodes: int = 1000
+    activation: Activations = "linear"
+    weight_range: tuple[float, float] = (-1.0, 1.0)
+    bias_range: tuple[float, float] = (0.0, 1.0)
+    kernel: Kernel | None = None
+    gamma: ArrayLike | Sequence[float | None] | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    form: Form = "auto"
+    random_state: RandomState = None
+    store_held_out: bool = False
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | Sequence[InputsName | None] | None = None
+    n_threads: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PointwiseELM(_Machine):
     """Extreme learning machine for ranking that fits the labels of rows.
 
     Parameters
@@ -132,47 +182,14 @@ callable or None, default=None
     ((1000,), 'primal')
     """
 
-    pairs = None
     _file_kind = "PointwiseELM"
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        n_nodes: int = 1000,
-        activation: Activations = "linear",
-        weight_range: tuple[float, float] = (-1.0, 1.0),
-        bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Kernel | None = None,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        random_state: RandomState = None,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.C = C
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.random_state = random_state
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
 
     def _spec(self) -> RidgeSpec:
         return _machine(self, PairSettings(None))
 
 
-class PairwiseELM(RidgeRanker):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PairwiseELM(_Machine):
     """Extreme learning machine for ranking that fits differences of labels within queries.
 
     Parameters
@@ -217,48 +234,15 @@ uses_qid_, prior_, uses_offset_ :
     (2000,)
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        pairs: Pairs = "with_ties",
-        n_nodes: int = 1000,
-        activation: Activations = "linear",
-        weight_range: tuple[float, float] = (-1.0, 1.0),
-        bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Kernel | None = None,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        random_state: RandomState = None,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.C = C
-        self.pairs = pairs
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.random_state = random_state
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
-
+    pairs: Pairs = "with_ties"
     _file_kind = "PairwiseELM"
 
     def _spec(self) -> RidgeSpec:
         return _machine(self, _pairwise(self.pairs))
 
 
-class PointwiseELMCV(RidgeSearch):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PointwiseELMCV(_MachineSearch):
     """PointwiseELM that chooses C by held-out scores.
 
     Parameters
@@ -322,53 +306,14 @@ uses_qid_, prior_, uses_offset_ :
     (26,)
     """
 
-    pairs = None
     _file_kind = "PointwiseELM"
-
-    def __init__(
-        self,
-        Cs: ArrayLike | None = None,
-        *,
-        cv: CV = None,
-        scoring: Scoring = None,
-        n_nodes: int = 1000,
-        activation: Activations = "linear",
-        weight_range: tuple[float, float] = (-1.0, 1.0),
-        bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Kernel | None = None,
-        gamma: ArrayLike | Sequence[float | None] | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        random_state: RandomState = None,
-        store_held_out: bool = False,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.random_state = random_state
-        self.store_held_out = store_held_out
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
 
     def _spec(self) -> RidgeSpec:
         return _search(self, [PairSettings(None)], ())
 
 
-class PairwiseELMCV(RidgeSearch):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PairwiseELMCV(_MachineSearch):
     """PairwiseELM that chooses C, and the pairs on request, by held-out scores.
 
     Parameters
@@ -408,47 +353,7 @@ feature_names_in_, uses_qid_, prior_, uses_offset_ :
     (52,)
     """
 
-    def __init__(
-        self,
-        Cs: ArrayLike | None = None,
-        *,
-        pairs: Pairs | Sequence[Pairs] = "with_ties",
-        cv: CV = None,
-        scoring: Scoring = None,
-        n_nodes: int = 1000,
-        activation: Activations = "linear",
-        weight_range: tuple[float, float] = (-1.0, 1.0),
-        bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Kernel | None = None,
-        gamma: ArrayLike | Sequence[float | None] | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        random_state: RandomState = None,
-        store_held_out: bool = False,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.pairs = pairs
-        self.cv = cv
-        self.scoring = scoring
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.random_state = random_state
-        self.store_held_out = store_held_out
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
-
+    pairs: Pairs | Sequence[Pairs] = "with_ties"
     _file_kind = "PairwiseELM"
 
     def _spec(self) -> RidgeSpec:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.parameters import InputsName, Scope, check_parameters
-from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
@@ -34,18 +34,17 @@ from pairgram.model_selection.judge import (
     join_judged,
     search_results,
 )
-from pairgram.model_selection.splits import default_cv, refuse_validation
-from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, needs_rows, warn_of_inputs
-from pairgram.rankers.ridge import Search
+from pairgram.model_selection.splits import default_cv
+from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.preparation import Preparation, Prior, Search, needs_rows, warn_of_inputs
+from pairgram.rankers.ridge import LeastSquares
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
 from pairgram.solvers.small_problems import Grid, Paths, decompose_each, hold_out_each
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, BaseEstimator, RandomState, RowsLike
+    from pairgram._support.types import CV, BaseEstimator, RandomState
     from pairgram.metrics.evaluation import Scoring
-    from pairgram.rankers.preparation import Validation
 
 Range = tuple[float, float]
 # These are the grids of Chen et al. 2014, §4.1.
@@ -54,26 +53,21 @@ CS = np.exp2(np.arange(1.0, 26.0))
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnSpec:
+class DrawnSpec(LeastSquares):
     """What ELMRank and its search fit: a model on every draw of nodes, whose scores are averaged.
 
     Attributes
     ----------
     rows : Preparation
         The inputs to choose from.
-    pairs : PairSettings
     n_nodes, activation, n_estimators, random_state :
         As in `ELMRank`.
     ranges : tuple of (range of the weights, range of the biases)
         What to choose from.
     alphas, Cs : ndarray of shape (n_alphas,) and (n_Cs,)
         What to choose from, in the caller's order.
-    search : Search or None
-        How to choose. None fits one of each.
     """
 
-    rows: Preparation
-    pairs: PairSettings
     n_nodes: int
     activation: Activation
     n_estimators: int
@@ -81,7 +75,6 @@ class DrawnSpec:
     ranges: tuple[tuple[Range, Range], ...]
     alphas: Vector
     Cs: Vector
-    search: Search | None = None
     _drawn: dict[int, list[list[RandomNodes]]] = field(default_factory=dict)
 
     @classmethod
@@ -90,9 +83,11 @@ class DrawnSpec:
         model: BaseEstimator,
         kinds: list[Any],
         ranges: list[Range],
+        alphas: Vector,
+        Cs: Vector,
         search: Search | None = None,
     ) -> DrawnSpec:
-        """Check the parameters that both rankers have; the spec has no alphas and Cs then."""
+        """Check the parameters that both rankers have."""
         check_parameters(model, "n_estimators")
         if not (isinstance(model.activation, str) or callable(model.activation)):
             raise ValueError(f"activation must be one name or callable, got {model.activation!r}")
@@ -105,26 +100,16 @@ class DrawnSpec:
                 no_table=needs_rows(model),
                 n_threads=model.n_threads,
             ),
-            PairSettings(model.pairs, model.scope),
+            (PairSettings(model.pairs, model.scope),),
             model.n_nodes,
             model.activation,
             model.n_estimators,
             model.random_state,
             tuple((bounds, _bias_range(model, bounds)) for bounds in ranges),
-            np.empty(0),
-            np.empty(0),
-            search,
+            alphas,
+            Cs,
+            search=search,
         )
-
-    @property
-    def settings(self) -> tuple[PairSettings]:
-        """Which pairs count."""
-        return (self.pairs,)
-
-    @property
-    def warns_of_ties(self) -> bool:
-        """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
-        return self.pairs.kind == "kept"
 
     @property
     def is_batched(self) -> bool:
@@ -145,7 +130,7 @@ class DrawnSpec:
         labels: Vector | None = None,
         small: bool = False,
     ) -> list[dict[str, Any]]:
-        """Return the fitted attributes, a dictionary for every target; see `RidgeSpec.fit`.
+        """Return the fitted attributes, a dictionary for every target; see `LeastSquares.fit`.
 
         Compiled code solves small problems whether `small` or not. Weights are rescaled, since the
         objective depends only on their ratios.
@@ -221,7 +206,7 @@ class DrawnSpec:
         self, data: RankingData, labels: Vector | None, nodes: list[RandomNodes], basis: bool
     ) -> Iterator[Paths]:
         draws = [_with_nodes(data, draw) for draw in nodes]
-        return decompose_each(draws, self.pairs, labels, self.rows.n_threads, basis=basis)
+        return decompose_each(draws, self.settings[0], labels, self.rows.n_threads, basis=basis)
 
     def _searched(
         self, data: RankingData, labels: Vector | None, uses_qid: bool, held: RankingData | None
@@ -229,9 +214,7 @@ class DrawnSpec:
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
-        refuse_validation(search.cv, held is not None)
-        if len(data.y) < 2:
-            raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
+        search.refuse(data, held)
         cv = _folds(search.cv, data)
         cv = default_cv(data.queries.n_filled, len(data.y)) if held is None and cv is None else cv
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
@@ -278,7 +261,9 @@ class DrawnSpec:
         if judge.splits is not None:
             draws = [_with_nodes(data, draw) for draw in nodes]
             n_threads = self.rows.n_threads
-            for scores in hold_out_each(draws, self.pairs, labels, judge.splits, grid, n_threads):
+            for scores in hold_out_each(
+                draws, self.settings[0], labels, judge.splits, grid, n_threads
+            ):
                 total = total + scores
             return total / len(nodes)
         assert judge.validation is not None
@@ -326,6 +311,7 @@ class DrawnSpec:
         }
 
 
+@dataclass(eq=False, repr=False)
 class ELMRank(LinearRanker):
     """Extreme learning machine for ranking with two regularisers (ELMRank).
 
@@ -384,6 +370,8 @@ class ELMRank(LinearRanker):
     HᵀLH, so β is the solution of a damped ridge. A draw costs n · n_nodes² + n_nodes³ flops. If
     there are many rows, H is not stored. Scale the inputs to similar size, such as [0, 1].
 
+    There is no prior, so `fit` takes no offset, and it takes no table of `scan`.
+
     References
     ----------
     Chen, Peng, Zhou, Li, Pan. Extreme learning machine for ranking: generalization analysis and
@@ -400,78 +388,29 @@ class ELMRank(LinearRanker):
     feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        C: float = 1024.0,
-        *,
-        pairs: Pairs = "with_ties",
-        scope: Scope = "global",
-        n_nodes: int = 100,
-        activation: Activation = "sigmoid",
-        weight_range: Range = (-1.0, 1.0),
-        bias_range: Range | None = None,
-        n_estimators: int = 1,
-        random_state: RandomState = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.C = C
-        self.pairs = pairs
-        self.scope = scope
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.n_estimators = n_estimators
-        self.random_state = random_state
-        self.inputs = inputs
-        self.n_threads = n_threads
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight :
-            As in `RankRLS.fit`.
-        offset : None
-            This ranker has no prior and takes no offset: anything else is a ValueError.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `RankRLS.fit`.
-
-        Warns
-        -----
-        UserWarning
-            As in `RankRLS.fit`.
-        """
-        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
+    alpha: float = 1e-3
+    C: float = 1024.0
+    _: KW_ONLY
+    pairs: Pairs = "with_ties"
+    scope: Scope = "global"
+    n_nodes: int = 100
+    activation: Activation = "sigmoid"
+    weight_range: Range = (-1.0, 1.0)
+    bias_range: Range | None = None
+    n_estimators: int = 1
+    random_state: RandomState = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:
-        spec = DrawnSpec.of(self, [self.inputs], [check_range("weight_range", self.weight_range)])
         check_parameters(self, "alpha", "C")
-        return replace(spec, alphas=np.array([float(self.alpha)]), Cs=np.array([float(self.C)]))
+        ranges = [check_range("weight_range", self.weight_range)]
+        alphas, Cs = np.array([float(self.alpha)]), np.array([float(self.C)])
+        return DrawnSpec.of(self, [self.inputs], ranges, alphas, Cs)
 
 
-class ELMRankCV(LinearRanker):
+@dataclass(eq=False, repr=False)
+class ELMRankCV(LinearSearch):
     """ELMRank that chooses alpha, C and the range of its nodes by held-out scores.
 
     Parameters
@@ -538,6 +477,8 @@ feature_names_in_, uses_qid_ :
     With query ids and ``scope="global"``, the model is fitted to pairs of all rows. Folds still
     hold whole queries, and held-out scores are compared within queries.
 
+    `fit` takes neither an offset nor a table of `scan`, as in `ELMRank`.
+
     References
     ----------
     Chen et al. 2014, §4.1 (grids, 10 folds, 50 draws).
@@ -554,85 +495,30 @@ feature_names_in_, uses_qid_ :
     feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
 
-    def __init__(
-        self,
-        alphas: ArrayLike | None = None,
-        Cs: ArrayLike | None = None,
-        *,
-        cv: CV = None,
-        scoring: Scoring = "pairwise_squared_error",
-        pairs: Pairs = "with_ties",
-        scope: Scope = "global",
-        n_nodes: int = 100,
-        activation: Activation = "sigmoid",
-        weight_range: Range | list[Range] = (-1.0, 1.0),
-        bias_range: Range | None = None,
-        n_estimators: int = 1,
-        random_state: RandomState = None,
-        store_held_out: bool = False,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.alphas = alphas
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.pairs = pairs
-        self.scope = scope
-        self.n_nodes = n_nodes
-        self.activation = activation
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.n_estimators = n_estimators
-        self.random_state = random_state
-        self.store_held_out = store_held_out
-        self.inputs = inputs
-        self.n_threads = n_threads
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        validation: Validation = None,
-    ) -> Self:
-        """Score every combination of settings on held-out rows, and fit the best to all rows.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight :
-            As in `RankRLS.fit`.
-        offset : None
-            This ranker has no prior and takes no offset: anything else is a ValueError.
-        validation : (X, y) or (X, y, qid), or None
-            A validation set, as in `RankRLSCV.fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `RankRLSCV.fit`.
-        """
-        info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        return self._fit(X, y, info, validation)
+    alphas: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    _: KW_ONLY
+    cv: CV = None
+    scoring: Scoring = "pairwise_squared_error"
+    pairs: Pairs = "with_ties"
+    scope: Scope = "global"
+    n_nodes: int = 100
+    activation: Activation = "sigmoid"
+    weight_range: Range | list[Range] = (-1.0, 1.0)
+    bias_range: Range | None = None
+    n_estimators: int = 1
+    random_state: RandomState = None
+    store_held_out: bool = False
+    inputs: InputsName | Sequence[InputsName | None] | None = None
+    n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:
         kinds = as_list(self.inputs, "inputs")
         told = ("inputs",) if self.inputs is not None else ()
         search = Search(self.cv, self.scoring, self.store_held_out, told)
-        spec = DrawnSpec.of(self, kinds, _ranges_of(self.weight_range), search)
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
-        return replace(
-            spec, alphas=alphas, Cs=CS if self.Cs is None else check_alphas(self.Cs, "Cs")
-        )
+        Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")
+        return DrawnSpec.of(self, kinds, _ranges_of(self.weight_range), alphas, Cs, search)
 
 
 def _ranges_of(value: object) -> list[Range]:

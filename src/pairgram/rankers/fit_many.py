@@ -39,9 +39,8 @@ from pairgram._support.machine import (
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram.data.dataset import RowInfo
 from pairgram.data.queries import Queries, one_query_meant, read_ids
-from pairgram.rankers.base import delimited
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
-from pairgram.rankers.preparation import frozen
+from pairgram.rankers.preparation import GivenArrays, frozen
 from pairgram.solvers.constrained import numbers_of
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 GROUP_SECONDS = 5e-3
 # Problems that take less time are solved in the calling thread.
 THREAD_SECONDS = 1e-3
-FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *RowInfo._fields}
 
 
@@ -346,22 +344,19 @@ def _found(value: object) -> str:
 
 def _refuse_one_problem(problems: object) -> None:
     """Raise a TypeError if the data of one problem are given in place of a list of problems."""
-    if isinstance(problems, str) or not isinstance(problems, Iterable):
-        raise TypeError(
-            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
-            f"{_found(problems)}"
-        )
     one: Any = problems[0] if isinstance(problems, (tuple, list)) and problems else problems
-    if isinstance(problems, Mapping) and not KNOWN.intersection(problems):
-        raise TypeError(
-            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got a "
-            "mapping: give its values(). The models come in their order"
-        )
-    if isinstance(problems, Mapping) or hasattr(one, "shape"):
-        raise TypeError(
-            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
-            "the data of one problem: put it in a list, [(X, y)]"
-        )
+    if isinstance(problems, str) or not isinstance(problems, Iterable):
+        found = _found(problems)
+    elif isinstance(problems, Mapping) and not KNOWN.intersection(problems):
+        found = "a mapping: give its values(). The models come in their order"
+    elif isinstance(problems, Mapping) or hasattr(one, "shape"):
+        found = "the data of one problem: put it in a list, [(X, y)]"
+    else:
+        return
+    raise TypeError(
+        "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
+        f"{found}"
+    )
 
 
 @dataclass(eq=False)
@@ -420,10 +415,11 @@ class _Batch:
         for number, problem in enumerate(problems):
             fit = _Fit(number)
             try:
-                self._take(fit, problem)
-                self._begin(fit)
-                if fit.solve is None:
-                    self._fit_alone(fit)
+                with one_query_meant(), without_row_warnings():
+                    self._take(fit, problem)
+                    self._begin(fit)
+                    if fit.solve is None:
+                        self._fit_alone(fit)
             except Exception as error:
                 fit.error = error
             group.append(fit)
@@ -489,9 +485,11 @@ class _Batch:
             )
         if (at := not_finite(targets)) is not None:
             row, target = divmod(at, targets.shape[1])
-            text = f" must hold finite numbers, got {targets[row, target]} in "
-            rest = f" of target {target}: give a target with gaps as a problem of its own rows"
-            raise ArgumentError("y", text, rest, row=row)
+            text = (
+                f"must hold finite numbers, got {targets[row, target]} in {{place}} of target "
+                f"{target}: give a target with gaps as a problem of its own rows"
+            )
+            raise ArgumentError("y", text, row=row)
 
     @cached_property
     def has_spec(self) -> bool:
@@ -519,30 +517,14 @@ class _Batch:
         spec = self.spec if self.constant else model._spec()
         if not spec.is_batched:
             return
-        X, y = fit.arguments["X"], fit.arguments["y"]
+        y = fit.arguments["y"] if fit.targets is None else fit.targets[:, 0].copy()
         info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
-        spec.rows.refuse(type(model).__name__, info)
-        if fit.targets is not None:
-            y = fit.targets[:, 0].copy()
-        if (
-            _is_plain(X, 2, FLOATS)
-            and _is_plain(y, 1, FLOATS[:1])
-            and len(X) == len(y)
-            and np.isfinite(y).all()
-        ):
-            model.n_features_in_ = X.shape[1]
-            data = delimited(X, y, info)
-        else:
-            data = model._check_rows(X, y, info)
-        if fit.targets is not None and len(fit.targets) != len(data.y):
-            raise ValueError(f"y must have a label for each of {len(data.y)} rows")
-        with without_row_warnings():
-            data = spec.rows.mapped(data, spec.rows.kinds[0])
-        data, prior = model._with_prior(X, data, spec.rows)
+        rows = GivenArrays(model, fit.arguments["X"], y, info, spec.rows)
+        data = rows.fitted(spec.rows.kinds[0], spec.rows).whole
         fit.model, fit.n_queries = model, data.queries.n_queries
         if spec.is_small(data):
             fit.solve = partial(
-                spec.fit, data, prior, info.has_queries, labels=fit.targets, small=True
+                spec.fit, data, rows.prior, rows.has_queries, labels=fit.targets, small=True
             )
 
     def _fresh(self) -> Any:
@@ -561,11 +543,9 @@ class _Batch:
         """Fit a clone in the threads of this batch."""
         model = clone(self.estimator)
         if not hasattr(model, "n_threads"):
-            with one_query_meant(), without_row_warnings():
-                return model.fit(y=y, **arguments)
+            return model.fit(y=y, **arguments)
         own, model.n_threads = model.n_threads, self.n_threads
-        with one_query_meant(), without_row_warnings():
-            model = model.fit(y=y, **arguments)
+        model = model.fit(y=y, **arguments)
         model.n_threads = own
         made = getattr(model, "feature_map_", None)
         given = getattr(getattr(model, "feature_map", None), "n_threads", None)
@@ -579,19 +559,6 @@ def _is_constant(value: object) -> bool:
     if isinstance(value, tuple):
         return all(_is_constant(each) for each in value)
     return value is None or isinstance(value, (str, Number, FrozenEstimator))
-
-
-def _is_plain(array: NDArray[Any], ndim: int, dtypes: tuple[Any, ...]) -> bool:
-    """Tell whether an array has one of these types and needs no conversion."""
-    return (
-        type(array) is np.ndarray
-        and array.ndim == ndim
-        and array.dtype in dtypes
-        and array.dtype.isnative
-        and array.flags.c_contiguous
-        and array.flags.aligned
-        and array.size > 0
-    )
 
 
 def _table(fits: list[_Fit]) -> dict[str, NDArray[Any]]:

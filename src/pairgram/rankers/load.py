@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.files import shown
+from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
-from pairgram.features.known import restore_map
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
 from pairgram.files.transformers import (
@@ -172,13 +172,18 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     kind, arrays, settings = read_file(path, (*MODELS, *PIPELINES))
     if kind in MODELS:
         return restore_model(kind, arrays, settings)
-    of_model, prefix = settings["model"], "model."
-    own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-    model = restore_model(of_model["kind"], own, of_model["settings"])
+    of_model = settings["model"]
+    model = restore_model(of_model["kind"], part_of(arrays, "model"), of_model["settings"])
     try:
         return restore_pipeline(arrays, settings, model)
     except ValueError as error:
         raise ValueError(f"{shown(path)}: {error}") from None
+
+
+def part_of(arrays: Contents, name: str) -> Contents:
+    """Return the arrays of one of the models of a file."""
+    start = f"{name}."
+    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
 
 
 def restore_model(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -20,12 +22,12 @@ from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
     sample_of,
-    warn_of_equal_labels,
     warn_of_rows,
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
-from pairgram.features.base import is_known, set_threads
+from pairgram.data.queries import warn_of_missing_queries
+from pairgram.features.base import is_known, same_map, set_threads
 from pairgram.features.inputs import (
     FittedInputs,
     InputMap,
@@ -37,19 +39,19 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.features.known import same_map
 from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
-from pairgram.tables.survey import Moments, MomentsTask
+from pairgram.tables.passes import Task
+from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
 QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Estimator, RowsLike, Transformer
+    from pairgram._support.types import BaseEstimator, Estimator, RowsLike, Transformer
 
     Validation = (
         tuple[RowsLike, ArrayLike]
@@ -128,7 +130,7 @@ class Prior(NamedTuple):
             if getattr(model, "uses_offset_", False):
                 raise ArgumentError(
                     "prior",
-                    f" is a {type(model).__name__} that needs an offset to predict: give its "
+                    f"is a {type(model).__name__} that needs an offset to predict: give its "
                     "scores to fit, as offset",
                 )
             linear = not no_columns and getattr(model, "_is_linear", False)
@@ -145,24 +147,24 @@ class Prior(NamedTuple):
                 "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
             )
         if isinstance(prior, str):
-            raise ArgumentError("prior", f" must be a fitted model: give load_model({prior!r})")
+            raise ArgumentError("prior", f"must be a fitted model: give load_model({prior!r})")
         if np.ndim(prior) != 1:
             raise ArgumentError(
                 "prior",
-                " must be None, weights of shape (n_features,), or a fitted model, got "
+                "must be None, weights of shape (n_features,), or a fitted model, got "
                 f"{type(prior).__name__}",
             )
         if no_columns:
             raise ArgumentError(
                 "prior",
-                f" must be a fitted model with {no_columns}, got weights: there are "
+                f"must be a fitted model with {no_columns}, got weights: there are "
                 "no fixed columns that they could belong to",
             )
         coef = real_array(prior, "prior")
         if (column := not_finite(coef)) is not None:
             raise ArgumentError(
                 "prior",
-                f" must not hold NaN or infinity, got {coef[column]} for ",
+                f"must not hold NaN or infinity, got {coef[column]} for {{place}}",
                 column=column,
             )
         return cls(coef, None)
@@ -202,7 +204,7 @@ class Prior(NamedTuple):
         scores = real_array(scores, "the scores of prior")
         if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
             data.require_finite_features()
-            raise ArgumentError("prior", " must give every row one finite score, but it does not")
+            raise ArgumentError("prior", "must give every row one finite score, but it does not")
         return scores
 
     def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
@@ -210,7 +212,7 @@ class Prior(NamedTuple):
         if len(self.coef) != data.n_features:
             raise ArgumentError(
                 "prior",
-                f" must have a weight for each of {data.n_features} features, got {len(self.coef)}",
+                f"must have a weight for each of {data.n_features} features, got {len(self.coef)}",
             )
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
@@ -255,7 +257,7 @@ class Preparation:
         if info.offset is not None and not self.takes_offset:
             raise ArgumentError(
                 "offset",
-                f" must be None: {name} has no prior and takes no offset, but PairwiseELM and "
+                f"must be None: {name} has no prior and takes no offset, but PairwiseELM and "
                 "RankRLS do",
             )
 
@@ -353,7 +355,7 @@ def warn_of_inputs(feature_map: object, data: RankingData, inputs: FittedInputs 
     warn_of_rows(feature_map, rows, names if known is None else known.names(names))
 
 
-def needs_rows(model: Any) -> str:
+def needs_rows(model: object) -> str:
     """Return why a ranker cannot be fitted to a table if it reads its rows again and again."""
     return (
         f"{type(model).__name__} cannot be fitted to a table, because it needs all rows in memory: "
@@ -361,16 +363,55 @@ def needs_rows(model: Any) -> str:
     )
 
 
-def rows_of_fit(
-    model: BaseEstimator, X: RowsLike, y: ArrayLike | None, info: RowInfo, preparation: Preparation
-) -> GivenArrays | GivenTable:
-    """Check the rows that `fit` is given, and return them."""
-    table = as_table(X, y=y, **info._asdict())
-    if table is not None and preparation.no_table:
-        raise ValueError(preparation.no_table)
-    if table is not None:
-        return GivenTable(model, begin_fit(model, table), preparation)
-    return GivenArrays(model, X, y, info, preparation)
+class Search(NamedTuple):
+    """How a search holds rows out, judges their scores and tells what it has chosen.
+
+    Attributes
+    ----------
+    cv : None, int, splitter, iterable of splits or "leave-pair-out"
+    scoring : str, Metric, scorer or None
+    store : bool
+        Whether to keep the held-out scores of the best model.
+    told : tuple of str
+        The settings besides the ridge that are told: some of "pairs", "target", "scale", "gamma"
+        and "inputs".
+    Cs : ndarray of shape (n_alphas,), or None
+        What is told in place of the ridges: ``1 / alphas``.
+    """
+
+    cv: Any
+    scoring: Any
+    store: bool
+    told: tuple[str, ...] = ()
+    Cs: Vector | None = None
+
+    def refuse(self, data: RankingData, held: RankingData | None) -> None:
+        """Raise a ValueError if no rows of the data could be held out as this says."""
+        refuse_validation(self.cv, held is not None)
+        if len(data.y) < 2:
+            raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
+
+
+@dataclass(frozen=True, eq=False)
+class Spec(ABC):
+    """What a ranker is to fit: a value that its parameters make, and that does the fit.
+
+    Attributes
+    ----------
+    rows : Preparation
+        What becomes of the rows before the model sees them.
+    """
+
+    rows: Preparation
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether `fit_many` gives its problems to `LeastSquares.fit`, which knows small ones."""
+        return False
+
+    @abstractmethod
+    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to the rows."""
 
 
 class GivenArrays:
@@ -378,6 +419,10 @@ class GivenArrays:
 
     Attributes
     ----------
+    arguments : dict
+        The arguments of `fit` that tell of the rows, as they were given.
+    data : RankingData
+        The rows after the checks. They have the scores of a prior that are the same for all maps.
     has_queries : bool
         Whether queries were given, by ids or by sizes.
     prior : Prior or None
@@ -394,53 +439,41 @@ class GivenArrays:
         info: RowInfo,
         preparation: Preparation,
     ) -> None:
-        self._model, self._X, self._info, self._preparation = model, X, info, preparation
+        self._model, self._info, self._preparation = model, info, preparation
+        self.arguments: dict[str, Any] = {"X": X, "y": y, **info._asdict()}
         self.has_queries = info.has_queries
         preparation.refuse(type(model).__name__, info)
-        self._data: RankingData = model._check_rows(X, y, info)
+        self.data: RankingData = model._check_rows(X, y, info)
         several = len(preparation.kinds) > 1
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
-        if self._is_scored:  # the scores of a prior are the same for all maps
-            self._data, self.prior = model._with_prior(X, self._data, preparation)
-        model._warn_of_missing_queries(self._data, info)
+        if self._is_scored:
+            self.data, self.prior = model._with_prior(X, self.data, preparation)
+        if not self.has_queries and model._needs_queries:  # ids seem to have been forgotten
+            warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
-    def fitted_by(self, spec: Any, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that a spec fits to the rows; see `Spec`."""
-        preparation, data = self._preparation, self._data
-        if len(preparation.kinds) == 1:
-            data = self.fitted(preparation.kinds[0], preparation.feature_map).whole
-        held = None if validation is None else self.held(validation, whole_map(data))
-        (fitted,) = spec.fit(data, self.prior, self.has_queries, held)
-        if spec.warns_of_ties and data.offset is None:
-            warn_of_equal_labels(lambda: data.labels_differ(spec.settings[0]))
-        attributes: dict[str, Any] = fitted
-        return attributes
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self._data.y)
-
-    def fitted(self, kind: str | None, feature_map: Transformer | None) -> Arrays[RankingData]:
-        """Return the rows with inputs and a clone of a feature map that are fitted to them.
+    def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:
+        """Return the rows with inputs and a clone of the feature map that are fitted to them.
 
         The scores of the model's prior are added to their offset.
         """
-        preparation = self._preparation
-        data = replace(preparation, feature_map=feature_map).mapped(self._data, kind)
+        data = preparation.mapped(self.data, kind)
         if not self._is_scored:
-            data, self.prior = self._model._with_prior(self._X, data, preparation)
+            data, self.prior = self._model._with_prior(self.arguments["X"], data, preparation)
         return Arrays(data, data)
 
     def held(self, validation: Validation, feature_map: Transformer | None) -> RankingData | None:
         """Return the rows of a validation set, with the prior and a map of the rows."""
-        held: RankingData | None = self._model._held_rows(
-            validation, feature_map, self.prior, self._info
-        )
+        if validation is None:
+            return None
+        held: RankingData = self._model._held_rows(validation, feature_map, self.prior, self._info)
         return held
 
     def judge(
-        self, data: Dataset[RankingData], maps: Sequence[Any], validation: Validation
+        self,
+        data: Dataset[RankingData],
+        maps: Sequence[Any],
+        search: Search,
+        validation: Validation,
     ) -> Judge:
         """Return which rows a search holds out, and what judges them.
 
@@ -450,16 +483,20 @@ class GivenArrays:
             The rows, with the inputs alone, if there is one kind of them.
         maps : list of transformer or None
             The feature maps to choose from.
+        search : Search
         validation : a value as in `RankSVMCV.fit`
         """
-        model, pattern = self._model, data.pattern
+        pattern, n_threads = data.pattern, self._preparation.n_threads
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         held_map = whole_map(pattern) if ours else maps[0]
-        refuse_validation(model.cv, validation is not None)
-        cv, held = model.cv, self.held(validation, held_map)
+        refuse_validation(search.cv, validation is not None)
+        cv, held = search.cv, self.held(validation, held_map)
         if cv is None and held is None:
             cv = default_cv(pattern.queries.n_filled, len(pattern.y))
-        return Judge.make(pattern, cv, held, model.scoring, model.n_threads, model.store_held_out)
+        (judge,) = Judge.of_targets(
+            pattern, None, cv, held, search.scoring, n_threads, search.store
+        )
+        return judge
 
 
 class GivenTable:
@@ -477,18 +514,29 @@ class GivenTable:
     prior: Prior | None = None
 
     def __init__(self, model: BaseEstimator, table: Table, preparation: Preparation) -> None:
-        self._model, self._preparation = model, preparation
-        self.table, self.has_queries = table, table.has_queries
+        """Check that the model can be fitted to the table.
 
-    def fitted_by(self, spec: Any, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that a spec fits to the table; see `Spec`."""
-        attributes: dict[str, Any] = spec.fit_table(self, validation)
-        return attributes
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.table.survey().n_rows
+        Raises
+        ------
+        ValueError
+            If the table has no labels, or no query ids where pairs are formed within queries; or if
+            the rows of a query do not stand together.
+        """
+        name = type(model).__name__
+        table.require_labels(f"{name}.fit")
+        self.has_queries = table.has_queries
+        if model._needs_queries and not self.has_queries:
+            otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""
+            text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
+            raise ArgumentError(None, text)
+        table.survey()
+        self._model, self._preparation, self.table = model, preparation, table.filled()
+        model.n_features_in_ = self.table.n_features
+        model.__dict__.pop("feature_names_in_", None)
+        if self.table.feature_names is not None:
+            model.feature_names_in_ = np.array(self.table.feature_names, dtype=object)
+        model.uses_offset_, model.prior_ = False, None
+        model.fill_values_ = self.table.layout.fill
 
     @cached_property
     def _drawn(self) -> RankingData:
@@ -500,16 +548,16 @@ class GivenTable:
     @cached_property
     def _moments(self) -> Moments:
         """What scales are made of; they are exact."""
-        return self.table.reduce(MomentsTask(self._preparation.n_threads))
+        block = partial(Moments.of, self._preparation.n_threads)
+        return self.table.reduce(Task(block, Moments.join, needs_queries=False))
 
-    def reader(self, kind: str | None, feature_map: Transformer | None) -> BlockReader:
+    def reader(self, kind: str | None, preparation: Preparation) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.
 
         Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
         """
         table, kind = self.table, check_inputs(kind)
-        preparation = replace(self._preparation, feature_map=feature_map)
-        draws = feature_map is not None or kind in QUANTILES
+        draws = preparation.feature_map is not None or kind in QUANTILES
         data = self._drawn if draws else one_row(table)  # the type and the number of features
         if table.feature_names is not None:
             data = replace(data, names=np.array(table.feature_names, dtype=object))
@@ -542,64 +590,57 @@ class GivenTable:
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
-        return BlockReader(own, scores, self._preparation.n_threads)
+        return BlockReader(own, scores, preparation.n_threads)
 
-    def fitted(self, kind: str | None, feature_map: Transformer | None) -> Blocks[RankingData]:
+    def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
-        reader = self.reader(kind, feature_map)
+        reader = self.reader(kind, preparation)
         return Blocks(self.table, reader.pattern, (reader.data,))
 
+    def held(self, search: Search, validation: Validation) -> Table:
+        """Return the table of the rows that a search holds out.
+
+        Raises
+        ------
+        ValueError
+            If the search cannot hold rows of a table out, or if `validation` does not suit it.
+        """
+        if search.store:
+            raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        if validation is None:
+            return self.table
+        if search.cv is not None:
+            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
+        return same_columns(self.table, validation)
+
     def judge(
-        self, data: Dataset[RankingData], maps: Sequence[Any], validation: Validation
+        self,
+        data: Dataset[RankingData],
+        maps: Sequence[Any],
+        search: Search,
+        validation: Validation,
     ) -> TableJudge:
         """Return which rows a search holds out, and what judges them."""
-        model, table, folds = self._model, self.table, None
-        if model.store_held_out:
-            raise ValueError("store_held_out must be False for a table: its rows are not kept")
-        if validation is not None:
-            if model.cv is not None:
-                raise ValueError(
-                    f"give cv or validation, not both: got cv={model.cv!r} and a table"
-                )
-            table = same_columns(table, validation)
-        else:
-            if not all(feature_map is None or is_known(feature_map) for feature_map in maps):
-                raise ValueError(
-                    "feature_map must be one of this package for folds of a table, because others "
-                    "are fitted to the rows of every split: give validation= another table"
-                )
-            survey = table.survey()
-            cv = default_cv(survey.n_queries, survey.n_rows) if model.cv is None else model.cv
-            folds = Folds.of(table, cv)
-        metric = table_metric(table, model.scoring)
-        return TableJudge(table, metric, folds, model.n_threads)
+        if validation is None and not all(one is None or is_known(one) for one in maps):
+            raise ValueError(
+                "feature_map must be one of this package for folds of a table, because others "
+                "are fitted to the rows of every split: give validation= another table"
+            )
+        return self.judge_of(search, validation)
 
+    def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:
+        """Return which rows a search holds out, and what judges them.
 
-def begin_fit(model: BaseEstimator, table: Table) -> Table:
-    """Check that a model can be fitted to a table, and return it with its missing values filled.
-
-    Raises
-    ------
-    ValueError
-        If the table has no labels, or no query ids where pairs are formed within queries; or if
-        the rows of a query do not stand together.
-    """
-    name = type(model).__name__
-    table.require_labels(f"{name}.fit")
-    has_queries = table.has_queries
-    if model._needs_queries and not has_queries:
-        otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""
-        text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
-        raise ArgumentError(None, text)
-    table.survey()
-    table = table.filled()
-    model.n_features_in_ = table.n_features
-    model.__dict__.pop("feature_names_in_", None)
-    if table.feature_names is not None:
-        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    model.uses_offset_, model.prior_ = False, None
-    model.fill_values_ = table.layout.fill
-    return table
+        If identities are `exact`, every query is held out in turn unless `cv` says otherwise.
+        """
+        held, folds = self.held(search, validation), None
+        leaves_out = exact and validation is None and search.cv is None
+        if validation is None and not leaves_out:
+            survey = held.survey()
+            cv = default_cv(survey.n_queries, survey.n_rows) if search.cv is None else search.cv
+            folds = Folds.of(held, cv)
+        metric = table_metric(held, search.scoring)
+        return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
 
 
 def same_columns(table: Table, other: object) -> Table:
@@ -613,19 +654,19 @@ def same_columns(table: Table, other: object) -> Table:
     given, other = other, as_table(other)
     if other is None:
         raise ArgumentError(
-            "validation", f" must be a table, as X is: use scan, got {type(given).__name__}"
+            "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"
         )
     other = other.widened(table.n_features).with_features(table.feature_names)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ArgumentError(
             "validation",
-            " must have the features of the table of fit, "
+            "must have the features of the table of fit, "
             f"{table.feature_names or table.n_features}, got "
             f"{other.feature_names or other.n_features}",
         )
     if other.has_queries != table.has_queries:
         raise ArgumentError(
-            "validation", " must have query ids if the table of fit has, and only then"
+            "validation", "must have query ids if the table of fit has, and only then"
         )
     other.require_labels("validation")
     other.survey()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,7 +23,8 @@ from pairgram._support.parameters import (
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
+from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import PairSums
 
@@ -34,34 +36,25 @@ if TYPE_CHECKING:
     from pairgram.metrics.evaluation import Scoring
 
 
-class _Preset(RidgeRanker):
-    C: float
+@dataclass(eq=False, repr=False)
+class _Preset(LinearRanker):
+    """The parameters of `MPRank` and `LSSVR`, whose pairs are those of all rows."""
+
     scope = "global"
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Kernel | None = "linear",
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    C: float = 1.0
+    _: KW_ONLY
+    kernel: Kernel | None = "linear"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    form: Form = "auto"
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
 
 
+@dataclass(eq=False, repr=False)
 class MPRank(_Preset):
     """Magnitude-preserving ranking: fit differences of labels by least squares, with a kernel.
 
@@ -120,6 +113,7 @@ class MPRank(_Preset):
         return ridge_spec(self, PairSettings("with_ties", "global"), 1 / (2 * check_C("C", self.C)))
 
 
+@dataclass(eq=False, repr=False)
 class LSSVR(_Preset):
     """Least squares support vector regression: fit labels of rows, with a bias without a ridge.
 
@@ -164,7 +158,7 @@ uses_qid_, prior_, uses_offset_ :
     True
     """
 
-    intercept_: float
+    intercept_: float = field(init=False)
     _file_kind = "LSSVR"
 
     def _spec(self) -> RidgeSpec:
@@ -183,7 +177,8 @@ def _constraints_of(model: BaseEstimator) -> Constraints | None:
     return constraints
 
 
-class RankRLS(RidgeRanker):
+@dataclass(eq=False, repr=False)
+class RankRLS(LinearRanker):
     """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
 
     The model is linear in the inputs or in a feature map, or it uses a kernel.
@@ -354,46 +349,25 @@ class RankRLS(RidgeRanker):
     (2000,)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        pairs: Pairs = "with_ties",
-        scope: Scope = "query",
-        weighting: Weighting = "pairs",
-        target: Target = "label",
-        scale: bool = False,
-        feature_map: Transformer | None = None,
-        kernel: Kernel | None = None,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        positive: bool | Sequence[Any] | NDArray[Any] = False,
-        l1_ratio: float = 0.0,
-        n_nonzero_coefs: int | None = None,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.pairs = pairs
-        self.scope = scope
-        self.weighting = weighting
-        self.target = target
-        self.scale = scale
-        self.feature_map = feature_map
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.positive = positive
-        self.l1_ratio = l1_ratio
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    alpha: float = 1.0
+    _: KW_ONLY
+    pairs: Pairs = "with_ties"
+    scope: Scope = "query"
+    weighting: Weighting = "pairs"
+    target: Target = "label"
+    scale: bool = False
+    feature_map: Transformer | None = None
+    kernel: Kernel | None = None
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    form: Form = "auto"
+    positive: bool | Sequence[Any] | NDArray[Any] = False
+    l1_ratio: float = 0.0
+    n_nonzero_coefs: int | None = None
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:
         check_parameters(self, "alpha", "scale")
@@ -490,7 +464,8 @@ class RankRLS(RidgeRanker):
         return model
 
 
-class RankRLSCV(RidgeSearch):
+@dataclass(eq=False, repr=False)
+class RankRLSCV(LinearSearch):
     """RankRLS that chooses alpha, and other settings on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
@@ -664,52 +639,28 @@ class RankRLSCV(RidgeSearch):
     (34,)
     """
 
-    def __init__(
-        self,
-        alphas: ArrayLike | None = None,
-        *,
-        pairs: Pairs | Sequence[Pairs] = "with_ties",
-        scope: Scope = "query",
-        weighting: Weighting = "pairs",
-        target: Target | Sequence[Target] = "label",
-        scale: bool | Sequence[bool] = False,
-        feature_map: Transformer | None = None,
-        kernel: Kernel | None = None,
-        gamma: ArrayLike | Sequence[float | None] | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        form: Form = "auto",
-        cv: CV = None,
-        scoring: Scoring = None,
-        positive: bool | Sequence[Any] | NDArray[Any] = False,
-        l1_ratio: float = 0.0,
-        n_nonzero_coefs: int | None = None,
-        store_held_out: bool = False,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.alphas = alphas
-        self.pairs = pairs
-        self.scope = scope
-        self.weighting = weighting
-        self.target = target
-        self.scale = scale
-        self.feature_map = feature_map
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.form = form
-        self.cv = cv
-        self.scoring = scoring
-        self.positive = positive
-        self.l1_ratio = l1_ratio
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.store_held_out = store_held_out
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    alphas: ArrayLike | None = None
+    _: KW_ONLY
+    pairs: Pairs | Sequence[Pairs] = "with_ties"
+    scope: Scope = "query"
+    weighting: Weighting = "pairs"
+    target: Target | Sequence[Target] = "label"
+    scale: bool | Sequence[bool] = False
+    feature_map: Transformer | None = None
+    kernel: Kernel | None = None
+    gamma: ArrayLike | Sequence[float | None] | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    form: Form = "auto"
+    cv: CV = None
+    scoring: Scoring = None
+    positive: bool | Sequence[Any] | NDArray[Any] = False
+    l1_ratio: float = 0.0
+    n_nonzero_coefs: int | None = None
+    store_held_out: bool = False
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | Sequence[InputsName | None] | None = None
+    n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:
         scales = as_list(self.scale, "scale")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,9 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
-from pairgram.data.dataset import RankingData, RowInfo
-from pairgram.features.base import is_known
+from pairgram.data.dataset import RankingData
+from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
-from pairgram.features.known import same_map
-from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
@@ -30,8 +28,15 @@ from pairgram.model_selection.judge import (
     join_judged,
     search_results,
 )
-from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior, rows_of_fit
+from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.preparation import (
+    GivenArrays,
+    GivenTable,
+    Preparation,
+    Prior,
+    Search,
+    Spec,
+)
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -42,7 +47,7 @@ from pairgram.solvers.svm_training import (
 from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Estimator, RowsLike, Transformer
+    from pairgram._support.types import CV, Estimator, Transformer
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
@@ -54,178 +59,72 @@ DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)
 STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
 
 
-class RankSVMCV(LinearRanker):
-    """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
-
-    Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
-
-    Parameters
-    ----------
-    Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
-        The values of C to choose from. None stands for ``2^k / (2 tr G)`` with k = 0, 2, …, 20,
-        computed for every feature map. G is the Gram matrix of the preference pairs, so the grid
-        adapts to the size of the data. With a `prior` or offsets there are also ``c / (2 tr G)``
-        for c = 0.1, 0.01, 1e-3 and 1e-6, of which the last keeps the prior.
-    feature_map : as in `RankSVM`, or a list of such to choose from
-        The list may contain None.
-    cv : None, int, splitter or iterable of splits, default=None
-        How rows are held out if `fit` gets no validation set:
-
-        - None: five folds of queries, or of the rows if there is a single query. There are
-          fewer folds if there are fewer queries;
-        - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
-          of a single query;
-        - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
-
-        A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
-        in memory. It needs query ids, and feature maps of this package.
-    scoring : str, Metric, scorer or None, default=None
-        As in `RankRLSCV`.
-    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-        All are tried with every feature map. They are fitted to all rows of `fit`.
-    loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
-    store_held_out : bool, default=False
-        As in `RankRLSCV`.
-    prior : array-like of shape (n_features,), fitted model or None, default=None
-        As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
-        feature map, or a list of inputs, takes a frozen model only.
+@dataclass(frozen=True, eq=False)
+class SvmSpec(Spec):
+    """What RankSVM and its search fit.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), float64
-        Weights of the model with the chosen settings, fitted to all rows. They belong to the
-        columns after `inputs`, as in `RankSVM`.
-    C_ : float
-        The chosen C.
-    inputs_ : object or None
-        As in `RankRLS`; ``inputs_.kind`` is the chosen word.
-    feature_map_ : fitted transformer or None
-        The chosen feature map.
-    best_score_ : float
-        Mean held-out score of the chosen settings.
-    best_index_ : int
-        The row of `cv_results_` that was chosen.
-    Cs_ : ndarray of shape (n_Cs,)
-        The values of C for the chosen feature map: `Cs` in the caller's order, or the default grid
-        in ascending order.
-    scores_ : ndarray of shape (n_Cs,)
-        Mean held-out scores along `Cs_`.
-    cv_results_ : dict
-        A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``,
-        ``param_feature_map``, and ``param_inputs`` if `inputs` is not None.
-    scoring_ : Metric
-        The metric that judged the held-out scores.
-    held_out_, per_query_ :
-        As in `RankRLSCV`.
-    history_, n_iter_, n_hessian_products_, fill_values_, n_features_in_, feature_names_in_, \
-uses_qid_, prior_, uses_offset_ :
-        As in `RankSVM`, for the final fit.
-
-    Notes
-    -----
-    The mean is over all held-out queries of all splits, as in `RankRLSCV`. Feature maps of this
-    package do not use labels. They are fitted once to all rows, and their features and Gram matrix
-    are computed once for all rows. Any other transformer is fitted to the training rows of each
-    split. Within a split, the solver starts for each C from the solution for the last C. If several
-    settings are equally good, the first inputs, the first feature map and the smallest C win. A
-    prior that has seen the labels of held-out rows makes their scores too good: fit it to other
-    queries.
-
-    Examples
-    --------
-    >>> from pairgram import RandomNodes, RankSVMCV, make_ranking
-    >>> X, y, qid = make_ranking(random_state=0)
-    >>> maps = [None, RandomNodes(30, random_state=0)]
-    >>> model = RankSVMCV([0.01, 1.0], feature_map=maps, cv=3).fit(X, y, qid=qid)
-    >>> model.cv_results_["mean_test_score"].shape
-    (4,)
+    rows : Preparation
+        The inputs to choose from, the map if there is no search, and the prior.
+    settings : SolverSettings
+    Cs : ndarray of shape (n_Cs,), or None
+        What to choose from, in the caller's order. None stands for a grid that depends on the data.
+    search : Search or None
+        How to choose. None fits one of each.
+    maps : tuple of unfitted transformer or None
+        The feature maps to choose from.
+    last : (fitted map or None, its coefficients), or None
+        The solution to start from, if the features are the same.
     """
 
-    _file_kind = "RankSVM"
+    settings: SolverSettings
+    Cs: Vector | None
+    search: Search | None = None
+    maps: tuple[Transformer | None, ...] = ()
+    last: tuple[Transformer | None, Vector] | None = None
 
-    def __init__(
-        self,
-        Cs: ArrayLike | None = None,
-        *,
-        feature_map: Any | Sequence[Any] = None,
-        cv: CV = None,
-        scoring: Scoring = None,
-        loss: Loss = "squared_hinge",
-        weighting: Weighting = "pairs",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        memory_limit: float | None = None,
-        store_held_out: bool = False,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | Sequence[InputsName | None] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.feature_map = feature_map
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.weighting = weighting
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.store_held_out = store_held_out
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to the rows."""
+        if self.search is None:
+            fitted, histories = self._solved(rows)
+        else:
+            fitted, histories = self._searched(rows, self.search, validation)
+        warn_if_not_converged(histories, self.settings)
+        return fitted | {"uses_qid_": rows.has_queries}
 
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        validation: Validation = None,
-    ) -> Self:
-        """Score every feature map and C on held-out rows, and fit the best to all rows.
+    def _solved(self, rows: GivenArrays | GivenTable) -> tuple[dict[str, Any], list[Convergence]]:
+        """Fit one feature map and one C."""
+        assert self.Cs is not None
+        data = rows.fitted(self.rows.kinds[0], self.rows)
+        training = Training.make(data, self.settings, exact=False)
+        feature_map = whole_map(data.pattern)
+        start, origin = None, _origin(rows.prior)
+        if self.last is not None and len(self.last[1]) == len(training.curvature):
+            start = self.last[1] - origin if same_map(self.last[0], feature_map) else None
+        fitted, history = _solution(training, float(self.Cs[0]), origin, start)
+        inputs, feature_map = parts_of(feature_map)
+        return fitted | {"inputs_": inputs, "feature_map_": feature_map}, [history]
 
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankSVM.fit`. Every map, C and fold reads the rows of a table anew; a validation
-            table spares the folds.
-        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
-            A validation set, as in `RankRLSCV.fit`; a table if X is one.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `RankRLSCV.fit`.
-        """
-        settings = SolverSettings(
-            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
-        )
-        given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
-        info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        maps, preparation = as_list(self.feature_map, "feature_map"), self._rows()
-        kinds, fixed = preparation.kinds, not preparation.no_columns
-        rows = rows_of_fit(self, X, y, info, preparation)
-        if rows.n_rows < 2:
+    def _searched(
+        self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
+    ) -> tuple[dict[str, Any], list[Convergence]]:
+        """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
+        kinds, settings = self.rows.kinds, self.settings
+        whole = rows.fitted(None if self.rows.no_columns else kinds[0], self.rows)
+        if whole.n_rows < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
-        judge = rows.judge(rows.fitted(kinds[0] if fixed else None, None), maps, validation)
+        judge = rows.judge(whole, self.maps, search, validation)
         candidates: list[_Candidate] = []
         training = None
-        for kind, feature_map in itertools.product(kinds, maps):
+        for kind, feature_map in itertools.product(kinds, self.maps):
             training = None  # frees the memory for the features of the next map
-            data = rows.fitted(kind, feature_map)
+            own = replace(self.rows, feature_map=feature_map)
+            data = rows.fitted(kind, own)
             training = Training.make(data, settings, exact=True)
-            own = replace(preparation, feature_map=feature_map)
             mapped_part = partial(_mapped_part, own, data.pattern)
             started = data.pattern.offset is not None
-            Cs = _default_Cs(training, started) if given is None else np.sort(given)
+            Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
             with single_threaded_blas:
                 found, histories = _held_out(training, data, judge, mapped_part, Cs)
             candidates.append(_Candidate(data, Cs, found, histories))
@@ -235,26 +134,17 @@ uses_qid_, prior_, uses_offset_ :
         chosen = candidates[number]
         if training is None or chosen is not candidates[-1]:
             training = Training.make(chosen.data, settings, exact=True)
-        self.C_, self.uses_qid_ = float(chosen.Cs[at]), rows.has_queries
-        origin = _origin(rows.prior)
-        fitted, history = _solution(training, self.C_, origin)
-        self.__dict__.update(self._table_of(candidates, judged, ranks, best, judge.metric, given))
-        self.__dict__.update(fitted | dict(chosen.judged.stored))
-        warn_if_not_converged(
-            [*itertools.chain(*(c.histories for c in candidates)), history], settings
-        )
-        return self
+        C = float(chosen.Cs[at])
+        fitted, history = _solution(training, C, _origin(rows.prior))
+        fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
+        fitted |= self._results(candidates, judged, ranks, best)
+        return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
 
-    def _table_of(
-        self,
-        candidates: list[_Candidate],
-        judged: Judged,
-        ranks: Rows,
-        best: int,
-        metric: Metric,
-        given: Vector | None,
+    def _results(
+        self, candidates: list[_Candidate], judged: Judged, ranks: Rows, best: int
     ) -> dict[str, Any]:
         """Return the attributes that describe the search, in the caller's order of Cs."""
+        assert self.search is not None
         number, _ = _place(candidates, best)
         chosen = candidates[number]
         Cs = np.concatenate([c.Cs for c in candidates])
@@ -262,11 +152,11 @@ uses_qid_, prior_, uses_offset_ :
         parts = [whole_parts(c.data.pattern) for c in candidates]
         map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
         order = np.arange(len(chosen.Cs))
-        if given is not None:  # they were solved in ascending order
-            order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
+        if self.Cs is not None:  # they were solved in ascending order
+            order = np.argsort(np.argsort(self.Cs, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
         columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
-        if self.inputs is not None:
+        if "inputs" in self.search.told:
             columns["inputs"] = column_of([own and own.kind for own, _ in parts])[of_row][rows]
         inputs, feature_map = parts[number]
         return {
@@ -275,23 +165,9 @@ uses_qid_, prior_, uses_offset_ :
             "best_score_": float(judged.means[best]),
             "Cs_": chosen.Cs[order],
             "scores_": chosen.judged.means[order],
-            "scoring_": metric,
             "best_index_": int(np.flatnonzero(rows == best)[0]),
             "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
         }
-
-    def _rows(self) -> Preparation:
-        """Return the preparation of the rows, without the feature maps to choose from.
-
-        Weights of a prior belong to the columns after the inputs, if there is no map.
-        """
-        kinds = as_list(self.inputs, "inputs")
-        no_columns = "a list of inputs" if len(kinds) > 1 else ""
-        if as_list(self.feature_map, "feature_map") != [None]:
-            no_columns = "a feature_map"
-        return Preparation(
-            tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
-        )
 
 
 def _mapped_part(rows: Preparation, data: RankingData, some: Rows) -> RankingData:
@@ -360,13 +236,13 @@ def _paths(
     return coefs, histories
 
 
-def _origin(prior: Prior | None) -> Any:
+def _origin(prior: Prior | None) -> Vector | float:
     """Return the weights of the prior, or 0."""
     return 0.0 if prior is None or prior.coef is None else prior.coef
 
 
 def _solution(
-    training: Training, C: float, origin: Any, start: Vector | None = None
+    training: Training, C: float, origin: Vector | float, start: Vector | None = None
 ) -> tuple[dict[str, Any], Convergence]:
     """Return the attributes of the model for one C, and how it was found."""
     settings, precondition = training.settings, training.preconditioner(C)
@@ -397,6 +273,7 @@ def _default_Cs(training: Training, started: bool) -> Vector:
     return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
 
 
+@dataclass(eq=False, repr=False)
 class RankSVM(LinearRanker):
     """Rank by the squared hinge loss on preference pairs (RankSVM).
 
@@ -512,6 +389,13 @@ class RankSVM(LinearRanker):
     subtracted, which changes no difference of scores and keeps rounding errors small. The whitening
     is then applied to vectors, in n_landmarks² flops twice a step, instead of to n rows.
 
+    Labels are any numbers that are finite as float64, and only their order within a query counts. A
+    `sample_weight` of 2 is the same as having the row twice, except for a feature map that is
+    fitted to the rows: the map does not see the weights. The features of a table are read once for
+    the preconditioner and once for the first gradient. Every Newton step reads them once for every
+    Hessian product, and once for every length of the step that is tried, mostly one or two. What is
+    fitted to the rows takes passes as in `RankRLS.fit`.
+
     References
     ----------
     Chen, Li, Dou, Liang, Lv. Ranking support vector machine with kernel approximation.
@@ -530,100 +414,151 @@ class RankSVM(LinearRanker):
 
     _file_kind = "RankSVM"
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        feature_map: Transformer | None = None,
-        loss: Loss = "squared_hinge",
-        weighting: Weighting = "pairs",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        memory_limit: float | None = None,
-        prior: Estimator | ArrayLike | None = None,
-        inputs: InputsName | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.C = C
-        self.feature_map = feature_map
-        self.loss = loss
-        self.weighting = weighting
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.prior = prior
-        self.inputs = inputs
-        self.n_threads = n_threads
+    C: float = 1.0
+    _: KW_ONLY
+    feature_map: Transformer | None = None
+    loss: Loss = "squared_hinge"
+    weighting: Weighting = "pairs"
+    tol: float = 1e-3
+    max_iter: int = 100
+    warm_start: bool = False
+    memory_limit: float | None = None
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | None = None
+    n_threads: int | None = None
 
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-            C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
-            and weights of rows itself, so all other arguments must be left out. Its features are
-            read once for the preconditioner and once for the first gradient. Every Newton step
-            reads them once for every Hessian product, and once for every length of the step that is
-            tried, mostly one or two. What is fitted to the rows takes passes as in `RankRLS.fit`.
-        y : array-like of shape (n_rows,)
-            Relevance labels, any numbers that are finite as float64. Only their order within a
-            query counts. Only a table does without.
-        qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
-            one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows.
-        group : array-like of shape (n_queries,) of int, or None
-            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
-        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            A weight of 2 is the same as having the row twice, except for a feature map that is
-            fitted to the rows: the map does not see the weights.
-        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
-            Weights of queries, given for every row and constant within a query.
-        offset : array-like of shape (n_rows,), finite, or None
-            Scores of the rows by something else (the ``init_score`` of LightGBM, the
-            ``base_margin`` of XGBoost), which are added to those of the model. `predict`
-            and `score` then need the offsets of their rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data or a parameter is not as described; the message names it.
-        """
+    def _spec(self) -> SvmSpec:
         check_parameters(self, "C", "warm_start")
         settings = SolverSettings(
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
-        info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        preparation = Preparation(
+        rows = Preparation(
             (self.inputs,), self.feature_map, prior=self.prior, n_threads=self.n_threads
         )
-        rows = rows_of_fit(self, X, y, info, preparation)
-        data = rows.fitted(self.inputs, self.feature_map)
-        training, feature_map = Training.make(data, settings, exact=False), whole_map(data.pattern)
-        start, origin = None, _origin(rows.prior)
-        if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
-            last = after_inputs(self.inputs_, self.feature_map_)
-            start = self.coef_ - origin if same_map(last, feature_map) else None
-        fitted, history = _solution(training, float(self.C), origin, start)
-        # The attributes are set last, so that a fit that fails leaves the last solution in place.
-        self.inputs_, self.feature_map_ = parts_of(feature_map)
-        self.uses_qid_ = rows.has_queries
-        self.__dict__.update(fitted)
-        warn_if_not_converged([history], settings)
-        return self
+        last = None
+        if self.warm_start and hasattr(self, "coef_"):
+            last = after_inputs(self.inputs_, self.feature_map_), self.coef_
+        return SvmSpec(rows, settings, np.array([float(self.C)]), last=last)
+
+
+@dataclass(eq=False, repr=False)
+class RankSVMCV(LinearSearch):
+    """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
+
+    Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
+
+    Parameters
+    ----------
+    Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
+        The values of C to choose from. None stands for ``2^k / (2 tr G)`` with k = 0, 2, …, 20,
+        computed for every feature map. G is the Gram matrix of the preference pairs, so the grid
+        adapts to the size of the data. With a `prior` or offsets there are also ``c / (2 tr G)``
+        for c = 0.1, 0.01, 1e-3 and 1e-6, of which the last keeps the prior.
+    feature_map : as in `RankSVM`, or a list of such to choose from
+        The list may contain None.
+    cv : None, int, splitter or iterable of splits, default=None
+        How rows are held out if `fit` gets no validation set:
+
+        - None: five folds of queries, or of the rows if there is a single query. There are
+          fewer folds if there are fewer queries;
+        - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
+          of a single query;
+        - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
+
+        A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
+        in memory. It needs query ids, and feature maps of this package.
+    scoring : str, Metric, scorer or None, default=None
+        As in `RankRLSCV`.
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
+        All are tried with every feature map. They are fitted to all rows of `fit`.
+    loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
+    store_held_out : bool, default=False
+        As in `RankRLSCV`.
+    prior : array-like of shape (n_features,), fitted model or None, default=None
+        As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
+        feature map, or a list of inputs, takes a frozen model only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), float64
+        Weights of the model with the chosen settings, fitted to all rows. They belong to the
+        columns after `inputs`, as in `RankSVM`.
+    C_ : float
+        The chosen C.
+    inputs_ : object or None
+        As in `RankRLS`; ``inputs_.kind`` is the chosen word.
+    feature_map_ : fitted transformer or None
+        The chosen feature map.
+    best_score_ : float
+        Mean held-out score of the chosen settings.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C for the chosen feature map: `Cs` in the caller's order, or the default grid
+        in ascending order.
+    scores_ : ndarray of shape (n_Cs,)
+        Mean held-out scores along `Cs_`.
+    cv_results_ : dict
+        A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``,
+        ``param_feature_map``, and ``param_inputs`` if `inputs` is not None.
+    scoring_ : Metric
+        The metric that judged the held-out scores.
+    held_out_, per_query_ :
+        As in `RankRLSCV`.
+    history_, n_iter_, n_hessian_products_, fill_values_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
+        As in `RankSVM`, for the final fit.
+
+    Notes
+    -----
+    The mean is over all held-out queries of all splits, as in `RankRLSCV`. Feature maps of this
+    package do not use labels. They are fitted once to all rows, and their features and Gram matrix
+    are computed once for all rows. Any other transformer is fitted to the training rows of each
+    split. Within a split, the solver starts for each C from the solution for the last C. If several
+    settings are equally good, the first inputs, the first feature map and the smallest C win. A
+    prior that has seen the labels of held-out rows makes their scores too good: fit it to other
+    queries. Every map, C and fold reads the rows of a table anew; a validation table spares the
+    folds.
+
+    Examples
+    --------
+    >>> from pairgram import RandomNodes, RankSVMCV, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> maps = [None, RandomNodes(30, random_state=0)]
+    >>> model = RankSVMCV([0.01, 1.0], feature_map=maps, cv=3).fit(X, y, qid=qid)
+    >>> model.cv_results_["mean_test_score"].shape
+    (4,)
+    """
+
+    _file_kind = "RankSVM"
+
+    Cs: ArrayLike | None = None
+    _: KW_ONLY
+    feature_map: Any | Sequence[Any] = None
+    cv: CV = None
+    scoring: Scoring = None
+    loss: Loss = "squared_hinge"
+    weighting: Weighting = "pairs"
+    tol: float = 1e-3
+    max_iter: int = 100
+    memory_limit: float | None = None
+    store_held_out: bool = False
+    prior: Estimator | ArrayLike | None = None
+    inputs: InputsName | Sequence[InputsName | None] | None = None
+    n_threads: int | None = None
+
+    def _spec(self) -> SvmSpec:
+        settings = SolverSettings(
+            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
+        )
+        Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
+        maps, kinds = as_list(self.feature_map, "feature_map"), as_list(self.inputs, "inputs")
+        # Weights of a prior belong to the columns after the inputs, if there is no map.
+        no_columns = "a list of inputs" if len(kinds) > 1 else ""
+        no_columns = no_columns if maps == [None] else "a feature_map"
+        rows = Preparation(
+            tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
+        )
+        told = ("inputs",) if self.inputs is not None else ()
+        search = Search(self.cv, self.scoring, self.store_held_out, told)
+        return SvmSpec(rows, settings, Cs, search, tuple(maps))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import Form
-from pairgram.data.dataset import RankingData, RowInfo
+from pairgram._support.parameters import KERNEL_PARAMETERS, Form
+from pairgram._support.row_warnings import warn_of_equal_labels
+from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import KERNELS, Kernel, check_kernel
+from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
+    HeldOutModels,
     Judge,
     Judged,
     as_list,
@@ -27,67 +29,115 @@ from pairgram.model_selection.judge import (
     column_of,
     join_judged,
     search_results,
-    table_metric,
 )
-from pairgram.model_selection.splits import default_cv, refuse_validation
-from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import GivenTable, Preparation, Prior, same_columns
+from pairgram.model_selection.splits import default_cv
+from pairgram.rankers.preparation import (
+    GivenArrays,
+    GivenTable,
+    Preparation,
+    Prior,
+    Search,
+    Spec,
+)
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.leave_out import HeldOut, HeldOutRows, PathTies, is_cheap, split_scores
-from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
+from pairgram.solvers.formulation import Coordinates, Statistics
+from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, HeldOut, LeavePairOut
 from pairgram.solvers.passes import (
-    TablePath,
-    folds_of,
-    judge_table,
+    refuse_folds,
+    solve_path,
     statistics_of,
     warn_of_equal_table,
 )
-from pairgram.solvers.ridge_path import ColumnSums, Statistics, blas_guard, default_alphas
+from pairgram.solvers.ridge_path import ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
-from pairgram.tables.blocks import BlockReader
+from pairgram.solvers.sparse_systems import SparseSystems
+from pairgram.tables.blocks import Arrays, BlockReader
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, BaseEstimator, RowsLike, Transformer
+    from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.preparation import Validation
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 
 
-class Search(NamedTuple):
-    """How a search holds rows out, judges their scores and tells what it has chosen.
+@dataclass(frozen=True, eq=False)
+class LeastSquares(Spec):
+    """What a ranker fits by least squares, to one target or to several.
 
     Attributes
     ----------
-    cv : None, int, splitter, iterable of splits or "leave-pair-out"
-    scoring : str, Metric, scorer or None
-    store : bool
-        Whether to keep the held-out scores of the best model.
-    told : tuple of str
-        The settings besides the ridge that are told: some of "pairs", "target", "scale", "gamma"
-        and "inputs".
-    Cs : ndarray of shape (n_alphas,), or None
-        What is told in place of the ridges: ``1 / alphas``.
+    settings : tuple of PairSettings
+        The pairs to choose from.
+    search : Search or None
+        How to choose. None fits one of each.
     """
 
-    cv: Any
-    scoring: Any
-    store: bool
-    told: tuple[str, ...] = ()
-    Cs: Vector | None = None
+    settings: tuple[PairSettings, ...]
+    search: Search | None = field(default=None, kw_only=True)
+
+    @property
+    def warns_of_ties(self) -> bool:
+        """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
+        return {one.kind for one in self.settings} == {"kept"}
+
+    @abstractmethod
+    def is_small(self, data: RankingData) -> bool:
+        """Tell whether `fit` may be told that the problem of some rows is small."""
+
+    @abstractmethod
+    def fit(
+        self,
+        data: RankingData,
+        prior: Prior | None,
+        uses_qid: bool,
+        held: RankingData | None = None,
+        *,
+        labels: Vector | None = None,
+        small: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Return the fitted attributes, a dictionary for every target.
+
+        Parameters
+        ----------
+        data : RankingData
+            The rows, with the map if there is one to choose, and the scores of the prior.
+        prior : Prior or None
+        uses_qid : bool
+            Whether the rows came with queries.
+        held : RankingData or None
+            The rows of a validation set.
+        labels : ndarray of shape (n_rows, n_targets), float64, or None
+            Labels that replace those of the data. There may be more than one target only if the
+            pairs do not depend on labels. None is one target, the labels of the data.
+        small : bool
+            Whether compiled code may solve the problem in the form that it chooses.
+        """
+
+    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to the rows, which are arrays."""
+        assert isinstance(rows, GivenArrays)
+        data, kinds = rows.data, self.rows.kinds
+        if len(kinds) == 1:
+            data = rows.fitted(kinds[0], self.rows).whole
+        held = None if validation is None else rows.held(validation, whole_map(data))
+        (fitted,) = self.fit(data, rows.prior, rows.has_queries, held)
+        learns = data.offset is not None or not self.warns_of_ties
+        if not learns and not data.labels_differ(self.settings[0]):
+            warn_of_equal_labels()
+        return fitted
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeSpec:
+class RidgeSpec(LeastSquares):
     """What a least-squares ranker fits: some values to choose from, or one of each.
 
     Attributes
     ----------
     rows : Preparation
         The inputs to choose from, the feature map or kernel, and the prior.
-    settings : tuple of PairSettings
     alphas : ndarray of shape (n_alphas,), or None
         The ridges. None stands for a grid that depends on the data.
     scales : tuple of bool
@@ -96,27 +146,21 @@ class RidgeSpec:
     form : {"auto", "primal", "dual"}
     constraints : Constraints or None
         What the weights must be like.
-    search : Search or None
-        How to choose. None fits one ridge.
     has_intercept : bool
         Whether the mean error of the rows is added to all scores.
     """
 
-    rows: Preparation
-    settings: tuple[PairSettings, ...]
     alphas: Vector | None
     scales: tuple[bool, ...] = (False,)
     gammas: tuple[float | None, ...] = (None,)
     form: Form = "auto"
     constraints: Constraints | None = None
-    search: Search | None = None
     has_intercept: bool = False
 
     @property
     def warns_of_ties(self) -> bool:
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
-        others = [one for one in self.settings if one.kind != "kept"]
-        return not (self.has_intercept or others)
+        return not self.has_intercept and super().warns_of_ties
 
     @property
     def is_batched(self) -> bool:
@@ -141,18 +185,7 @@ class RidgeSpec:
         labels: Vector | None = None,
         small: bool = False,
     ) -> list[dict[str, Any]]:
-        """Return the fitted attributes, a dictionary for every target; see `Spec.fit`.
-
-        Parameters
-        ----------
-        data, prior, uses_qid, held :
-            As in `Spec.fit`.
-        labels : ndarray of shape (n_rows, n_targets), float64, or None
-            Labels that replace those of the data. There may be more than one target only if the
-            pairs do not depend on labels. None is one target, the labels of the data.
-        small : bool
-            Whether compiled code may solve the problem in the form that it chooses.
-        """
+        """Return the fitted attributes, a dictionary for every target."""
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
                 fitted = self._solved(data, prior, labels, small)
@@ -210,6 +243,7 @@ class RidgeSpec:
             form=self.form,
             scale=scale,
             path=self.search is not None,
+            iterate=self.search is None or not _leaves_pairs_out(self.search.cv),
             n_threads=self.rows.n_threads,
         )
 
@@ -266,9 +300,7 @@ class RidgeSpec:
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search = self.search
         assert search is not None
-        refuse_validation(search.cv, held is not None)
-        if len(data.y) < 2:
-            raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
+        search.refuse(data, held)
         judges: Sequence[HeldOut] = []
         candidates: list[list[_Candidate]] = []
         for own in self._mapped(data):
@@ -280,7 +312,8 @@ class RidgeSpec:
             if not judges:
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
-                judges = self._judges(own, labels, width, form, held)
+                exact = not coordinates.iterate
+                judges = self._judges(own, labels, width, form, held, exact)
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, here[0])
@@ -308,6 +341,7 @@ class RidgeSpec:
         n_dimensions: int,
         form: str,
         held: RankingData | None,
+        exact: bool = True,
     ) -> Sequence[HeldOut]:
         """Return the object that holds rows out, for every target."""
         search, n_threads = self.search, self.rows.n_threads
@@ -330,8 +364,10 @@ class RidgeSpec:
         if held is not None:
             held = replace(held, feature_map=whole_map(data))
         elif cv is None:
-            cheap = self.constraints is None and all(
-                is_cheap(data, settings, n_dimensions, form) for settings in self.settings
+            cheap = (
+                exact
+                and self.constraints is None
+                and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = None if cheap else default_cv(data.queries.n_filled, len(data.y))
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
@@ -373,6 +409,11 @@ class RidgeSpec:
         if coordinates.constraints is not None:
             return [make(*_constrained(coordinates, settings, scale, given, judges[0]))]
         n_threads = self.rows.n_threads
+        if coordinates.iterate:
+            return [
+                make(*_iterated(target, settings, scale, given, judge))
+                for judge, target in zip(judges, coordinates.of_targets(labels), strict=True)
+            ]
         basis = judges[0].needs_basis(settings, coordinates.name == "dual")
         (paths,) = decompose_each(
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
@@ -437,61 +478,57 @@ class RidgeSpec:
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
-        """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
-        search = self.search
-        if search is not None and search.store:
-            raise ValueError("store_held_out must be False for a table: its rows are not kept")
-        if search is not None and validation is not None and search.cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
-        table, folds = rows.table, None
-        held = None if validation is None else same_columns(table, validation)
-        if self.search is not None and held is None:
-            folds = folds_of(table, self.search.cv, self.settings, self.constraints is not None)
-        readers = [rows.reader(kind, self.rows.feature_map) for kind in self.rows.kinds]
+    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to the rows.
+
+        A table is read once, and once more to judge scores.
+        """
+        if not isinstance(rows, GivenTable):
+            return super().fit_rows(rows, validation)
+        table, judge, n_threads = rows.table, None, self.rows.n_threads
+        if self.search is not None:
+            all_rows = any(one.joins_all_rows for one in self.settings)
+            if validation is None:
+                refuse_folds(self.settings)
+            exact = self.constraints is None and not all_rows
+            judge = rows.judge_of(self.search, validation, exact)
+        readers = [rows.reader(kind, self.rows) for kind in self.rows.kinds]
         prior = rows.prior
         pairs = [self._in_coordinates(reader) for reader in readers]
         own = [reader for reader, _ in pairs]
-        n_threads = self.rows.n_threads
+        folds = None if judge is None else judge.folds
         totals = statistics_of(table, own, self.settings, any(self.scales), folds, n_threads)
-        shared: dict[str, Any] = {"uses_qid_": table.has_queries}
-        if self.search is None:
-            (settings,), (scale,), (reader,), alphas = (
-                self.settings,
-                self.scales,
-                readers,
-                self.alphas,
-            )
-            assert alphas is not None
+        shared: dict[str, Any] = {"uses_qid_": rows.has_queries}
+        if judge is None:
+            (settings,), (scale,) = self.settings, self.scales
+            assert self.alphas is not None
             total = totals[0, settings, 0].with_pairs(settings)
             coordinates = replace(pairs[0][1], _known={settings: total})
-            coef, sums = coordinates.solve(settings, alphas[0], scale=scale, n_threads=n_threads)
+            coef, sums = coordinates.solve(
+                settings, self.alphas[0], scale=scale, n_threads=n_threads
+            )
             shared |= {"form_": "primal", "_column_sums": sums}
-            fitted = shared | self._kept(reader.pattern, prior, {"coef_": coef})
+            fitted = shared | self._kept(readers[0].pattern, prior, {"coef_": coef})
         else:
-            paths = [
-                TablePath.of(
-                    totals, number, coordinates, settings, scale, self.alphas, folds, held is None
-                )
-                for number, (_, coordinates) in enumerate(pairs)
-                for settings, scale in itertools.product(self.settings, self.scales)
-            ]
-            held = table if held is None else held
-            metric = table_metric(held, self.search.scoring)
-            judged = judge_table(held, own, paths, metric, folds, n_threads)
+            paths = []
+            for number, (_, coordinates) in enumerate(pairs):
+                for settings, scale in itertools.product(self.settings, self.scales):
+                    parts = {
+                        fold: one
+                        for (reader_number, of, fold), one in totals.items()
+                        if (reader_number, of) == (number, settings)
+                    }
+                    path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
+                    paths.append((number, settings, scale, path))
+            models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
+            judged = judge.judge([reader.data for reader in own], models)
             candidates = [
-                _Candidate(
-                    readers[path.reader].pattern,
-                    path.coordinates,
-                    path.settings,
-                    path.scale,
-                    path.alphas,
-                    path.solved,
-                    found,
+                _Candidate(readers[number].pattern, found, settings, scale, alphas, solved, one)
+                for (number, settings, scale, (found, alphas, solved, _)), one in zip(
+                    paths, judged, strict=True
                 )
-                for path, found in zip(paths, judged, strict=True)
             ]
-            fitted = self._chosen(candidates, metric, prior) | shared
+            fitted = self._chosen(candidates, judge.metric, prior) | shared
         warn_of_equal_table(table, totals)
         return fitted
 
@@ -551,6 +588,27 @@ def _constrained(
     return alphas, solved, judge.judge(judge.shared(scores))
 
 
+def _iterated(
+    coordinates: Coordinates,
+    settings: PairSettings,
+    scale: bool,
+    given: Vector | None,
+    held_out: HeldOut,
+) -> tuple[Vector, Vector, Judged]:
+    """Judge one combination of wide sparse rows: the splits and all rows are solved together."""
+    assert isinstance(held_out, HeldOutRows)
+    judge, data = held_out.judge, coordinates.data
+    parts = [data, *(data.counting(counts) for counts in judge.counts())]
+    systems = SparseSystems(parts, settings, held_out.n_threads)
+    alphas = given
+    if alphas is None:
+        alphas = default_alphas(systems.largest_eigenvalue(scale=scale), data.offset is not None)
+    solved = systems.solve(alphas, scale=scale)
+    coefs = list(solved[1:]) or [solved[0]]
+    rows = Arrays.of(data)
+    return alphas, solved[0], judge.judge_models(rows, [rows] * len(coefs), coefs)
+
+
 def _leaves_pairs_out(cv: CV) -> bool:
     return isinstance(cv, str) and cv == LEAVE_PAIR_OUT
 
@@ -598,7 +656,7 @@ def search_spec(
     kinds = as_list(model.inputs, "inputs")
     is_array = isinstance(model.gamma, np.ndarray) and model.gamma.ndim == 1
     gammas = as_list(model.gamma.tolist() if is_array else model.gamma, "gamma")
-    has_gamma = isinstance(model.kernel, str) and "gamma" in KERNELS.get(model.kernel, ())
+    has_gamma = isinstance(model.kernel, str) and "gamma" in KERNEL_PARAMETERS.get(model.kernel, ())
     if len(gammas) > 1 and not has_gamma:
         raise ValueError(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
@@ -633,140 +691,24 @@ def _rows_of(
             f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
             f"feature_map={feature_map!r}"
         )
-    no_columns = "a list of inputs" if len(kinds) > 1 else ""
+    is_linear = not callable(kernel) and kernel == "linear"
+    no_columns = "" if is_linear else f"kernel={kernel!r}"
     no_table = ""
     if model.form == "dual":
         no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
-    if not callable(kernel) and kernel == "linear":
-        return Preparation(
-            tuple(kinds),
-            feature_map,
-            prior=model.prior,
-            no_columns=no_columns,
-            no_table=no_table,
-            n_threads=model.n_threads,
+    if not is_linear:
+        no_table = (
+            f"kernel={kernel!r} needs all rows in memory, so a table cannot be fitted: give "
+            "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
+        feature_map = KernelMap(kernel, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
     return Preparation(
         tuple(kinds),
-        KernelMap(kernel, gamma=gammas[0], degree=model.degree, coef0=model.coef0),
-        kernel,
+        feature_map,
+        None if is_linear else kernel,
         takes_path,
         model.prior,
-        no_columns or f"kernel={kernel!r}",
-        no_table=f"kernel={kernel!r} needs all rows in memory, so a table cannot be fitted: give "
-        "feature_map=Nystroem(...) or RandomFourier(...) in its place",
+        "a list of inputs" if len(kinds) > 1 else no_columns,
+        no_table=no_table,
         n_threads=model.n_threads,
     )
-
-
-class RidgeRanker(LinearRanker):
-    """Base class of rankers that fit one ridge."""
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-            C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
-            and weights of rows itself, so all other arguments must be left out. A first pass reads
-            these columns alone. Its features are read once, and once more for each of: scales of
-            `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
-            ``missing="mean"``. Kernels other than "linear" and the dual form take no table.
-        y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers. Only a table does without.
-        qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
-            one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
-            pairs are formed within queries.
-        group : array-like of shape (n_queries,) of int, or None
-            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
-        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            A weight of 2 is the same as having the row twice. The weight of a pair is the product
-            of the weights of its rows. The weights of all pairs must add up to at least 1e-290 and
-            at most 1e303.
-        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
-            Weights of queries, given for every row and constant within a query.
-        offset : array-like of shape (n_rows,), finite, or None
-            Scores of the rows by something else: the ``init_score`` of LightGBM, the
-            ``base_margin`` of XGBoost. The model fits what they leave of the targets,
-            as if their column had the weight 1 and no ridge; `predict` and `score` then need the
-            offsets of their rows. Labels alone decide which pairs count, and how much. Tools of
-            scikit-learn hand offsets on if metadata routing is enabled, but ``predict`` of
-            ``GridSearchCV`` takes none: use its ``best_estimator_``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data or a parameter is not as described; the message names it.
-
-        Warns
-        -----
-        UserWarning
-            If no query has two rows with different labels, although tied pairs count: the model is
-            then zero.
-        """
-        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
-
-
-class RidgeSearch(LinearRanker):
-    """Base class of searches that choose a ridge, and settings, by held-out scores."""
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        validation: Validation = None,
-    ) -> Self:
-        """Score every combination of settings on held-out rows, and fit the best to all rows.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
-            are held out; `cv` says how.
-        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
-            A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
-            and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
-            offsets if `fit` gets `offset`. All its rows have weight 1. If X is a table, it is a
-            table with the same features, whose weights count in the mean over queries. It may also
-            be spelled as for LightGBM and XGBoost: ``eval_set=[(X, y)]`` with
-            ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data or a parameter is not as described, if `scoring` cannot take the labels, if
-            `cv` makes no splits, or if no query is left to fit to.
-
-        Warns
-        -----
-        UserWarning
-            As in `RankRLS.fit`.
-        """
-        info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        return self._fit(X, y, info, validation)

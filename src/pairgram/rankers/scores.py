@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.arrays import read_rows, require_columns
+from pairgram._support.arrays import is_native_float, is_ready, read_rows, require_columns
 from pairgram._support.checks import ArgumentError, Vector, require_finite
 from pairgram._support.files import replacing
 from pairgram._support.machine import single_threaded_blas
@@ -172,10 +173,7 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     """
     fitted = vars(estimator)
     if (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and _is_ready(X.dtype)
-        and X.size > 0
+        is_ready(X, 2)
         and X.shape[1] == fitted.get("n_features_in_")
         and "feature_names_in_" not in fitted
     ):
@@ -184,14 +182,9 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     pandas = sys.modules.get("pandas")
     is_frame = pandas is not None and type(X) is pandas.DataFrame
     is_frame = is_frame and X.columns.is_unique
-    if is_frame and X.size > 0 and all(map(_is_ready, set(X.dtypes))):
+    if is_frame and X.size > 0 and all(map(is_native_float, set(X.dtypes))):
         return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
     return read_rows(X, estimator=estimator)
-
-
-def _is_ready(dtype: DTypeLike) -> bool:
-    """Tell whether a dtype is NumPy's float64 or float32, in the byte order of the machine."""
-    return isinstance(dtype, np.dtype) and dtype.char in "df" and dtype.isnative
 
 
 def scores_of(ranker: BaseEstimator, X: Matrix) -> NDArray[Any]:
@@ -310,14 +303,9 @@ def _prepared(
     return scorer
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """Scores batches by a model; a function that other processes can be sent."""
-
-    model: Any
-
-    def __call__(self, rows: TableRows) -> tuple[NDArray[Any], Any]:
-        return self.model.predict(rows.X), rows.kept
+def _scored(model: BaseEstimator, rows: TableRows) -> tuple[NDArray[Any], Any]:
+    """Return the scores of a batch by a model, and the columns that are kept."""
+    return model.predict(rows.X), rows.kept
 
 
 def _batches(
@@ -325,7 +313,7 @@ def _batches(
 ) -> Iterator[tuple[Any, Any]]:
     check_is_fitted(model)
     table, model = table.in_order().for_model(model)
-    return table.for_scores(keep).each(_Scores(model))
+    return table.for_scores(keep).each(partial(_scored, model))
 
 
 def scores_of_table(model: BaseEstimator, table: Table) -> NDArray[Any]:
@@ -405,7 +393,7 @@ def predict(
     for name in keep:
         if name == SCORE:
             raise ArgumentError(
-                "keep", f" must not name {name!r}, which is the column of the scores"
+                "keep", f"must not name {name!r}, which is the column of the scores"
             )
     batches = _tables(_batches(model, table, tuple(keep)))
     if output is None:

@@ -41,7 +41,7 @@ BLOCK_STEPS, MOST_STEPS = 3, 300
 LEAST_PIVOT, ROUNDING = 1e-7, 1e-13
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constraints:
     """What the weights of a least-squares problem must be like, besides fitting.
 

@@ -51,6 +51,8 @@ class DualGram:
     settings : PairSettings
     n_threads : int or None, default=None
         Number of threads. The number does not change a bit of the result.
+    rows : ndarray of int64, or None, default=None
+        The rows of K that count; None for all.
 
     Notes
     -----
@@ -79,7 +81,11 @@ class DualGram:
     """
 
     def __init__(
-        self, data: RankingData, settings: PairSettings, n_threads: int | None = None
+        self,
+        data: RankingData,
+        settings: PairSettings,
+        n_threads: int | None = None,
+        rows: Rows | None = None,
     ) -> None:
         """Store the data; nothing is computed yet.
 
@@ -100,7 +106,7 @@ class DualGram:
         self.settings = settings
         self.n_threads = n_threads
         self._data = data
-        self._rows: Rows | None = None  # the rows of K that count; None for all
+        self._rows = rows
         self._labelled = without_features(data)
 
     def of(self, rows: Rows) -> DualGram:
@@ -108,10 +114,7 @@ class DualGram:
 
         There is still one coefficient for every row of K; it is 0 for rows that are left out.
         """
-        part = DualGram.__new__(DualGram)
-        part.__dict__.update(self.__dict__)
-        part._rows = rows
-        return part
+        return DualGram(self._data, self.settings, self.n_threads, rows)
 
     def without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
@@ -345,25 +348,6 @@ class DualGram:
         return out
 
 
-def bytes_per_square(
-    n_rows: int,
-    path: bool,
-    feature_map: Transformer | None,
-    dtype: DTypeLike,
-    *,
-    basis: bool = False,
-    held_out: int = 0,
-) -> int:
-    """Return the bytes that the dual form of `n_rows` rows takes, divided by n_rows².
-
-    See `DualGram`. The parameters are those of `require_memory`.
-    """
-    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
-    itemsize: int = np.dtype(dtype).itemsize
-    returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
-    return max(alone, 8 * (1 + held_out)) + (itemsize if returned else 0)
-
-
 def require_memory(
     n_rows: int,
     path: bool,
@@ -392,7 +376,9 @@ def require_memory(
     held_out : int
         The number of n_rows × n_rows matrices that holding rows out takes besides the path.
     """
-    per_square = bytes_per_square(n_rows, path, feature_map, dtype, basis=basis, held_out=held_out)
+    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
+    returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
+    per_square = max(alone, 8 * (1 + held_out)) + returned * np.dtype(dtype).itemsize
     kernel = "besides" if feature_map is None else "with"
     features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
     memory.require(

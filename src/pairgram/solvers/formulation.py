@@ -20,8 +20,11 @@ from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import ColumnSums, Statistics
+from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.sparse_systems import SparseSystems, worth_iterating
+
+# The statistics of the primal form, or of the dual one.
+Statistics = PairSums | DualGram
 
 # In the dual form the largest feature value must be at least this, so that its square is a number.
 SMALLEST_FEATURE = 1e-145
@@ -74,6 +77,7 @@ class Coordinates:
         form: Form = "auto",
         scale: bool = False,
         path: bool = False,
+        iterate: bool = True,
         n_threads: int | None = None,
     ) -> Coordinates:
         """Choose the cheapest coordinates that serve all settings.
@@ -82,7 +86,8 @@ class Coordinates:
         solves a system with one unknown per row. It is used for every `kernel` (the one of the
         data's `KernelMap`), and for features if there are fewer rows than features or on request.
         `scale` refers to the features of the model, so these are then not replaced. `path` says
-        that all ridges are wanted, which takes more memory in the dual form than one ridge.
+        that all ridges are wanted, which takes more memory in the dual form than one ridge. Wide
+        sparse rows are solved by conjugate gradients, if this may `iterate`.
 
         Raises
         ------
@@ -108,7 +113,7 @@ class Coordinates:
                 K = data.X if rows is None else kernel_between(data.feature_map, rows)
                 data = replace(data, X=K, feature_map=None)
             return cls(data, "dual")
-        iterate = form != "dual" and not path and worth_iterating(data)
+        iterate = iterate and form != "dual" and worth_iterating(data)
         if scale or iterate:
             return cls(data, iterate=iterate, scale=scale)
         primal = cls.of_features(data, settings)

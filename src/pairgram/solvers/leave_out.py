@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,10 @@ from pairgram.solvers.leave_out_dual import (
     leave_out_of_all_rows,
     scores_without_folds,
 )
-from pairgram.solvers.ridge_path import RidgePath, Statistics
+from pairgram.solvers.ridge_path import RidgePath
+
+if TYPE_CHECKING:
+    from pairgram.solvers.formulation import Statistics
 
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -172,7 +175,8 @@ def leave_query_out(
     The scores come from one decomposition of the statistics of all rows. With
     ``scope="global"`` each query's rows are subtracted (pairs with ties), or the model is refitted.
     A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
-    largest eigenvalue, in a direction that only the query has.
+    largest eigenvalue, in a direction that only the query has. `require_leave_query_out` tells
+    whether two queries have pairs.
 
     Parameters
     ----------
@@ -184,13 +188,7 @@ def leave_query_out(
     statistics : callable
         Returns the statistics of all rows. Only refits need them.
     n_threads : int or None
-
-    Raises
-    ------
-    ValueError
-        If no query, or only one, has pairs.
     """
-    require_leave_query_out(data, settings)
     if settings.joins_all_rows:
         return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
     if ridge.is_dual:
@@ -210,7 +208,7 @@ def scores_in_primal(
 
     `ridge` is in primal form, and pairs are formed within queries.
     """
-    basis = ridge.basis
+    basis = ridge.eigen.basis
     mapped = data.feature_map is not None and settings.pairs is not None
     nodes = linear_nodes(data.feature_map) if mapped else None
     if nodes is not None:  # offsets cancel in differences
@@ -226,8 +224,8 @@ def scores_in_primal(
                 block.X,
                 block.targets,
                 basis=basis,
-                eigenvalues=ridge.eigenvalues,
-                projection=ridge.projection,
+                eigenvalues=ridge.eigen.eigenvalues,
+                projection=ridge.eigen.projection,
                 alphas=alphas,
                 map=block.node_map,
                 n_threads=resolve_n_threads(n_threads),
@@ -361,56 +359,7 @@ def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int,
         )
 
 
-class HeldOut(Protocol):
-    """The interface of objects that hold rows out of a ridge problem and judge their scores."""
-
-    @property
-    def data(self) -> RankingData:
-        """The rows in the coordinates in which their problem is solved."""
-
-    @property
-    def n_threads(self) -> int | None:
-        """The number of threads, None for all."""
-
-    @property
-    def metric(self) -> Metric:
-        """The metric that judges."""
-
-    def of(self, data: RankingData) -> Self:
-        """Return the same with another feature map, which the validation set shares."""
-
-    def within(self, data: RankingData) -> Self:
-        """Return the same for the same rows in other coordinates."""
-
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
-
-    def n_matrices(self, settings: PairSettings) -> int:
-        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
-
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
-        """Tell whether `judge_path` will need eigenvectors."""
-
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each; None if there are none."""
-
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
-        """Judge the models of all ridges, from the decomposition of all rows.
-
-        If `refits` gave splits, `scores` are those of their test rows, (n_models, n_rows), by the
-        models at the ridges ``PathTies.of(...).alphas``.
-        """
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOutRows:
     """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
 
@@ -431,11 +380,11 @@ class HeldOutRows:
         """The metric that judges."""
         return self.judge.metric
 
-    def of(self, data: RankingData) -> Self:
+    def of(self, data: RankingData) -> HeldOutRows:
         """Return the same with another feature map, which the validation set shares."""
         return replace(self, data=data, judge=self.judge.of(data))
 
-    def within(self, data: RankingData) -> Self:
+    def within(self, data: RankingData) -> HeldOutRows:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 

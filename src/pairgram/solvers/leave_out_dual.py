@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +18,8 @@ from pairgram.data.dataset import RankingData, apply_half_laplacian, without_fea
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.solvers.ridge_path import BandPath, RidgePath, has_band
+
+T = TypeVar("T")
 
 # The band form gives held-out scores as differences from the targets. They lose digits where alpha
 # is so many times λ_max, and the scores are as small beside the targets.
@@ -76,7 +79,8 @@ def scores_without_folds(
         if found is not None:
             return found
     scores = np.empty((len(alphas), len(data.y)))
-    for part in _blocks(folds, 8 * len(ridge.eigenvalues)):
+    row_bytes = 8 * len(ridge.eigen.eigenvalues)
+    for part in batches(folds, [row_bytes * size for size in sizes], limits.now.fold_bytes):
         rows = np.concatenate(part)
         block = labelled.take(rows)
         problem = block.problem(settings)
@@ -87,8 +91,8 @@ def scores_without_folds(
                 z,
                 block.targets(settings),
                 basis=None,
-                eigenvalues=ridge.eigenvalues,
-                projection=ridge.projection,
+                eigenvalues=ridge.eigen.eigenvalues,
+                projection=ridge.eigen.projection,
                 alphas=alphas,
                 folds=np.searchsorted(block.queries.offsets, fold_offsets(part)),
                 n_threads=resolve_n_threads(n_threads),
@@ -118,7 +122,8 @@ def _by_band(
     pivots, _, _ = _core.null_space(problem, largest=largest)
     is_pivot = pivots == np.arange(len(pivots))
     differences, levels = np.empty((len(pivots), len(alphas))), np.zeros((len(pivots), len(alphas)))
-    for part in _blocks(folds, 8 * len(pivots), lambda fold: int(is_pivot[fold].sum())):
+    n_bytes = [8 * len(pivots) * int(is_pivot[fold].sum()) for fold in folds]
+    for part in batches(folds, n_bytes, limits.now.fold_bytes):
         known = [fold[is_pivot[fold]] for fold in part]
         beside = np.concatenate(known)
         points = np.zeros((len(beside), len(pivots)))
@@ -161,9 +166,9 @@ def _rows_in_basis(
     """
     pivots, _, _ = _core.null_space(problem, largest=largest)
     pivot_rows = rows[pivots == np.arange(len(rows))]
-    known = np.empty((0, len(ridge.eigenvalues)))
+    known = np.empty((0, len(ridge.eigen.eigenvalues)))
     if len(pivot_rows):
-        known = np.asarray(data.features(pivot_rows) @ ridge.basis)
+        known = np.asarray(data.features(pivot_rows) @ ridge.eigen.basis)
     z = ridge.rows_of_laplacian(rows)
     _core.solve_laplacian(
         problem, z, known, largest=largest, n_threads=resolve_n_threads(n_threads)
@@ -171,20 +176,18 @@ def _rows_in_basis(
     return z
 
 
-def _blocks(
-    folds: Sequence[Rows], row_bytes: int, size_of: Callable[[Rows], int] = len
-) -> Iterator[list[Rows]]:
-    """Cut a list of folds into blocks of about `Limits.fold_bytes`."""
-    block: list[Rows] = []
-    size = 0
-    for fold in folds:
-        if block and (size + size_of(fold)) * row_bytes > limits.now.fold_bytes:
-            yield block
-            block, size = [], 0
-        block.append(fold)
-        size += size_of(fold)
-    if block:
-        yield block
+def batches(items: Sequence[T], sizes: Sequence[int], most: int) -> Iterator[list[T]]:
+    """Cut a sequence where its sizes would add up to more than `most`."""
+    batch: list[T] = []
+    total = 0
+    for item, size in zip(items, sizes, strict=True):
+        if batch and total + size > most:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+    if batch:
+        yield batch
 
 
 # L z is rounding error for rows whose weight is below this share of the largest.
@@ -247,8 +250,8 @@ class RowRegression:
             data,
             settings,
             ridge,
-            ridge.eigenvalues / factor,
-            ridge.projection / factor,
+            ridge.eigen.eigenvalues / factor,
+            ridge.eigen.projection / factor,
             factor,
             float(v @ y / weight) if with_mean else 0.0,
             weight,
@@ -285,7 +288,7 @@ class RowRegression:
     def _products(self, rows: Rows | slice) -> Vector:
         X = self.data.features(rows)
         X = X.toarray() if scipy.sparse.issparse(X) else X
-        return np.asarray((X - self._mean_x) @ self.ridge.basis)
+        return np.asarray((X - self._mean_x) @ self.ridge.eigen.basis)
 
     def factors_without(self, weights: Vector) -> Vector:
         """Return the factor c of the remaining rows, given the weights of the rows held out.
@@ -479,7 +482,7 @@ def _folds_of_rows(
     """
     regression = RowRegression.of(data.as_scope(settings), settings, ridge)
     free, v = int(regression.intercept), data.v
-    rank = len(ridge.eigenvalues)
+    rank = len(ridge.eigen.eigenvalues)
     targets = data.target(settings) - regression.mean_y
     factors = regression.factors_without(np.array([v[test].sum() for test in tests]))
     parts = [np.zeros((len(alphas), len(test))) for test in tests]

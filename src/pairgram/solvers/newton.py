@@ -21,6 +21,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
 from pairgram.features.formulas import native_nodes
 from pairgram.tables.blocks import Dataset
+from pairgram.tables.passes import Task
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
@@ -402,7 +403,7 @@ class RowLoss:
         The derivative by t; 0 at t = 0, where nobody asks for it.
     """
 
-    def __init__(self, rows: PairRows, line: Line, t: float) -> None:
+    def __init__(self, line: Line, t: float, rows: PairRows) -> None:
         scores, along = line.scores, line.along
         if not len(scores):
             scores = rows.offset
@@ -436,57 +437,37 @@ class LossSums(NamedTuple):
     curve: float
     scores: Vector = NOT_KEPT
 
+    @classmethod
+    def of(cls, line: Line, t: float, rows: PairRows) -> LossSums:
+        """Return the loss of some queries at a point of a line: all of it at once."""
+        found = RowLoss(line, t, rows)
+        return cls(found.loss, found.pull, found.slope, found.curve if t else 0.0)
 
-class LossTask(NamedTuple):
-    """Finds the loss at a point of a line: all of it at once, unless the rows stay in memory."""
-
-    line: Line
-    t: float
-    keeps: bool
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: PairRows, /) -> RowLoss | LossSums:
-        """Return the loss of some queries."""
-        found = RowLoss(rows, self.line, self.t)
-        if self.keeps:
-            return found
-        return LossSums(found.loss, found.pull, found.slope, found.curve if self.t else 0.0)
-
-    def join(self, first: RowLoss | LossSums, second: RowLoss | LossSums) -> LossSums:
+    def join(self, other: LossSums) -> LossSums:
         """Return the loss of the queries of both."""
         return LossSums(
-            first.loss + second.loss,
-            first.pull + second.pull,
-            first.slope + second.slope,
-            first.curve + second.curve,
+            self.loss + other.loss,
+            self.pull + other.pull,
+            self.slope + other.slope,
+            self.curve + other.curve,
         )
 
 
-class ProductTask(NamedTuple):
-    """Multiplies a direction with the Hessian of the loss at w.
+def _product(w: Vector, direction: Vector, keeps: bool, rows: PairRows) -> tuple[Vector, Vector]:
+    """Multiply a direction with the Hessian of the loss of some queries at w.
 
-    Rows that stay in memory stand at w, and keep H times the direction.
+    Returns the product, (n_features,), and H times the direction of rows that stay in memory, which
+    stand at w.
     """
+    if not keeps:
+        RowLoss(Line(w, w), 0.0, rows)  # the Hessian is that of its scores
+    product, along = rows.features.hessian_product(rows.pairs, direction)
+    return product, along if keeps else NOT_KEPT
 
-    w: Vector
-    direction: Vector
-    keeps: bool
-    reads_features: bool = True
-    needs_queries: bool = True
 
-    def block(self, rows: PairRows, /) -> tuple[Vector, Vector]:
-        """Return the product for some queries, (n_features,), and H times the direction."""
-        if not self.keeps:
-            RowLoss(rows, Line(self.w, self.w), 0.0)  # the Hessian is that of its scores
-        product, along = rows.features.hessian_product(rows.pairs, self.direction)
-        return product, along if self.keeps else NOT_KEPT
-
-    def join(
-        self, first: tuple[Vector, Vector], second: tuple[Vector, Vector]
-    ) -> tuple[Vector, Vector]:
-        """Return the product for the queries of both."""
-        return first[0] + second[0], NOT_KEPT
+def _products(first: tuple[Vector, Vector], second: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+    """Return the product for the queries of both."""
+    return first[0] + second[0], NOT_KEPT
 
 
 class PairSolver:
@@ -528,11 +509,16 @@ class PairSolver:
         start = start.copy()
         start[constant] = 0.0
         zero = np.zeros_like(start)
-        self._move_to(zero, data.reduce(LossTask(Line(zero, zero), 0.0, self._keeps)))
+        self._move_to(zero, self._loss_at(Line(zero, zero), 0.0))
         self._pull_at_zero = norm_of(self._pull)
         if start.any():
             self._n_passes += 1
-            self._move_to(start, data.reduce(LossTask(Line(start, zero), 0.0, self._keeps)))
+            self._move_to(start, self._loss_at(Line(start, zero), 0.0))
+
+    def _loss_at(self, line: Line, t: float) -> RowLoss | LossSums:
+        made: Any = RowLoss if self._keeps else LossSums.of
+        found: RowLoss | LossSums = self._data.reduce(Task(partial(made, line, t), LossSums.join))
+        return found
 
     def _move_to(self, w: Vector, found: RowLoss | LossSums) -> None:
         self.w, self._loss, self._scores = w, found.loss, found.scores
@@ -609,7 +595,7 @@ class PairSolver:
         n_products = 0
         while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
             n_products += 1
-            task = ProductTask(self.w, direction, self._keeps)
+            task = Task(partial(_product, self.w, direction, self._keeps), _products)
             product, scores = self._data.reduce(task)
             product[self._constant] = 0.0
             product *= C
@@ -634,7 +620,7 @@ class PairSolver:
         low, high, t = 0.0, np.inf, 1.0
         for more in reversed(range(MAX_LINE_STEPS)):
             self._n_passes += 1
-            found = self._data.reduce(LossTask(line, t, self._keeps))
+            found = self._loss_at(line, t)
             slope = linear + t * square + C * found.slope
             if abs(slope) <= SLOPE_SHARE * promise or more == 0:
                 break

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.checks import Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.known import same_map
+from pairgram.features.base import same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
@@ -97,38 +97,6 @@ class PairSums:
         """Return the sums of checked rows; see `with_rows`."""
         empty = cls(settings, n_threads=n_threads)
         return empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
-
-    @classmethod
-    def of_all_rows(
-        cls,
-        sums: NDArray[np.float64],
-        pair_weight: float,
-        n_rows: int,
-        settings: PairSettings,
-        *,
-        counts: bool = False,
-    ) -> PairSums:
-        """Return the sums of pairs of all rows, other than "with_ties", from what they sum to.
-
-        Parameters
-        ----------
-        sums : ndarray of shape (n_features + 1, n_features + 1), float64
-            The sums over [X, y].
-        pair_weight : float
-        n_rows : int
-        settings : PairSettings
-        counts : bool
-            Whether `n_varying` is known.
-        """
-        varying = np.zeros(len(sums) - 1, dtype=np.int64) if counts else None
-        return cls(
-            settings,
-            n_rows=n_rows,
-            n_queries=1,
-            sums=sums,
-            sums_weight=pair_weight,
-            varying=varying,
-        )
 
     @property
     def is_scatter(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from functools import partial
 from math import inf, isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -20,13 +21,14 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
-from pairgram.features.known import describe_map, restore_map
+from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import data_of_block, one_row
 from pairgram.tables.columns import TableRows
+from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
@@ -302,7 +304,8 @@ class Pairgram:
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         needs_queries = not self.settings.joins_all_rows
-        added = table.reduce(_TableTask(empty, pattern, needs_queries=needs_queries))
+        block = partial(_of_table, empty, pattern)
+        added = table.reduce(Task(block, _joined, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
         self._total, self._ids = total._total, total._ids
@@ -715,23 +718,13 @@ def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
     return WeightedIds.of_groups(hashes, rows, arrays["factors"], arrays["ids_of_factor"])
 
 
-@dataclass(frozen=True, eq=False)
-class _TableTask:
-    """Sums the statistics of a table, with the settings of statistics that have no rows."""
+def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
+    """Return the statistics of some rows of whole queries, with the settings of empty ones."""
+    data = data_of_block(pattern, rows, empty.n_threads)
+    ids = empty._ids_with(data)
+    total = empty._total.with_rows(data, empty.n_threads, counts=True)
+    return empty._of(total, empty.n_threads, ids)
 
-    empty: Pairgram
-    pattern: RankingData
-    needs_queries: bool
-    reads_features: bool = True
 
-    def block(self, rows: TableRows) -> Pairgram:
-        """Return the statistics of some rows of whole queries."""
-        empty = self.empty
-        data = data_of_block(self.pattern, rows, empty.n_threads)
-        ids = empty._ids_with(data)
-        total = empty._total.with_rows(data, empty.n_threads, counts=True)
-        return empty._of(total, empty.n_threads, ids)
-
-    def join(self, first: Pairgram, second: Pairgram) -> Pairgram:
-        """Return the statistics of the rows of both."""
-        return first._combine(second, 1)
+def _joined(first: Pairgram, second: Pairgram) -> Pairgram:
+    return first._combine(second, 1)

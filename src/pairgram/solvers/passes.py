@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -18,9 +18,8 @@ from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Ran
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import node_map_of
-from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import Judge, Judged, TableJudge
-from pairgram.model_selection.splits import Folds, default_cv, parts_of
+from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
+from pairgram.model_selection.splits import Folds, parts_of
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import (
     INSTEAD,
@@ -36,11 +35,9 @@ from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import clear_noise, sums_of
 from pairgram.tables.blocks import BlockReader
 from pairgram.tables.columns import TableRows
+from pairgram.tables.passes import Task, join_by_key
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
-
-if TYPE_CHECKING:
-    from pairgram._support.types import CV
 
 
 class LevelSums(NamedTuple):
@@ -200,7 +197,7 @@ class LevelPairs:
         return numbers
 
     def gram(self, found: LevelSums, counts: bool) -> PairSums:
-        """Return the statistics of all pairs."""
+        """Return the statistics of all pairs; with `counts`, `n_varying` is known."""
         known = self.pair_weights.any(axis=1)
         means = found.means - found.means[known].mean(axis=0) if known.any() else found.means
         off = self.pair_weights - np.diag(np.diag(self.pair_weights))
@@ -210,8 +207,14 @@ class LevelPairs:
         sums = np.asarray((sums + sums.T) / 2)
         if found.rounding.any():  # outputs that differ only by rounding do not differ
             clear_noise(sums, np.append(self.pair_weight * found.rounding**2, 0.0), 1.0)
-        return PairSums.of_all_rows(
-            sums, self.pair_weight, found.n_rows, self.settings, counts=counts
+        varying = np.zeros(len(sums) - 1, np.int64) if counts else None
+        return PairSums(
+            self.settings,
+            n_rows=found.n_rows,
+            n_queries=1,
+            sums=sums,
+            sums_weight=self.pair_weight,
+            varying=varying,
         )
 
 
@@ -233,6 +236,16 @@ class Totals(NamedTuple):
     gram: PairSums
     spread: float
     n_with_pairs: int
+
+    @classmethod
+    def of(
+        cls, data: RankingData, settings: PairSettings, counts: bool, n_threads: int | None
+    ) -> Totals:
+        """Return the statistics of some rows."""
+        gram = replace(PairSums.of(data, settings, n_threads, counts=counts), feature_map=None)
+        # Pairs of all rows may be pairs of rows of different blocks.
+        counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
+        return cls(gram, spread_of(data, settings), int(counted.sum()))
 
     def join(self, other: Totals) -> Totals:
         """Return the statistics of both."""
@@ -266,61 +279,6 @@ Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, t
 Found = dict[tuple[int, int, int], Any]  # of Totals and of LevelSums
 
 
-@dataclass(frozen=True, eq=False)
-class StatisticsTask:
-    """Sums the statistics for every reader, all settings of pairs, and every fold."""
-
-    readers: tuple[BlockReader, ...]
-    settings: tuple[PairSettings, ...]
-    levels: tuple[LevelPairs | None, ...]
-    counts: bool
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows) -> Found:
-        """Return the statistics of some rows of whole queries."""
-        found: Found = {}
-        for number, reader in enumerate(self.readers):
-            for fold, own in parts_of(reader.data(rows), rows, self.folds):
-                for at, (settings, levels) in enumerate(
-                    zip(self.settings, self.levels, strict=True)
-                ):
-                    found[number, at, fold] = (
-                        self._totals(own, settings)
-                        if levels is None
-                        else levels.sums(own, self.n_threads)
-                    )
-        return found
-
-    def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
-        gram = PairSums.of(data, settings, self.n_threads, counts=self.counts)
-        gram = replace(gram, feature_map=None)
-        # Pairs of all rows may be pairs of rows of different blocks.
-        counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
-        return Totals(gram, spread_of(data, settings), int(counted.sum()))
-
-    def join(self, first: Found, second: Found) -> Found:
-        """Return the statistics of the rows of both."""
-        joined = dict(first)
-        for key, totals in second.items():
-            joined[key] = joined[key].join(totals) if key in joined else totals
-        return joined
-
-    def totals(self, found: Found) -> dict[Key, Totals]:
-        """Return the statistics of all rows."""
-        totals = {}
-        for (number, at, fold), one in found.items():
-            settings, levels = self.settings[at], self.levels[at]
-            if levels is not None:
-                gram = levels.gram(one, self.counts)
-                one = Totals(gram, one.spread, levels.n_with_pairs)
-            gram = replace(one.gram, settings=settings)
-            totals[number, settings, fold] = one._replace(gram=gram)
-        return totals
-
-
 def statistics_of(
     table: Table,
     readers: Sequence[BlockReader],
@@ -341,123 +299,134 @@ def statistics_of(
     distinct = tuple(dict.fromkeys(settings))
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
     survey = table.survey()
-    task = StatisticsTask(
-        tuple(readers),
-        distinct,
-        tuple(LevelPairs.of(one, survey) for one in distinct),
-        counts,
-        folds,
-        n_threads,
-        needs_queries=whole,
-    )
-    return task.totals(table.reduce(task))
+    levels = tuple(LevelPairs.of(one, survey) for one in distinct)
+    block = partial(_statistics, tuple(readers), distinct, levels, counts, folds, n_threads)
+    found = table.reduce(Task(block, join_by_key, needs_queries=whole))
+    totals = {}
+    for (number, at, fold), one in found.items():
+        pairs = levels[at]
+        if pairs is not None:
+            one = Totals(pairs.gram(one, counts), one.spread, pairs.n_with_pairs)
+        gram = replace(one.gram, settings=distinct[at])
+        totals[number, distinct[at], fold] = one._replace(gram=gram)
+    return totals
+
+
+def _statistics(
+    readers: tuple[BlockReader, ...],
+    settings: tuple[PairSettings, ...],
+    levels: tuple[LevelPairs | None, ...],
+    counts: bool,
+    folds: Folds | None,
+    n_threads: int | None,
+    rows: TableRows,
+) -> Found:
+    """Return the statistics of some rows of whole queries, for every reader and fold."""
+    found: Found = {}
+    for number, reader in enumerate(readers):
+        for fold, data in parts_of(reader.data(rows), rows, folds):
+            for at, (one, pairs) in enumerate(zip(settings, levels, strict=True)):
+                found[number, at, fold] = (
+                    Totals.of(data, one, counts, n_threads)
+                    if pairs is None
+                    else pairs.sums(data, n_threads)
+                )
+    return found
 
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
     """Warn if pairs of a table are all tied, as `LinearRanker` does for arrays."""
-
-    def differ() -> bool:
-        if not any(key[1].joins_all_rows for key in totals):
-            return any(one.spread > 0 for one in totals.values())
+    if any(key[1].kind != "kept" for key in totals):
+        return
+    if any(key[1].joins_all_rows for key in totals):
         weights = table.survey().level_weights  # None stands for many labels
-        return weights is None or bool(np.count_nonzero(weights) > 1)
+        differ = weights is None or bool(np.count_nonzero(weights) > 1)
+    else:
+        differ = any(one.spread > 0 for one in totals.values())
+    if not differ:
+        warn_of_equal_labels()
 
-    if all(key[1].kind == "kept" for key in totals):
-        warn_of_equal_labels(differ)
 
-
-@dataclass(frozen=True, eq=False)
-class TablePath:
-    """The models of a path of ridges, and what a pass over the rows needs to judge them.
+class SolvedPath(NamedTuple):
+    """The models of a path of ridges, and their models without the rows that are held out.
 
     Attributes
     ----------
-    reader : int
-        The number of the reader of the rows.
-    settings : PairSettings
-    scale : bool
     coordinates : Coordinates
+        With the statistics of all rows.
     alphas : ndarray of shape (n_alphas,), descending
     solved : ndarray of shape (n_alphas, n_dimensions)
         The models of all rows, in the coordinates.
-    ties : PathTies or None
-        Where rows are held out by identities that leave rounding errors.
-    ridge : RidgePath or None
-        The path of all rows, if every query is held out in turn.
-    coefs : ndarray of shape (n_folds, n_models, n_dimensions), or None
-        The models without each fold, or the models of all rows for a validation table.
+    scores : callable
+        What scores rows by models that have not seen them; see `HeldOutModels`.
     """
 
-    reader: int
-    settings: PairSettings
-    scale: bool
     coordinates: Coordinates
     alphas: Vector
     solved: Vector
-    ties: PathTies | None
-    ridge: RidgePath | None
-    coefs: Vector | None
+    scores: Callable[[Judge, int], Vector]
 
-    @classmethod
-    def of(
-        cls,
-        totals: dict[Key, Totals],
-        reader: int,
-        coordinates: Coordinates,
-        settings: PairSettings,
-        scale: bool,
-        given: Vector | None,
-        folds: Folds | None,
-        leaves_out: bool,
-    ) -> TablePath:
-        """Solve one combination of settings.
 
-        Raises
-        ------
-        ValueError
-            If no pair counts, in all rows or without a fold; or if every query is to be held out
-            and fewer than two have pairs.
-        """
-        parts = {key[2]: found for key, found in totals.items() if key[:2] == (reader, settings)}
-        whole = _sum_of(parts)
-        total = whole.with_pairs(settings)
-        coordinates = replace(coordinates, _known={settings: total})
-        alphas = None if given is None else np.sort(given)[::-1].copy()
-        rests = []
-        for fold in range(0 if folds is None else folds.n):
-            rest = {number: part for number, part in parts.items() if number != fold}
-            if not rest or not _sum_of(rest).has_pairs(settings):
-                raise no_training_pairs(fold)
-            rests.append(_sum_of(rest).gram)
-        if coordinates.constraints is not None:
-            alphas, solved = coordinates.constrained(total, alphas, scale)
-            found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
-            coefs = np.stack(found or [solved])
-            return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
-        ridge = total.decompose(scale=scale, basis=leaves_out and folds is None)
-        started = coordinates.data.offset is not None
-        alphas = ridge.default_alphas(started) if alphas is None else alphas
-        rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
-        ties = PathTies.at(ridge, alphas, whole.spread, rounding)
-        solved = ridge.coef(alphas)
-        if leaves_out and folds is None:
-            if whole.n_with_pairs < 2:
-                raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
-            return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
+def solve_path(
+    parts: dict[int, Totals],
+    coordinates: Coordinates,
+    settings: PairSettings,
+    scale: bool,
+    given: Vector | None,
+    judge: TableJudge,
+) -> SolvedPath:
+    """Solve one combination of settings from the statistics of every fold.
+
+    Raises
+    ------
+    ValueError
+        If no pair counts, in all rows or without a fold; or if every query is to be held out
+        and fewer than two have pairs.
+    """
+    whole = _sum_of(parts)
+    total = whole.with_pairs(settings)
+    coordinates = replace(coordinates, _known={settings: total})
+    alphas = None if given is None else np.sort(given)[::-1].copy()
+    rests = []
+    for fold in range(0 if judge.folds is None else judge.folds.n):
+        rest = {number: part for number, part in parts.items() if number != fold}
+        if not rest or not _sum_of(rest).has_pairs(settings):
+            raise no_training_pairs(fold)
+        rests.append(_sum_of(rest).gram)
+    if coordinates.constraints is not None:
+        alphas, solved = coordinates.constrained(total, alphas, scale)
+        found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
+        scores = partial(linear_scores, found or [solved])
+        return SolvedPath(coordinates, alphas, solved, scores)
+    ridge = total.decompose(scale=scale, basis=judge.leaves_out)
+    started = coordinates.data.offset is not None
+    alphas = ridge.default_alphas(started) if alphas is None else alphas
+    rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
+    ties = PathTies.at(ridge, alphas, whole.spread, rounding)
+    solved = ridge.coef(alphas)
+    if judge.leaves_out:
+        if whole.n_with_pairs < 2:
+            raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
+        scores = partial(_left_out_scores, settings, ridge, ties)
+    else:
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
-        coefs = np.stack([path.coef(ties.alphas) for path in paths])
-        return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
+        scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
+    return SolvedPath(coordinates, alphas, solved, scores)
 
-    def scores(self, judge: Judge, fold: int) -> Vector:
-        """Return the scores of the rows of a judge by the models without a fold."""
-        data, threads = judge.data, judge.n_threads
-        if self.coefs is not None:
-            scores = data.scores(slice(None), self.coefs[fold], threads)
-        else:
-            assert self.ridge is not None and self.ties is not None
-            scores = scores_in_primal(data, self.settings, self.ridge, self.ties.alphas, threads)
-        scores = judge.shared(scores)
-        return scores if self.ties is None else self.ties.join(scores, data.queries, threads)
+
+def _left_out_scores(
+    settings: PairSettings, ridge: RidgePath, ties: PathTies, judge: Judge, _: int
+) -> Vector:
+    """Return the scores of the rows of a judge by models without their queries."""
+    data, threads = judge.data, judge.n_threads
+    scores = scores_in_primal(data, settings, ridge, ties.alphas, threads)
+    return ties.join(judge.shared(scores), data.queries, threads)
+
+
+def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: int) -> Vector:
+    """Return the scores of the rows of a judge by models without their fold."""
+    scores = linear_scores(coefs, judge, fold)
+    return ties.join(scores, judge.data.queries, judge.n_threads)
 
 
 def _sum_of(parts: dict[int, Totals]) -> Totals:
@@ -465,18 +434,8 @@ def _sum_of(parts: dict[int, Totals]) -> Totals:
     return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
 
 
-def folds_of(
-    table: Table, cv: CV, settings: Sequence[PairSettings], constrained: bool
-) -> Folds | None:
-    """Return the folds of queries, or None if every query is held out in turn.
-
-    Raises
-    ------
-    ValueError
-        If `cv` is no number of folds and no `QueryKFold`, or if there are fewer queries than folds.
-    """
-    if cv is None and not (constrained or any(one.joins_all_rows for one in settings)):
-        return None
+def refuse_folds(settings: Sequence[PairSettings]) -> None:
+    """Raise a ValueError if pairs of a table cannot be held out in folds."""
     for one in settings:
         if one.joins_all_rows and one.kind != "kept":
             raise ArgumentError(
@@ -485,21 +444,3 @@ def folds_of(
                 "in folds, because the weight of every label is that of all rows: give "
                 "{validation=} another table, or {pairs='with_ties'}",
             )
-    survey = table.survey()
-    return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)
-
-
-def judge_table(
-    table: Table,
-    readers: Sequence[BlockReader],
-    paths: Sequence[TablePath],
-    metric: Metric,
-    folds: Folds | None,
-    n_threads: int | None,
-) -> list[Judged]:
-    """Judge the models of all paths by rows that they have not seen, in one pass over a table."""
-    # The pass needs no statistics, which would be sent to every worker.
-    empty = Coordinates(readers[0].pattern)
-    sent = tuple(replace(path, coordinates=empty) for path in paths)
-    judge = TableJudge(table, metric, folds, n_threads)
-    return judge.judge([reader.data for reader in readers], sent)

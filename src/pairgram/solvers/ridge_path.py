@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -15,11 +15,6 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
-
-if TYPE_CHECKING:
-    pass
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200
@@ -284,7 +279,7 @@ class RidgePath:
     -----
     A path takes a band form for systems of `Limits.band_order` unknowns and more. It needs 4/3 n³
     flops, where eigenvectors need about 9 n³, a third of them at the speed of memory. They are
-    computed where `basis` or another of their attributes is used, for a damping, and where the
+    computed where `eigen` is used, for a damping, and where the
     Cholesky factors of the band have no accurate digits: for a singular G in the primal form, and
     below ``n ε λ_max`` in the dual form.
     """
@@ -363,34 +358,20 @@ class RidgePath:
         return made
 
     @property
-    def eigenvalues(self) -> Vector:
-        """The eigenvalues; see `EigenPath`."""
-        return self.eigen.eigenvalues
-
-    @property
-    def basis(self) -> Vector:
-        """The basis; see `EigenPath`."""
-        return self.eigen.basis
-
-    @property
-    def projection(self) -> Vector:
-        """The projection; see `EigenPath`."""
-        return self.eigen.projection
-
-    @property
     def largest(self) -> float:
         """λ_max, the largest eigenvalue."""
         if self.band is not None:
             return self.band.form.largest
-        return float(self.eigenvalues.max(initial=0.0))
+        return float(self.eigen.eigenvalues.max(initial=0.0))
 
     def rows_of_laplacian(self, rows: Rows | slice) -> Vector:
         """Return the given rows of ``basis Λ``, C-contiguous (n_rows, n_features)."""
-        numbers = np.arange(len(self.basis))[rows]
-        out = np.empty((len(numbers), len(self.eigenvalues)))
+        basis, eigenvalues = self.eigen.basis, self.eigen.eigenvalues
+        numbers = np.arange(len(basis))[rows]
+        out = np.empty((len(numbers), len(eigenvalues)))
         for begin in range(0, len(numbers), 64):  # a transposition, in pieces that the cache holds
             part = slice(begin, begin + 64)
-            np.multiply(self.basis[numbers[part]], self.eigenvalues, out=out[part])
+            np.multiply(basis[numbers[part]], eigenvalues, out=out[part])
         return out
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike = 0.0) -> Vector:
@@ -527,25 +508,3 @@ class ColumnSums(NamedTuple):
         parts = coef * self.products
         total = parts.sum()
         return np.asarray(parts / total if total > 0 else np.zeros_like(parts))
-
-
-class Statistics(Protocol):
-    """The `PairSums` of features, or the `DualGram` of a kernel."""
-
-    @property
-    def settings(self) -> PairSettings:
-        """The settings of the pairs: which pairs count, their weights, and what is fitted."""
-
-    def solve(self, alpha: float, *, scale: bool = False) -> Vector:
-        """Return the coefficients of one ridge, (n_features,)."""
-
-    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
-        """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
-
-    def without(
-        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
-    ) -> Statistics:
-        """Return the statistics of the training rows of `data`; these are those of all its rows."""
-
-    def path_at(self, factor: Vector | None) -> RidgePath:
-        """Return the path for a given scaling of the features."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -22,9 +22,12 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
-from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_out import split_scores
-from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath, Statistics
+from pairgram.solvers.leave_out_dual import batches
+from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
+
+T = TypeVar("T")
 
 # A small problem has at most this many feature values. They are stored, in at most 4 MiB.
 MOST_VALUES = 1 << 19
@@ -94,14 +97,14 @@ def _without_offsets(X: Vector, queries: Queries) -> Vector:
 Paths = list[tuple[RidgePath, Callable[[], float]]]
 
 
-def _decompose(problems: Sequence[SmallProblem], n_threads: int | None) -> Iterator[Paths | None]:
+def _decompose(n_threads: int | None, problems: Sequence[SmallProblem]) -> Iterator[Paths | None]:
     """Yield, for every problem, the ridge paths of its targets.
 
     None stands for a problem that has no pairs, or that compiled code could not solve.
     """
     threads = resolve_n_threads(n_threads)
-    sizes = [p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
-    for batch in _batches(problems, sizes):
+    sizes = [8 * p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
+    for batch in batches(problems, sizes, limits.now.batch_bytes):
         with single_threaded_blas:
             found = _core.decompose_batch([p.problem for p in batch], threads)
         for one in found:
@@ -114,33 +117,21 @@ def _decompose(problems: Sequence[SmallProblem], n_threads: int | None) -> Itera
 
 
 def _hold_out(
-    tasks: Sequence[tuple[SmallProblem, Sequence[tuple[Rows, Rows]], Vector, Vector, bool]],
-    n_threads: int | None,
+    splits: Splits, grid: Grid, n_threads: int | None, problems: Sequence[SmallProblem]
 ) -> Iterator[NDArray[np.float64] | None]:
-    """Yield the scores of the test rows of all splits by models of their training rows.
+    """Yield, for every problem, the scores of the test rows of all splits.
 
-    Parameters
-    ----------
-    tasks : sequence of (problem, splits, alphas, damping, relative)
-        A split is (training rows, test rows). The others are as in `Grid`.
-    n_threads : int or None
-
-    Yields
-    ------
-    ndarray of shape (n_targets, n_grid, n_test_rows), float64, or None
-        None if a split has no pairs to train on, or if compiled code could not solve the problem.
+    They have shape (n_targets, n_grid, n_test_rows), and are those of models of the training rows.
+    None stands for a problem with a split that has no pairs to train on, or that compiled code
+    could not solve.
     """
     threads = resolve_n_threads(n_threads)
-    lists: dict[int, Any] = {}  # problems often share their splits
-    calls, sizes = [], []
-    for problem, splits, alphas, damping, relative in tasks:
-        if id(splits) not in lists:
-            lists[id(splits)] = [_joined([split[part] for split in splits]) for part in (0, 1)]
-        train, test = lists[id(splits)]
-        calls.append((problem.problem, train, test, alphas, damping, relative))
-        n_scores = problem.n_targets * len(alphas) * len(test[0])
-        sizes.append(problem.n_features * problem.n_rows + n_scores)
-    for batch in _batches(calls, sizes):
+    train, test = (_joined([split[part] for split in splits]) for part in (0, 1))
+    numbers = train, test, grid.alphas, grid.damping, grid.relative
+    calls = [(one.problem, *numbers) for one in problems]
+    n_scores = len(grid.alphas) * len(test[0])
+    sizes = [8 * (one.n_features * one.n_rows + one.n_targets * n_scores) for one in problems]
+    for batch in batches(calls, sizes, limits.now.batch_bytes):
         with single_threaded_blas:
             found = _core.hold_out_batch(batch, threads)
         yield from found
@@ -150,20 +141,6 @@ def _joined(lists: list[Rows]) -> tuple[Rows, Rows]:
     """Return the row numbers of all lists in one array, and the bounds of the lists in it."""
     bounds = np.fromiter(accumulate((len(rows) for rows in lists), initial=0), np.int64)
     return np.concatenate(lists), bounds
-
-
-def _batches(items: Sequence[Any], n_values: Sequence[int]) -> Iterator[list[Any]]:
-    """Cut a sequence where its float64 values would take more than `Limits.batch_bytes`."""
-    batch: list[Any] = []
-    total = 0
-    for item, n in zip(items, n_values, strict=True):
-        if batch and 8 * (total + n) > limits.now.batch_bytes:
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += n
-    if batch:
-        yield batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,21 +201,28 @@ def decompose_each(
     scale, basis : bool
         As in `Statistics.decompose`.
     """
-    if not any(map(attrgetter("small"), problems)):
-        for one in problems:
-            yield _paths(one, settings, labels, n_threads, scale, basis)
-        return
-    small = [_small(one, settings, labels) for one in problems]
-    found = _decompose([one for one in small if one is not None], n_threads)
-    for number, one in enumerate(problems):
-        paths = None if small[number] is None else next(found)
+    compiled = _compiled(problems, settings, labels, partial(_decompose, n_threads))
+    for one, paths in zip(problems, compiled, strict=True):
         yield _paths(one, settings, labels, n_threads, scale, basis) if paths is None else paths
 
 
-def _small(one: Coordinates, settings: PairSettings, labels: Vector | None) -> SmallProblem | None:
-    if not (one.small and SmallProblem.fits(one.data)):
-        return None
-    return SmallProblem(one.data, settings, labels)
+def _compiled(
+    problems: Sequence[Coordinates],
+    settings: PairSettings,
+    labels: Vector | None,
+    solve: Callable[[Sequence[SmallProblem]], Iterator[T]],
+) -> Iterator[T | None]:
+    """Return what compiled code makes of every problem; None for those that it does not take."""
+    if not any(map(attrgetter("small"), problems)):
+        return iter([None] * len(problems))
+    small = [
+        SmallProblem(one.data, settings, labels)
+        if one.small and SmallProblem.fits(one.data)
+        else None
+        for one in problems
+    ]
+    found = solve([one for one in small if one is not None])
+    return (None if one is None else next(found) for one in small)
 
 
 def _paths(
@@ -271,13 +255,8 @@ def hold_out_each(
     the statistics of problems that compiled code cannot take. Other arguments are as in
     `decompose_each`.
     """
-    small = [_small(one, settings, labels) for one in problems]
-    tasks = [
-        (one, splits, grid.alphas, grid.damping, grid.relative) for one in small if one is not None
-    ]
-    found = _hold_out(tasks, n_threads)
-    for number, one in enumerate(problems):
-        scores = None if small[number] is None else next(found)
+    hold_out = partial(_hold_out, splits, grid, n_threads)
+    for one, scores in zip(problems, _compiled(problems, settings, labels, hold_out), strict=True):
         if scores is None:
             parts = [
                 split_scores(

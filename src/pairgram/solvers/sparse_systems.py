@@ -167,13 +167,13 @@ class SparseSystems:
         data, settings = self._systems[number], self._settings
         data.require_pair_weight(settings, _core.pair_weight(self._problems[number]))
         diagonal, size = self._pairs.diagonal(number)
-        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and self._X.max() != self._X.min():
+        varying = np.zeros(len(diagonal) + 1, dtype=np.int64)
+        count_varying(data, settings.pairs is None, self._pairs.counted(number), varying)
+        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and varying.any():
             raise ValueError(
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"
             )
-        varying = np.zeros(len(diagonal) + 1, dtype=np.int64)
-        count_varying(data, settings.pairs is None, self._pairs.counted(number), varying)
         return np.where(diagonal > NOISE * size, diagonal, 0.0), varying[:-1] == 0
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+import operator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, Weighting, check_parameters
 from pairgram.data.dataset import RankingData
@@ -38,9 +38,7 @@ from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.statistics import SMALLEST_SQUARES, count_varying
 from pairgram.tables.blocks import Dataset
-
-if TYPE_CHECKING:
-    pass
+from pairgram.tables.passes import Task
 
 # A sample must have room for at least this many queries of the largest size.
 FEWEST_QUERIES = 8
@@ -180,7 +178,7 @@ class Training:
         # Only the order of labels counts. They are scaled, because the Gram matrix squares them.
         _, exponent = np.frexp(np.abs(given.labels).max(initial=0.0))
         data = given.through(partial(_scaled, int(exponent)))
-        counts = data.reduce(_CountTask(settings))
+        counts = data.reduce(Task(partial(_counted, settings, False), _Counts.join, False))
         n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
         counts.require(n_rows)
         large = 8 * n_rows * n_features > limits.now.smallest_single
@@ -196,24 +194,24 @@ class Training:
         pair_weight = None
         if has_gram:
             try:
-                total = features.reduce(_GramTask(settings))
+                total = features.reduce(Task(partial(_gram, settings), operator.add))
             except ValueError:
-                given.reduce(_FiniteTask())  # its error says whether X or the map is at fault
+                given.reduce(_REQUIRE_FINITE)  # its error says whether X or the map is at fault
                 raise
             curvature = total.G
             pair_weight = total.pair_weight if parts_of(pattern.feature_map)[1] is None else None
         else:
             with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):
-                curvature, sums = features.reduce(_DiagonalTask(settings))
+                curvature, sums = features.reduce(Task(partial(_diagonal, settings), operator.add))
             if curvature.max(initial=0.0) < SMALLEST_SQUARES:
-                spread = float(np.ptp(features.reduce(_RangeTask())))
+                spread = float(np.ptp(features.reduce(Task(_range, _range_of_both))))
                 if 0 < spread < 1:
                     raise ValueError(
                         f"X too small: its values differ by {spread:.1g} at most, whose square "
                         "vanishes: multiply X, as StandardScaler does"
                     )
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
-                given.reduce(_FiniteTask())
+                given.reduce(_REQUIRE_FINITE)
                 raise ValueError("X too large: the sum of squared differences overflows")
         constant = counts.constant
         if constant is None:
@@ -258,7 +256,7 @@ class Training:
         return PairSolver(rows, begin, self.constant)
 
     def solver_of_split(self, number: int, counts: Any) -> PairSolver:
-        """Return a solver of the rows that a split of `cv` trains on; see `Dataset.counting`.
+        """Return a solver of the rows that a split of `cv` trains on; see `Arrays.counting`.
 
         Raises
         ------
@@ -266,7 +264,8 @@ class Training:
             If no pairs count.
         """
         features = self.features.counting(counts)
-        found = features.through(_data_of).reduce(_CountTask(self.settings, True))
+        counted = Task(partial(_counted, self.settings, True), _Counts.join)
+        found = features.through(_data_of).reduce(counted)
         if not found.weigh:
             raise no_training_pairs(number)
         rows = features.through(partial(_with_pairs, self.settings))
@@ -331,6 +330,18 @@ class _Counts(NamedTuple):
     exist: bool
     constant: NDArray[np.bool_] | None
 
+    def join(self, other: _Counts) -> _Counts:
+        """Return what is known of the queries of both."""
+        constant = self.constant
+        if constant is not None and other.constant is not None:
+            constant = constant & other.constant
+        return _Counts(
+            self.finite and other.finite,
+            self.weigh or other.weigh,
+            self.exist or other.exist,
+            constant,
+        )
+
     def require(self, n_rows: int) -> None:
         """Raise a ValueError if no pair counts, or if weights overflow."""
         if not self.finite:
@@ -347,102 +358,49 @@ class _Counts(NamedTuple):
             )
 
 
-class _CountTask(NamedTuple):
-    """Finds out whether pairs count; if it reads the features, also which of these differ."""
-
-    settings: SolverSettings
-    reads_features: bool = False
-    needs_queries: bool = True
-
-    def block(self, data: RankingData, /) -> _Counts:
-        """Look at the pairs of some queries."""
-        weights = pair_operator(data, self.settings).pair_weights
-        weigh, constant = bool(weights.any()), None
-        if data.feature_map is None and (self.reads_features or scipy.sparse.issparse(data.X)):
-            constant = np.zeros(data.X.shape[1], dtype=bool)
-            constant[_constant_columns(data, weights > 0)] = True
-        exist = weigh or bool(data.has_pairs(self.settings.pair_settings).any())
-        return _Counts(bool(np.isfinite(weights).all()), weigh, exist, constant)
-
-    def join(self, first: _Counts, second: _Counts) -> _Counts:
-        """Return what is known of the queries of both."""
-        constant = first.constant
-        if constant is not None and second.constant is not None:
-            constant = constant & second.constant
-        return _Counts(
-            first.finite and second.finite,
-            first.weigh or second.weigh,
-            first.exist or second.exist,
-            constant,
-        )
+def _counted(settings: SolverSettings, reads_features: bool, data: RankingData) -> _Counts:
+    """Find out whether pairs of some queries count, and which features differ if they are read."""
+    weights = pair_operator(data, settings).pair_weights
+    weigh, constant = bool(weights.any()), None
+    if data.feature_map is None and (reads_features or scipy.sparse.issparse(data.X)):
+        constant = np.zeros(data.X.shape[1], dtype=bool)
+        constant[_constant_columns(data, weights > 0)] = True
+    exist = weigh or bool(data.has_pairs(settings.pair_settings).any())
+    return _Counts(bool(np.isfinite(weights).all()), weigh, exist, constant)
 
 
-class _GramTask(NamedTuple):
-    """Sums the Gram matrix of the preference pairs, which does not depend on what is fitted."""
-
-    settings: SolverSettings
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, features: Features, /) -> PairSums:
-        """Return the sums over some queries."""
-        data = replace(features.data, offset=None)
-        total = PairSums(self.settings.pair_settings).with_rows(data, self.settings.n_threads)
-        return total if data.feature_map is None else replace(total, feature_map=None)
-
-    def join(self, first: PairSums, second: PairSums) -> PairSums:
-        """Return the sums over the queries of both."""
-        return first + second
+def _gram(settings: SolverSettings, features: Features) -> PairSums:
+    """Return the Gram matrix of the pairs of some queries: it does not depend on what is fitted."""
+    data = replace(features.data, offset=None)
+    total = PairSums(settings.pair_settings).with_rows(data, settings.n_threads)
+    return total if data.feature_map is None else replace(total, feature_map=None)
 
 
-class _DiagonalTask(NamedTuple):
-    """Finds the diagonal of the Gram matrix, approximately, and the sums of the features."""
-
-    settings: SolverSettings
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, features: Features, /) -> Vector:
-        """Return the diagonal for some queries, and the sums, (2, n_features)."""
-        data, rows, _ = features
-        weights = pair_operator(data, self.settings).pair_weights
-        total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
-        factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
-        # The diagonal is summed only over the queries with pairs.
-        return np.stack([scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)))])
-
-    def join(self, first: Vector, second: Vector) -> Vector:
-        """Return the sums over the queries of both."""
-        return first + second
+def _diagonal(settings: SolverSettings, features: Features) -> Vector:
+    """Return the diagonal of the Gram matrix, approximately, and the sums, (2, n_features)."""
+    data, rows, _ = features
+    weights = pair_operator(data, settings).pair_weights
+    total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
+    factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
+    # The diagonal is summed only over the queries with pairs.
+    return np.stack([scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)))])
 
 
-class _RangeTask(NamedTuple):
-    """Finds the lowest and the highest value of X."""
-
-    reads_features: bool = True
-    needs_queries: bool = False
-
-    def block(self, features: Features, /) -> Vector:
-        """Return the range of some rows."""
-        return np.array([features.data.X.min(), features.data.X.max()], np.float64)
-
-    def join(self, first: Vector, second: Vector) -> Vector:
-        """Return the range of the rows of both."""
-        return np.array([min(first[0], second[0]), max(first[1], second[1])])
+def _range(features: Features) -> Vector:
+    """Return the lowest and the highest value of X."""
+    return np.array([features.data.X.min(), features.data.X.max()], np.float64)
 
 
-class _FiniteTask(NamedTuple):
-    """Raises a ValueError that names a feature that is not finite."""
+def _range_of_both(first: Vector, second: Vector) -> Vector:
+    return np.array([min(first[0], second[0]), max(first[1], second[1])])
 
-    reads_features: bool = True
-    needs_queries: bool = False
 
-    def block(self, data: RankingData, /) -> None:
-        """Check some rows."""
-        data.require_finite_features()
+def _nothing(first: None, second: None) -> None:
+    """Join checks of rows, which have no results."""
 
-    def join(self, first: None, second: None) -> None:
-        """Return nothing."""
+
+# It raises a ValueError that names a feature that is not finite.
+_REQUIRE_FINITE = Task(RankingData.require_finite_features, _nothing)
 
 
 def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
@@ -491,9 +449,8 @@ def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings
     failed = [history for history in histories if not history.converged]
     if failed:
         worst = max(history.relative_gradient[-1] for history in failed)
-        warnings.warn(
+        warn_caller(
             f"{len(failed)} of {len(histories)} solutions did not reach tol={settings.tol:g} in "
             f"max_iter={settings.max_iter} Newton steps: the relative gradient is {worst:.1e}",
             ConvergenceWarning,
-            stacklevel=3,
         )

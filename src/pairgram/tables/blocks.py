@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -95,50 +96,18 @@ class BlockReader:
         return data.plus_offset(self.prior(rows.X, data, self.n_threads))
 
 
-class Dataset(Protocol[B]):
-    """Rows in blocks of whole queries, which are worked on by two verbs.
+@dataclass(frozen=True, eq=False)
+class Arrays(Generic[B]):
+    """Rows in memory: a single block, beyond which no query goes on.
 
     Attributes
     ----------
-    is_read : bool
-        Whether the blocks are made anew whenever rows are worked on. Others stay in memory.
+    whole : the block
     pattern : RankingData
         Some rows, with the fitted inputs and the fitted feature map.
+    is_read : bool
+        Whether blocks are made anew whenever rows are worked on. This one stays in memory.
     """
-
-    is_read: bool
-    pattern: RankingData
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, which the survey of a table counts."""
-
-    @property
-    def labels(self) -> Vector:
-        """All labels; of a table, the few that its survey keeps: see `Survey.labels`."""
-
-    def reduce(self, task: Task[S]) -> S:
-        """Return what a task makes of all blocks, joined in their order."""
-
-    def each(self, function: Callable[[B], S]) -> Iterator[S]:
-        """Yield what a function makes of every block, in their order."""
-
-    def through(self, prepare: Callable[[B], C]) -> Dataset[C]:
-        """Return the data set of what a function makes of every block."""
-
-    def counting(self, counts: Any) -> Dataset[B]:
-        """Return the data set with other row weights: they are multiplied by counts.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_rows,), or callable
-            Of a table, what returns the counts of some of its rows.
-        """
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays(Dataset[B]):
-    """Rows in memory: a single block, beyond which no query goes on."""
 
     whole: B
     pattern: RankingData
@@ -178,14 +147,18 @@ class Arrays(Dataset[B]):
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks(Dataset[B]):
+class Blocks(Generic[B]):
     """The blocks of a table.
 
     Attributes
     ----------
     table : Table
+    pattern : RankingData
+        Some rows, with the fitted inputs and the fitted feature map.
     steps : tuple of callable
         What makes rows of the table into blocks, one after the other.
+    is_read : bool
+        Whether blocks are made anew whenever rows are worked on, as these are.
     """
 
     table: Table
@@ -205,11 +178,12 @@ class Blocks(Dataset[B]):
 
     def reduce(self, task: Task[S]) -> S:
         """Return what a task makes of all blocks, which are read once."""
-        return self.table.reduce(_Prepared(task, self.steps, task.reads_features))
+        block = partial(_of_rows, self.steps, task.block)
+        return self.table.reduce(task._replace(block=block, needs_queries=True))
 
     def each(self, function: Callable[[B], S]) -> Iterator[S]:
         """Yield what a function makes of every batch of rows, which may cut queries."""
-        return self.table.each(_InTurn((*self.steps, function)))
+        return self.table.each(partial(_in_turn, (*self.steps, function)))
 
     def through(self, prepare: Callable[[B], C]) -> Blocks[C]:
         """Return the data set of what a function makes of every block, whenever it is read."""
@@ -218,47 +192,31 @@ class Blocks(Dataset[B]):
     def counting(self, counts: Callable[[TableRows], Vector]) -> Blocks[B]:
         """Return the data set whose row weights are multiplied by counts of the table's rows."""
         first, *others = self.steps
-        return Blocks(self.table, self.pattern, (_Counted(first, counts), *others))
+        return Blocks(self.table, self.pattern, (partial(_counted, first, counts), *others))
 
 
-@dataclass(frozen=True, eq=False)
-class _Counted:
-    """Makes rows of a table into data whose row weights are multiplied by counts."""
-
-    data: Callable[[TableRows], RankingData]
-    counts: Callable[[TableRows], Vector]
-
-    def __call__(self, rows: TableRows) -> RankingData:
-        return self.data(rows).counting(self.counts(rows))
+# Rows in blocks of whole queries, which are worked on by two verbs: `reduce` and `each`.
+Dataset = Arrays[B] | Blocks[B]
 
 
-@dataclass(frozen=True, eq=False)
-class _InTurn:
-    """Calls several functions, each with the result of the one before."""
-
-    steps: tuple[Callable[[Any], Any], ...]
-
-    def __call__(self, value: object) -> Any:
-        for step in self.steps:
-            value = step(value)
-        return value
+def _counted(
+    data: Callable[[TableRows], RankingData], counts: Callable[[TableRows], Vector], rows: TableRows
+) -> RankingData:
+    """Make rows of a table into data whose row weights are multiplied by counts."""
+    return data(rows).counting(counts(rows))
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared(Generic[S]):
-    """A task for the rows of a table, of which `steps` make blocks first."""
+def _in_turn(steps: tuple[Callable[[Any], Any], ...], value: object) -> Any:
+    """Call several functions, each with the result of the one before."""
+    for step in steps:
+        value = step(value)
+    return value
 
-    task: Task[S]
-    steps: tuple[Callable[[Any], Any], ...]
-    reads_features: bool
-    needs_queries: bool = True
 
-    def block(self, rows: TableRows) -> S:
-        """Return what the task makes of some rows of whole queries."""
-        prepared = _InTurn(self.steps)(rows)
-        with single_threaded_blas:
-            return self.task.block(prepared)
-
-    def join(self, first: S, second: S) -> S:
-        """Return the result for the rows of both."""
-        return self.task.join(first, second)
+def _of_rows(
+    steps: tuple[Callable[[Any], Any], ...], function: Callable[[Any], S], rows: TableRows
+) -> S:
+    """Return what a function makes of the block that `steps` make of rows of whole queries."""
+    prepared = _in_turn(steps, rows)
+    with single_threaded_blas:
+        return function(prepared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,55 +71,47 @@ class TableRows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
         return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
 
-    @property
-    def n_bytes(self) -> int:
-        """The size of the features in memory."""
-        return 0 if self.X is None else int(self.X.nbytes)
-
     def runs(self, begin: int, end: int) -> TableRows | None:
         """Return the runs from `begin` to `end`, without a copy; None if there are none."""
         if begin >= end:
             return None
         start = int(self.sizes[:begin].sum())
         rows = slice(start, start + int(self.sizes[begin:end].sum()))
-        return TableRows(
-            None if self.X is None else self.X[rows],
-            None if self.y is None else self.y[rows],
-            None if self.weights is None else self.weights[rows],
-            self.sizes[begin:end],
-            None if self.ids is None else self.ids[begin:end],
-            self.first + start,
-            self.partition,
+        return replace(
+            self.changed(lambda values: values[rows]),
+            sizes=self.sizes[begin:end],
+            ids=None if self.ids is None else self.ids[begin:end],
+            first=self.first + start,
         )
 
     def then(self, other: TableRows) -> TableRows:
         """Return these rows of one run and further rows of the same run."""
-        return TableRows(
-            None if self.X is None else np.concatenate([self.X, other.X]),
-            None if self.y is None else np.concatenate([self.y, _of(other.y)]),
-            None if self.weights is None else np.concatenate([self.weights, _of(other.weights)]),
-            self.sizes + other.sizes,
-            self.ids,
-            self.first,
-            self.partition,
+        return replace(
+            self,
+            X=_joined(self.X, other.X),
+            y=_joined(self.y, other.y),
+            weights=_joined(self.weights, other.weights),
+            sizes=self.sizes + other.sizes,
+            kept=None,
         )
 
     def own(self) -> TableRows:
         """Return a copy that keeps no larger array alive."""
-        return TableRows(
-            None if self.X is None else self.X.copy(),
-            None if self.y is None else self.y.copy(),
-            None if self.weights is None else self.weights.copy(),
-            self.sizes,
-            self.ids,
-            self.first,
-            self.partition,
+        return self.changed(np.copy)
+
+    def changed(self, function: Callable[[Any], Any]) -> TableRows:
+        """Return the rows with what a function makes of X, y and the weights, where they are."""
+        return replace(
+            self,
+            X=None if self.X is None else function(self.X),
+            y=None if self.y is None else function(self.y),
+            weights=None if self.weights is None else function(self.weights),
+            kept=None,
         )
 
 
-def _of(values: Vector | None) -> Vector:
-    assert values is not None
-    return values
+def _joined(first: Any, second: Any) -> Any:
+    return None if first is None else np.concatenate([first, second])
 
 
 def counted(name: str) -> str:
@@ -303,7 +295,7 @@ UNKNOWN_WIDTH = -1
 LARGEST_WHOLE = 2.0**53
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where rows come from: the name of a partition, its number, and that of the first row."""
 
@@ -477,14 +469,12 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
     """Raise a ValueError if a list of columns names one twice."""
     if len(set(names)) < len(names):
         name = next(name for name in names if list(names).count(name) > 1)
-        raise ArgumentError(what, f" must name every column once, got {name!r} twice")
+        raise ArgumentError(what, f"must name every column once, got {name!r} twice")
 
 
 def placed_error(message: str) -> ValueError:
     """Return an error whose message names the place of the rows already."""
-    error = ArgumentError(None, message)
-    error.placed = True  # type: ignore[attr-defined]
-    return error
+    return ArgumentError(None, message, placed=True)
 
 
 def _column(batch: pyarrow.RecordBatch, name: str) -> Any:

@@ -45,7 +45,7 @@ def grouped(table: Table) -> Table:
         If the table has no query ids, or if workers of a cluster read files.
     """
     if not table.has_queries:
-        raise ArgumentError("group_queries", f" needs query ids: {table.advice_on_ids}")
+        raise ArgumentError("group_queries", f"needs query ids: {table.advice_on_ids}")
     if not isinstance(table.engine, LocalEngine):
         engine: Any = table.engine
         return replace(table, engine=engine.grouped(table.layout.qid), ungrouped=table, _known={})

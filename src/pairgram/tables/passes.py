@@ -7,36 +7,40 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
+K = TypeVar("K")
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Task(Protocol[S]):
+class Task(NamedTuple, Generic[S]):
     """What is computed of a table: results of blocks of rows, which can be joined.
 
-    Joining must be associative up to rounding. Results are joined in the order of the rows.
+    Attributes
+    ----------
+    block : callable
+        Returns the result for some rows.
+    join : callable
+        Returns the result for the rows of two results. This must be associative up to rounding.
+        Results are joined in the order of the rows.
+    reads_features : bool
+        Whether the features are read, and not only labels, ids and weights.
+    needs_queries : bool
+        Whether `block` must get all rows of its queries.
     """
 
-    @property
-    def reads_features(self) -> bool:
-        """Whether the features are read, and not only labels, ids and weights."""
-
-    @property
-    def needs_queries(self) -> bool:
-        """Whether every call must get all rows of its queries."""
-
-    def block(self, block: Any, /) -> S:
-        """Return the result for some rows."""
-
-    def join(self, first: S, second: S) -> S:
-        """Return the result for the rows of both."""
+    block: Callable[[Any], S]
+    join: Callable[[S, S], S]
+    reads_features: bool = True
+    needs_queries: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +97,12 @@ class Part(Generic[S]):
 
     def close(self, task: Task[S]) -> S | None:
         """Return the result of all rows, whose first and last query are whole; None for none."""
-        ends = [None if end is None else _of_query(task, end) for end in (self.head, self.tail)]
-        return _join(task, _join(task, ends[0], self.body), ends[1])
+        result = self.body
+        if self.head is not None:
+            result = _join(task, _of_query(task, self.head), result)
+        if self.tail is not None:
+            result = _join(task, result, _of_query(task, self.tail))
+        return result
 
 
 def _of_query(task: Task[S], rows: TableRows) -> S:
@@ -118,7 +126,7 @@ def _open(rows: TableRows | None) -> TableRows | None:
     """Return rows of one query that wait for more of them, as a copy of their own."""
     if rows is None:
         return None
-    if rows.n_bytes > limits.now.query_bytes:
+    if rows.X is not None and rows.X.nbytes > limits.now.query_bytes:
         name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
         raise ArgumentError(
             None,
@@ -134,18 +142,33 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
     return bool(first.ids[0] == second.ids[0])
 
 
-def fold(batches: Iterable[TableRows], task: Task[S], name: str = "") -> Part[S]:
+def fold(
+    batches: Iterator[TableRows], task: Task[S], name: str = "", is_table: bool = False
+) -> Part[S]:
     """Return the part of a partition, whose rows are read one batch after the other.
 
-    Errors name the place of the rows: `name`, and their numbers in it.
+    Errors name the place of the rows: `name`, and their numbers in it. No query of a partition that
+    `is_table`, the whole table, goes on outside: a single batch is then not cut.
     """
     part: Part[S] = Part()
     n_rows = 0
+    if is_table:
+        first = list(islice(batches, 2))
+        if len(first) == 1:
+            with placing(name, first[0]):
+                return Part(body=task.block(first[0]), n_rows=(first[0].n_rows,))
+        batches = chain(_popped(first), batches)
     for batch in batches:
         with placing(name, batch):
             part = part.join(Part.of_rows(batch, task), task)
         n_rows += batch.n_rows
     return replace(part, n_rows=(n_rows,))
+
+
+def _popped(batches: list[TableRows]) -> Iterator[TableRows]:
+    """Yield batches, which a list does not keep alive."""
+    while batches:
+        yield batches.pop(0)
 
 
 @contextmanager
@@ -154,13 +177,12 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if getattr(error, "placed", False) or not name:
+        if not name or (isinstance(error, ArgumentError) and error.placed):
             raise
         last = rows.first + rows.n_rows - 1
         text = f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}"
-        placed = ArgumentError(None, text, found=getattr(error, "found", None))
-        placed.placed = True  # type: ignore[attr-defined]
-        raise placed from error
+        found = getattr(error, "found", None)
+        raise ArgumentError(None, text, found=found, placed=True) from error
 
 
 def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
@@ -171,8 +193,8 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
     n_rows = tuple(count for part in parts for count in part.n_rows)
     body: S | None = None
     if parts:
-        bodies = [part.body for part in parts]
-        body = in_tree(0, len(parts), bodies.__getitem__, lambda a, b: _join(task, a, b))
+        bodies: list[S | None] = [part.body for part in parts]
+        body = in_tree(0, len(parts), lambda at: bodies[at], partial(_join, task))
     waiting: dict[Any, TableRows] = {}
     for part in parts:
         for rows in (part.head, part.tail):
@@ -185,6 +207,14 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
     for rows in waiting.values():
         body = _join(task, body, _of_query(task, rows))
     return Part(body=body, n_rows=n_rows)
+
+
+def join_by_key(first: dict[K, Any], second: dict[K, Any]) -> dict[K, Any]:
+    """Return the results of both by their keys; two of one key are joined by their own `join`."""
+    joined = dict(first)
+    for key, found in second.items():
+        joined[key] = joined[key].join(found) if key in joined else found
+    return joined
 
 
 def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, T], T]) -> T:
@@ -256,8 +286,12 @@ class LocalEngine:
         with _ReadAhead(partitions, columns, task.reads_features) as reader:
 
             def leaf(number: int) -> Part[S]:
-                batches = _watched(reader.batches(number), progress)
-                return fold(batches, task, partitions[number].name)
+                return fold(
+                    reader.batches(number, progress),
+                    task,
+                    partitions[number].name,
+                    len(partitions) == 1,
+                )
 
             return in_tree(0, len(partitions), leaf, lambda a, b: a.join(b, task))
 
@@ -271,13 +305,6 @@ class LocalEngine:
                     with placing(partition.name, batch):
                         result = function(batch)
                     yield result, batch.n_rows
-
-
-def _watched(batches: Iterator[TableRows], progress: Progress | None) -> Iterator[TableRows]:
-    for batch in batches:
-        yield batch
-        if progress is not None:
-            progress(batch.n_rows)
 
 
 class _ReadAhead:
@@ -306,8 +333,11 @@ class _ReadAhead:
             except queue.Empty:
                 self._thread.join(0.01)
 
-    def batches(self, number: int) -> Iterator[TableRows]:
-        """Yield the batches of a partition. Partitions must be asked for in their order."""
+    def batches(self, number: int, progress: Progress | None = None) -> Iterator[TableRows]:
+        """Yield the batches of a partition. Partitions must be asked for in their order.
+
+        `progress` is told of a batch when the next one is asked for.
+        """
         while True:
             kind, value = self._ready.get()
             if kind == "end":
@@ -315,6 +345,8 @@ class _ReadAhead:
             if kind == "error":
                 raise value
             yield value
+            if progress is not None:
+                progress(value.n_rows)
 
     def _read(self) -> None:
         try:

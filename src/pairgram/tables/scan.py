@@ -211,7 +211,7 @@ def read_labels(
         columns = _columns(found, label, qid, None, None, None)
     else:
         if label is None:
-            raise ArgumentError("label", " must name the column of labels, got None")
+            raise ArgumentError("label", "must name the column of labels, got None")
         _require_own(found.schema, label, qid, None)
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
@@ -267,7 +267,7 @@ def _columns(
             if value is not None:
                 raise ArgumentError(
                     name,
-                    f" must be None for LETOR files and arrays, whose columns have no names, "
+                    f"must be None for LETOR files and arrays, whose columns have no names, "
                     f"got {value!r}",
                 )
         return Columns((), None, None, None, source.dtype, source.n_features)
@@ -278,7 +278,7 @@ def _columns(
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
     if chosen and exclude is not None:
-        raise ArgumentError("exclude", f" must be None with {{features=}}, got {exclude!r}")
+        raise ArgumentError("exclude", f"must be None with {{features=}}, got {exclude!r}")
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
         own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
@@ -289,10 +289,10 @@ def _columns(
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value in names:
             raise ArgumentError(
-                "features", f" must not name {value!r}, which is the column of {{{name}=}}"
+                "features", f"must not name {value!r}, which is the column of {{{name}=}}"
             )
     if not names:
-        raise ArgumentError("features", " must name a column or more")
+        raise ArgumentError("features", "must name a column or more")
     kinds = [value_type(schema.field(name).type) for name in names]
     width = None
     if len(names) == 1 and _is_list(kinds[0]):
@@ -323,7 +323,7 @@ def _require_own(
             require_columns([value], schema.names, name, "the table")
             if value == qid and name != "qid":
                 raise ArgumentError(
-                    "qid", f" must not name {qid!r}, which is the column of {{{name}=}}"
+                    "qid", f"must not name {qid!r}, which is the column of {{{name}=}}"
                 )
 
 

@@ -101,8 +101,10 @@ class SeenFiles:
                 return changed(f"{shown(path)} had {before[SIZE]} bytes, and has {after[SIZE]}")
             if other:
                 return changed(f"{shown(path)} was written once more")
-        found = (files._changed() for files in self.united)
-        return next((error for error in found if error is not None), None)
+        for files in self.united:
+            if (error := files._changed()) is not None:
+                return error
+        return None
 
 
 NO_FILES = SeenFiles((), None, ())
@@ -110,7 +112,7 @@ NO_FILES = SeenFiles((), None, ())
 
 def changed(what: str) -> ArgumentError:
     """Return the error for a source whose rows are not those that an earlier pass read."""
-    return ArgumentError(None, "", f" changed while it was read: {what}", place="the table")
+    return ArgumentError(None, f"{{place}} changed while it was read: {what}", place="the table")
 
 
 def _marks(
@@ -142,38 +144,19 @@ def _marks(
         yield {mark: value for mark, value in marks.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class FiniteTask:
-    """Raises a ValueError that names the row and the column of an infinite feature.
+def require_finite_rows(columns: Columns, names: tuple[str, ...], rows: TableRows) -> int:
+    """Raise a ValueError that names the row and the column of an infinite feature.
 
-    Attributes
-    ----------
-    columns : Columns
-    names : tuple of str
-        What messages call the partitions.
+    `names` are what messages call the partitions.
     """
-
-    columns: Columns
-    names: tuple[str, ...]
-    reads_features: bool = True
-    needs_queries: bool = False
-
-    def block(self, rows: TableRows) -> int:
-        """Check some rows."""
-        found = first_not_finite(rows.X)
-        if found is not None:
-            what, row, column = found
-            number = rows.partition
-            name = self.names[number] if number < len(self.names) else f"partition {number}"
-            place = Place(name, number, rows.first).row(row)
-            raise placed_error(
-                f"{place}: column {self.columns.name_of(column)} must be finite, got {what}"
-            )
-        return 0
-
-    def join(self, first: int, second: int) -> int:
-        """Check the rows of both."""
-        return 0
+    found = first_not_finite(rows.X)
+    if found is not None:
+        what, row, column = found
+        number = rows.partition
+        name = names[number] if number < len(names) else f"partition {number}"
+        place = Place(name, number, rows.first).row(row)
+        raise placed_error(f"{place}: column {columns.name_of(column)} must be finite, got {what}")
+    return 0
 
 
 class Means(NamedTuple):
@@ -189,23 +172,16 @@ class Means(NamedTuple):
             np.divide(self.sums, self.weights, out=np.zeros_like(self.sums), where=self.weights > 0)
         )
 
-
-@dataclass(frozen=True)
-class MeansTask:
-    """Finds the means of columns over the rows where they are not NaN."""
-
-    reads_features: bool = True
-    needs_queries: bool = False
-
-    def block(self, rows: TableRows) -> Means:
-        """Return the sums of some rows."""
+    @classmethod
+    def of(cls, rows: TableRows) -> Means:
+        """Return the sums of some rows, where they are not NaN."""
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
         known = ~np.isnan(rows.X)
-        return Means(weights @ known, weights @ np.where(known, rows.X, 0.0))
+        return cls(weights @ known, weights @ np.where(known, rows.X, 0.0))
 
-    def join(self, first: Means, second: Means) -> Means:
+    def join(self, other: Means) -> Means:
         """Return the sums of the rows of both."""
-        return Means(first.weights + second.weights, first.sums + second.sums)
+        return Means(self.weights + other.weights, self.sums + other.sums)
 
 
 class Moments(NamedTuple):
@@ -223,37 +199,29 @@ class Moments(NamedTuple):
         """The weighted means, (n_features,)."""
         return self.pivot + self.mean_less_pivot
 
-
-@dataclass(frozen=True)
-class MomentsTask:
-    """Finds the ranges, the means and the squared differences from them of all columns."""
-
-    n_threads: int | None = None
-    reads_features: bool = True
-    needs_queries: bool = False
-
-    def block(self, rows: TableRows) -> Moments:
+    @classmethod
+    def of(cls, n_threads: int | None, rows: TableRows) -> Moments:
         """Return the moments of some rows. Rows of weight 0 are as if absent."""
-        found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(self.n_threads))
+        found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
         if not np.isfinite(found[-1]).all():
             require_finite(rows.X, "X")
         lowest, highest, pivot, mean, squares = found
-        return Moments(lowest, highest, pivot, mean, squares, weight)
+        return cls(lowest, highest, pivot, mean, squares, weight)
 
-    def join(self, first: Moments, second: Moments) -> Moments:
+    def join(self, other: Moments) -> Moments:
         """Return the moments of the rows of both, by Chan's formula."""
-        if first.weight == 0 or second.weight == 0:
-            return second if first.weight == 0 else first
-        weight = first.weight + second.weight
-        difference = second.pivot - first.pivot + (second.mean_less_pivot - first.mean_less_pivot)
-        share = second.weight / weight
+        if self.weight == 0 or other.weight == 0:
+            return other if self.weight == 0 else self
+        weight = self.weight + other.weight
+        difference = other.pivot - self.pivot + (other.mean_less_pivot - self.mean_less_pivot)
+        share = other.weight / weight
         return Moments(
-            np.minimum(first.lowest, second.lowest),
-            np.maximum(first.highest, second.highest),
-            first.pivot,
-            first.mean_less_pivot + share * difference,
-            first.squares + second.squares + first.weight * share * difference**2,
+            np.minimum(self.lowest, other.lowest),
+            np.maximum(self.highest, other.highest),
+            self.pivot,
+            self.mean_less_pivot + share * difference,
+            self.squares + other.squares + self.weight * share * difference**2,
             weight,
         )
 
@@ -273,49 +241,32 @@ class Drawn(NamedTuple):
     rows: TableRows
 
 
-@dataclass(frozen=True)
-class DrawTask:
-    """Draws the `size` rows with the smallest hashes of their numbers.
+def drawn_of(size: int, before: tuple[int, ...], rows: TableRows) -> Drawn:
+    """Draw the `size` rows with the smallest hashes of their numbers. All rows must be finite.
 
-    The draw depends on the order of the rows alone, not on the partitions.
-
-    Attributes
-    ----------
-    size : int
-    before : tuple of int
-        The number of rows before every partition.
+    The draw depends on the order of the rows alone, not on the partitions: `before` are the
+    numbers of rows before each.
     """
+    require_finite(rows.X, "X")
+    numbers = before[rows.partition] + rows.first + np.arange(rows.n_rows)
+    return _smallest(size, numbers, replace(rows, ids=None))
 
-    size: int
-    before: tuple[int, ...]
-    reads_features: bool = True
-    needs_queries: bool = False
 
-    def block(self, rows: TableRows) -> Drawn:
-        """Return those that were drawn of some rows, whose features must be finite."""
-        require_finite(rows.X, "X")
-        numbers = self.before[rows.partition] + rows.first + np.arange(rows.n_rows)
-        return self._smallest(numbers, replace(rows, ids=None))
+def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
+    """Return those that are drawn of both."""
+    numbers = np.concatenate([first.numbers, second.numbers])
+    one = np.array([1])  # `then` adds the sizes of two runs
+    rows = replace(first.rows, sizes=one).then(replace(second.rows, sizes=one))
+    return _smallest(size, numbers, rows)
 
-    def join(self, first: Drawn, second: Drawn) -> Drawn:
-        """Return those that are drawn of both."""
-        numbers = np.concatenate([first.numbers, second.numbers])
-        one = np.array([1])  # `then` adds the sizes of two runs
-        rows = replace(first.rows, sizes=one).then(replace(second.rows, sizes=one))
-        return self._smallest(numbers, rows)
 
-    def _smallest(self, numbers: NDArray[np.int64], rows: TableRows) -> Drawn:
-        if len(numbers) > self.size:
-            hashes = mix(numbers.astype(np.uint64))
-            kept = np.sort(np.argpartition(hashes, self.size - 1)[: self.size])
-            numbers = numbers[kept]
-            rows = replace(
-                rows,
-                X=None if rows.X is None else rows.X[kept],
-                y=None if rows.y is None else rows.y[kept],
-                weights=None if rows.weights is None else rows.weights[kept],
-            )
-        return Drawn(numbers, replace(rows, sizes=np.array([len(numbers)])))
+def _smallest(size: int, numbers: NDArray[np.int64], rows: TableRows) -> Drawn:
+    if len(numbers) > size:
+        hashes = mix(numbers.astype(np.uint64))
+        kept = np.sort(np.argpartition(hashes, size - 1)[:size])
+        numbers = numbers[kept]
+        rows = rows.changed(lambda values: values[kept])
+    return Drawn(numbers, replace(rows, sizes=np.array([len(numbers)])))
 
 
 # Weights of labels are remembered for at most so many different labels.
@@ -383,15 +334,8 @@ class Survey:
         ends = [self.lowest, self.highest]
         return np.array(ends if self.fraction is None else [*ends, self.fraction])
 
-
-@dataclass(frozen=True)
-class SurveyTask:
-    """Makes a `Survey`."""
-
-    reads_features: bool = False
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows) -> Survey:
+    @classmethod
+    def of(cls, rows: TableRows) -> Survey:
         """Return the survey of some rows of whole queries."""
         n_rows = rows.n_rows
         y = np.zeros(n_rows) if rows.y is None else rows.y
@@ -406,7 +350,7 @@ class SurveyTask:
             if (counts > 1).any():
                 scattered = int(distinct[np.argmax(counts > 1)])
         fractions = levels[levels != np.rint(levels)]
-        return Survey(
+        return cls(
             n_rows,
             len(rows.sizes),
             float(y.min()),
@@ -420,25 +364,25 @@ class SurveyTask:
             scattered,
         )
 
-    def join(self, first: Survey, second: Survey) -> Survey:
+    def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
-        shared = second.hashes.array()
-        shared = shared[first.hashes.contains(shared)]
-        scattered = first.scattered if first.scattered is not None else second.scattered
-        rest = second.hashes
+        shared = other.hashes.array()
+        shared = shared[self.hashes.contains(shared)]
+        scattered = self.scattered if self.scattered is not None else other.scattered
+        rest = other.hashes
         if len(shared):
             scattered = int(shared[0]) if scattered is None else scattered
             rest = rest.without(IdSet.of(shared))
         return replace(
-            _with_levels(first, second),
-            n_rows=first.n_rows + second.n_rows,
-            n_queries=first.n_queries + second.n_queries,
-            lowest=min(first.lowest, second.lowest),
-            highest=max(first.highest, second.highest),
-            fraction=second.fraction if first.fraction is None else first.fraction,
-            hashes=first.hashes.union(rest),
-            kinds=second.kinds | first.kinds,
-            parts=first.parts + second.parts,
+            _with_levels(self, other),
+            n_rows=self.n_rows + other.n_rows,
+            n_queries=self.n_queries + other.n_queries,
+            lowest=min(self.lowest, other.lowest),
+            highest=max(self.highest, other.highest),
+            fraction=other.fraction if self.fraction is None else self.fraction,
+            hashes=self.hashes.union(rest),
+            kinds=other.kinds | self.kinds,
+            parts=self.parts + other.parts,
             scattered=scattered,
         )
 
@@ -484,19 +428,12 @@ def hash_of_runs(rows: TableRows) -> Any:
     return hashes
 
 
-@dataclass(frozen=True)
-class NameOf:
-    """Finds the query id that has a hash."""
+def ids_with(number: int, rows: TableRows) -> Any:
+    """Return the query id that has a hash, in an array; it is empty if no row has the id."""
+    assert rows.ids is not None
+    return rows.ids[hash_of_runs(rows) == np.uint64(number)][:1]
 
-    hash: int
-    reads_features: bool = False
-    needs_queries: bool = False
 
-    def block(self, rows: TableRows) -> Any:
-        """Return the id in an array, or an empty one."""
-        assert rows.ids is not None
-        return rows.ids[hash_of_runs(rows) == np.uint64(self.hash)][:1]
-
-    def join(self, first: NDArray[Any], second: NDArray[Any]) -> Any:
-        """Return the first that was found."""
-        return first if len(first) else second
+def first_found(first: NDArray[Any], second: NDArray[Any]) -> Any:
+    """Return the first of two results of `ids_with` that is not empty."""
+    return first if len(first) else second

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,14 +20,15 @@ from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.survey import (
     NO_FILES,
     Drawn,
-    DrawTask,
-    FiniteTask,
-    MeansTask,
-    NameOf,
+    Means,
     SeenFiles,
     Survey,
-    SurveyTask,
     changed,
+    drawn_of,
+    first_found,
+    ids_with,
+    join_drawn,
+    require_finite_rows,
 )
 
 if TYPE_CHECKING:
@@ -135,17 +137,14 @@ class Table:
             other numbers of rows than in an earlier pass.
         """
         with self.files.unchanged(), self._naming_infinity():
-            return self._reduce(task)
-
-    def _reduce(self, task: Task[S]) -> S:
-        part = self.engine.run(self.partitions, self.layout, task, self.progress)
-        before = self._known.setdefault("n_rows", part.n_rows)
-        if len(before) != len(part.n_rows):
-            raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
-        for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
-            if old != new:
-                raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
-        result = part.close(task)
+            part = self.engine.run(self.partitions, self.layout, task, self.progress)
+            before = self._known.setdefault("n_rows", part.n_rows)
+            if len(before) != len(part.n_rows):
+                raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
+            for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
+                if old != new:
+                    raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
+            result = part.close(task)
         if result is None:
             raise no_rows()
         return result
@@ -176,7 +175,8 @@ class Table:
             if getattr(error, "found", None) == "infinity":
                 rows = self.for_scores()
                 names = tuple(map(self._name_of, range(len(self.partitions))))
-                task = FiniteTask(rows.layout, names)
+                check = partial(require_finite_rows, rows.layout, names)
+                task = Task(check, max, needs_queries=False)
                 rows.engine.run(rows.partitions, rows.layout, task, None)
             raise
 
@@ -191,7 +191,7 @@ class Table:
         found: Survey | None = self._known.get("survey")
         if found is not None:
             return found
-        found = self.reduce(SurveyTask(needs_queries=self.has_queries))
+        found = self.reduce(Task(Survey.of, Survey.join, False, self.has_queries))
         if len(found.kinds) > 1:
             kinds = " and ".join(
                 f"{kind} in {self._name_of(number)}" for kind, number in sorted(found.kinds.items())
@@ -200,10 +200,13 @@ class Table:
                 f"query ids must be of one type, because others are never equal, got {kinds}"
             )
         if found.scattered is not None:
-            name = shown_id(self.reduce(NameOf(found.scattered)))
-            text = f"the rows of query {name} do not stand together: sort "
-            rest = f" by {self.layout.qid or 'query id'}, or {{=give }}{{group_queries=True}}"
-            raise ArgumentError(None, text, rest, place="the table")
+            task = Task(partial(ids_with, found.scattered), first_found, False, False)
+            name = shown_id(self.reduce(task))
+            text = (
+                f"the rows of query {name} do not stand together: sort {{place}} by "
+                f"{self.layout.qid or 'query id'}, or {{=give }}{{group_queries=True}}"
+            )
+            raise ArgumentError(None, text, place="the table")
         self._known["survey"] = found
         return found
 
@@ -216,7 +219,9 @@ class Table:
         """Return at most so many rows, drawn by the hashes of their numbers in the table."""
         self.survey()
         before = np.cumsum([0, *self._known["n_rows"]]).tolist()
-        return self.reduce(DrawTask(size, tuple(before)))
+        draw = partial(drawn_of, size, tuple(before))
+        task: Task[Drawn] = Task(draw, partial(join_drawn, size), needs_queries=False)
+        return self.reduce(task)
 
     def filled(self) -> Table:
         """Return the same table with what takes the place of missing values, as `missing` says.
@@ -228,7 +233,8 @@ class Table:
             return self
         fill = np.zeros(self.n_features)
         if self.missing == "mean":
-            fill = self.filling(np.full(self.n_features, np.nan)).reduce(MeansTask()).means
+            known = self.filling(np.full(self.n_features, np.nan))
+            fill = known.reduce(Task(Means.of, Means.join, needs_queries=False)).means
         return self.filling(fill)
 
     def filling(self, fill: Vector | None) -> Table:
@@ -285,7 +291,7 @@ class Table:
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
-            raise ArgumentError(what, " needs labels: give{= scan} the column, as {label=}")
+            raise ArgumentError(what, "needs labels: give{= scan} the column, as {label=}")
 
     @property
     def advice_on_ids(self) -> str:
@@ -331,7 +337,7 @@ class Table:
 
 def no_rows() -> ArgumentError:
     """Return the error for a table without rows."""
-    return ArgumentError(None, "", " has no rows", place="the table")
+    return ArgumentError(None, "{place} has no rows", place="the table")
 
 
 def as_table(X: object, **arguments: Any) -> Table | None:
@@ -348,5 +354,5 @@ def as_table(X: object, **arguments: Any) -> Table | None:
         if value is not None:
             column = COLUMNS.get(name)
             instead = f"give scan the column, as {{{column}=}}" if column else "a table has none"
-            raise ArgumentError(name, f" must be None if X is a table: {instead}")
+            raise ArgumentError(name, f"must be None if X is a table: {instead}")
     return X

@@ -38,7 +38,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
     total = DualGram(data, settings)
     ridge = total.decompose()
     assert is_from_decomposition(data, settings, True, splits)
-    alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     t = settings.targets(problem.y)
     scores = fold_scores(data, total.settings, ridge, splits, alphas)
     for (train, test), part in zip(splits, scores, strict=True):
@@ -66,7 +66,7 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
     assume(len(splits) > 1 and all(known) and np.count_nonzero(data.queries.sizes) > 1)
     ridge = total.decompose()
     assert is_from_decomposition(data, settings, True, splits)
-    alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     expected = refits(problem, K, settings, alphas, splits)
     scores = fold_scores(data, total.settings, ridge, splits, alphas)
     for actual, wanted in zip(scores, expected, strict=True):

@@ -79,7 +79,7 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
     if weights == "none":
         assert held.values is not None
     for share in (1.0, 1e-2, 1e-4):
-        alpha = share * ridge.eigenvalues.max()
+        alpha = share * ridge.eigen.eigenvalues.max()
         actual = np.vstack([block for _, block in held.differences(alpha)])
         for i in range(n):
             for j in range(n):

@@ -306,7 +306,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, path=True)
     total = at.statistics(one, None)
     ridge = total.decompose()
-    alphas = ridge.eigenvalues.max() * 10.0 ** np.array([4, 0, -4, -9])
+    alphas = ridge.eigen.eigenvalues.max() * 10.0 ** np.array([4, 0, -4, -9])
     held = leave_query_out(at.data, total.settings, ridge, alphas, lambda: total)
     ties = PathTies.of(at.data, one, ridge, alphas)
     with mpmath.workdps(60):

@@ -7,7 +7,7 @@ checked. A ValueError names the first setting or array that is not as described.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,28 @@ class Array(NamedTuple):
 
     dtypes: tuple[str, ...]
     dimensions: tuple[str, ...]
+
+
+# The dtypes of arrays.
+FLOAT64, INT64 = ("float64",), ("int64",)
+FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
+
+Check = Callable[[Any, Arrays, Sizes], None]
+
+
+def _nothing_more(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
+    """Check nothing, because settings and arrays do not depend on each other."""
+
+
+class Kind(NamedTuple):
+    """The settings and arrays of a model, a feature map or statistics in a file.
+
+    After each of them is found as described, `relations` checks that they agree with each other.
+    """
+
+    settings: Record
+    arrays: Mapping[str, Array]
+    relations: Check = _nothing_more
 
 
 _BRIEF = reprlib.Repr()
