@@ -227,3 +227,13 @@ def test_a_column_that_varies_in_one_query_alone_does_not_order_its_rows(iterate
     X = sp.csr_array(sp.hstack([X[:, :0].tocsr(), own]))
     search = RankRLSCV(cv=50, store_held_out=True, alphas=[1e-6]).fit(X, y, qid=qid)
     assert len(set(search.held_out_[:12])) == 1
+
+
+def test_splits_are_solved_in_groups_that_memory_holds(limits_of):
+    X, y, qid, _ = graded_rows()
+    with limits_of(direct_order=0):
+        together = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
+    with limits_of(direct_order=0, available_memory=2.5 * 8 * 2 * (58 * 80 + 5 * 600)):
+        by_two = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(by_two.coef_path_, together.coef_path_)
+    np.testing.assert_array_equal(by_two.held_out_, together.held_out_)

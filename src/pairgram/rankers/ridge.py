@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
@@ -52,8 +53,8 @@ from pairgram.solvers.passes import (
 )
 from pairgram.solvers.ridge_path import ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
-from pairgram.solvers.sparse_systems import SparseSystems
-from pairgram.tables.blocks import Arrays, BlockReader
+from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
+from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
@@ -595,18 +596,31 @@ def _iterated(
     given: Vector | None,
     held_out: HeldOut,
 ) -> tuple[Vector, Vector, Judged]:
-    """Judge one combination of wide sparse rows: the splits and all rows are solved together."""
+    """Judge one combination of wide sparse rows: all rows and the splits are solved together.
+
+    As many are as memory holds, and at most eight, which one pass over X multiplies.
+    """
     assert isinstance(held_out, HeldOutRows)
-    judge, data = held_out.judge, coordinates.data
-    parts = [data, *(data.counting(counts) for counts in judge.counts())]
-    systems = SparseSystems(parts, settings, held_out.n_threads)
-    alphas = given
-    if alphas is None:
-        alphas = default_alphas(systems.largest_eigenvalue(scale=scale), data.offset is not None)
-    solved = systems.solve(alphas, scale=scale)
-    coefs = list(solved[1:]) or [solved[0]]
-    rows = Arrays.of(data)
-    return alphas, solved[0], judge.judge_models(rows, [rows] * len(coefs), coefs)
+    judge, data, n_threads = held_out.judge, coordinates.data, held_out.n_threads
+    splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
+    alphas, solved, scores = given, np.empty(0), []
+    for group in blocks(len(parts), systems_at_once(data)):
+        systems = SparseSystems(parts[group], settings, n_threads)
+        if alphas is None:
+            largest = systems.largest_eigenvalue(scale=scale)
+            alphas = default_alphas(largest, data.offset is not None)
+        found = systems.solve(alphas, scale=scale)
+        if group.start == 0:
+            solved, found = found[0], found[1:]
+        tests = splits[max(group.start - 1, 0) : group.stop - 1]
+        scores += [
+            data.scores(test, coefs, n_threads)
+            for (_, test), coefs in zip(tests, found, strict=True)
+        ]
+    if judge.validation is not None:
+        scores = [judge.validation.scores(slice(None), solved, n_threads)]
+    assert alphas is not None
+    return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
 
 
 def _leaves_pairs_out(cv: CV) -> bool:

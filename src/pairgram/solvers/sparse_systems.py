@@ -12,12 +12,12 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
-from pairgram._support import limits
+from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
-from pairgram.solvers.ridge_path import scale_factors
+from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, count_varying
 
 # The steps end when the residual falls below this share of the right-hand side,
@@ -26,6 +26,8 @@ TOLERANCE = 1e-10
 PATH_TOLERANCE = 1e-8
 # A ridge starts from the best combination of this many solutions of larger ridges.
 KEPT_SOLUTIONS = 8
+# One pass over X multiplies at most this many vectors.
+WIDEST_PRODUCT = 8
 # A solution whose true residual is no smaller than this share of the one before it is not improved
 # further: the rest is rounding error.
 PROGRESS = 0.5
@@ -35,6 +37,13 @@ def worth_iterating(data: RankingData) -> bool:
     """Tell whether the rows are sparse and both systems are too large to be factorised."""
     sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
     return sparse and min(data.X.shape) > limits.now.direct_order
+
+
+def systems_at_once(data: RankingData) -> int:
+    """Return how many systems of these rows to solve together: what a product takes, or memory."""
+    vectors = len(DEFAULT_POWERS) + 24  # of n_features: solutions, their products, directions
+    each = 8.0 * (vectors * data.X.shape[1] + 5 * data.X.shape[0])
+    return max(1, min(WIDEST_PRODUCT, int(memory.available_memory() / 2 // each)))
 
 
 class SparseSystems:
