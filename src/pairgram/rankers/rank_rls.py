@@ -613,10 +613,10 @@ class RankRLSCV(LinearSearch):
     ``λ_max / alpha = 2e6`` and 1e-4 at 2e8, where the dual form had 1e-9 and 1e-7. A splitter, such
     as `QueryKFold`, has the errors of a refit.
 
-    CSR data with more than 4,096 rows and more than 4,096 features are solved by conjugate gradients.
-    All splits and all rows take their steps together, so that X is read once a step, and every
-    ridge starts from the solutions of the larger ones. Residuals fall below 1e-8 of the right-hand
-    side. The 34 default ridges take about 130 to 500 steps of O(nnz) flops, with one more for each
+    CSR data with more than 4,096 rows and more than 4,096 features are solved by conjugate
+    gradients. All rows and the splits, eight at most, take their steps together, so that X is read
+    once a step, and every ridge starts from the solutions of the larger ones. Residuals fall below
+    1e-8 of the right-hand side. The 34 default ridges take about 130 to 500 steps of O(nnz) flops, with one more for each
     ridge, and memory for about 60 vectors of n_features in each split.
 
     In the dual form the folds of a splitter come from the one decomposition as well, if every row
