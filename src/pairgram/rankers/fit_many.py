@@ -284,7 +284,6 @@ def _said(error: Exception | None) -> str:
 def _name_rows(error: Exception, rows: Rows | slice) -> None:
     """Let an error name rows of the frame, where it names rows of one key."""
     numbers = range(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
     if isinstance(error, ArgumentError) and error.row is not None and error.row < len(numbers):
         error.row, error.of = int(numbers[error.row]), " of the frame"
 

@@ -48,6 +48,7 @@ from pairgram.tables.passes import Task
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
+# The inputs that have quantiles.
 QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:

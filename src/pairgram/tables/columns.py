@@ -441,7 +441,7 @@ class Columns:
             X = np.pad(X, ((0, 0), (0, self.width - width)))
         return np.require(X, None, ["C", "A"])
 
-    def missing_value(self, place: Place, row: int, name: str) -> ValueError:
+    def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
         """Return the error for a feature that is missing."""
         return placed_error(
             f"{place.row(row)}: column {name!r} has a missing value: give {{missing='zero'}} or "
@@ -472,7 +472,7 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
         raise ArgumentError(what, f"must name every column once, got {name!r} twice")
 
 
-def placed_error(message: str) -> ValueError:
+def placed_error(message: str) -> ArgumentError:
     """Return an error whose message names the place of the rows already."""
     return ArgumentError(None, message, placed=True)
 
