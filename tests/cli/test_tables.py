@@ -629,3 +629,11 @@ def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):
     found = error(*given, "--model", "auto")
     assert found.endswith("take pairgram train --model rankrls, which reads them in blocks")
     assert not (small / "m").exists()
+
+
+def test_an_error_of_a_part_of_a_table_names_options(folder, tmp_path, set_limits):
+    set_limits(query_bytes=8 * len(NAMES))  # one row
+    given = ("train", folder / "data/*.parquet", *COLUMNS, *FEATURES, "-o", tmp_path / "m")
+    text = error(*given, "--model", "rankrls")
+    assert "1.parquet, rows 0 to " in text and ": query 0 has more than " in text
+    assert ": give --qid shorter queries, or take fewer columns" in text
