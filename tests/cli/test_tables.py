@@ -392,10 +392,9 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
     code = (  # every batch takes so long that there is time to interrupt the command
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import time; from pairgram.rankers import scores as module; scores = module._Scores\n"
-        "class Slow(scores):\n"
-        "    def __call__(self, rows): time.sleep(1); return super().__call__(rows)\n"
-        "module._Scores = Slow; from pairgram.cli import main; main()"
+        "import time; from pairgram.rankers import scores as module; scored = module._scored\n"
+        "def slow(*given): time.sleep(1); return scored(*given)\n"
+        "module._scored = slow; from pairgram.cli import main; main()"
     )
     command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
     with subprocess.Popen(
