@@ -28,7 +28,6 @@ from pairgram.rankers.base import LinearSearch
 from pairgram.rankers.preparation import (
     QUANTILES,
     GivenArrays,
-    GivenTable,
     Preparation,
     Search,
     Spec,
@@ -254,9 +253,8 @@ class TrialsSpec(Spec):
     verbose: bool
     random_state: RandomState
 
-    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+    def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Try the models that the budget allows; return the attributes of the best."""
-        assert isinstance(rows, GivenArrays)
         data, cv = rows.data, self.search.cv
         choices = _choices(data)
         task = Task.of(data.X, len(choices["pairs"]) * len(choices["target"]))

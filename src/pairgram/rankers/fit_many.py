@@ -522,9 +522,8 @@ class _Batch:
         data = rows.fitted(spec.rows.kinds[0], spec.rows).whole
         fit.model, fit.n_queries = model, data.queries.n_queries
         if spec.is_small(data):
-            fit.solve = partial(
-                spec.fit, data, rows.prior, rows.has_queries, labels=fit.targets, small=True
-            )
+            vars(model).update(rows.told)
+            fit.solve = partial(spec.fit, data, rows.prior, labels=fit.targets, small=True)
 
     def _fresh(self) -> Any:
         """Return an unfitted estimator that shares nothing that could change."""
