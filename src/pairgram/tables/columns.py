@@ -441,11 +441,11 @@ class Columns:
             X = np.pad(X, ((0, 0), (0, self.width - width)))
         return np.require(X, None, ["C", "A"])
 
-    def missing_value(self, place: Place, row: int, name: str) -> ValueError:
+    def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
         """Return the error for a feature that is missing."""
         return placed_error(
-            f"{place.row(row)}: column {name!r} has a missing value: give {{missing='zero'}} or "
-            "{missing='mean'}, or fill it in before"
+            f"{place.row(row)}: column {name!r} has a missing value: ",
+            "give {missing='zero'} or {missing='mean'}, or fill it in before",
         )
 
 
@@ -472,9 +472,13 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
         raise ArgumentError(what, f"must name every column once, got {name!r} twice")
 
 
-def placed_error(message: str) -> ValueError:
-    """Return an error whose message names the place of the rows already."""
-    return ArgumentError(None, message, placed=True)
+def placed_error(message: str, advice: str = "") -> ArgumentError:
+    """Return an error whose message names the place of the rows already.
+
+    Names of files and columns belong to the message, which is told as it is. The advice is a text
+    of an `ArgumentError`, which names arguments.
+    """
+    return ArgumentError(None, advice, before=message, placed=True)
 
 
 def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
