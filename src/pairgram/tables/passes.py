@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import ArgumentError, verbatim
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
 K = TypeVar("K")
@@ -113,7 +113,9 @@ def _of_query(task: Task[S], rows: TableRows) -> S:
         if rows.ids is None:
             raise
         found = getattr(error, "found", None)
-        raise ArgumentError(None, f"query {shown_id(rows.ids)}: {error}", found=found) from error
+        raise ArgumentError(
+            None, verbatim(f"query {shown_id(rows.ids)}: {error}"), found=found
+        ) from error
 
 
 def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
@@ -127,7 +129,7 @@ def _open(rows: TableRows | None) -> TableRows | None:
     if rows is None:
         return None
     if rows.X is not None and rows.X.nbytes > limits.now.query_bytes:
-        name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
+        name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
             None,
             f"{name} has more than {limits.now.query_bytes >> 20} MiB of rows, which must be in "
@@ -182,7 +184,7 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
         last = rows.first + rows.n_rows - 1
         text = f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}"
         found = getattr(error, "found", None)
-        raise ArgumentError(None, text, found=found, placed=True) from error
+        raise ArgumentError(None, verbatim(text), found=found, placed=True) from error
 
 
 def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
