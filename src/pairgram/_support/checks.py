@@ -27,8 +27,8 @@ ONE_QUERY = "one query"
 
 
 # What a text names: another argument and its value, {name=value}; words for Python alone, {=words};
-# the argument itself; and the place in it.
-_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}|\{(argument|place)\}")
+# the argument itself; and the place in it. A doubled brace is one that `verbatim` has kept.
+_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}|\{(argument\}|place\}|\{)")
 
 
 class ArgumentError(ValueError):
@@ -42,7 +42,7 @@ class ArgumentError(ValueError):
         What the message says after the name, such as "must be None" or ": column 2 is empty". If
         the name stands elsewhere, ``{argument}`` shows where. The text has ``{place}`` for the
         place, names other arguments as ``{name=value}``, and has words for Python alone as
-        ``{=words}``.
+        ``{=words}``. What callers have named or given stands in it by `verbatim`.
     row, column : int or None
         The place in it, counted from 0.
     of : str
@@ -91,13 +91,21 @@ class ArgumentError(ValueError):
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
         argument = self.spell(self.parameter, None) if self.parameter else ""
-        own = {"argument": argument, "place": place}
+        own = {"argument}": argument, "place}": place, "{": "{"}
         text = self.text
-        if argument and "{argument}" not in text:
-            text = f"{{argument}}{'' if text.startswith(':') else ' '}{text}"
+        if argument and all(slot[3] != "argument}" for slot in _SLOT.finditer(text)):
+            text = f"{{argument}}{'' if text[:1] in ('', ':') else ' '}{text}"
         return self.before + _SLOT.sub(
             lambda slot: own[slot[3]] if slot[3] else self.spell(slot[1], slot[2]), text
         )
+
+
+def verbatim(words: object) -> str:
+    """Return words for the text of an `ArgumentError` that are not its own, without slots.
+
+    Names of columns, ids, paths and other messages may have any braces.
+    """
+    return str(words).replace("{", "{{")
 
 
 def _in_python(name: str, value: str | None) -> str:

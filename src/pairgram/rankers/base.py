@@ -25,7 +25,13 @@ from pairgram._support.arrays import (
     require_label_each,
     without_names,
 )
-from pairgram._support.checks import ArgumentError, naming_not_finite, require_finite, warn_caller
+from pairgram._support.checks import (
+    ArgumentError,
+    naming_not_finite,
+    require_finite,
+    verbatim,
+    warn_caller,
+)
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
@@ -285,7 +291,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return delimited(X, y, info)
-        if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
+        if not (is_plain(X) and is_plain(y) and X.shape[:1] == y.shape[:1]):
             refuse_index(X)
             refuse_lossy(y, "y")
             require_label_each(X, y)
@@ -329,7 +335,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             if getattr(error, "parameter", None) in _VALIDATION:
                 raise
-            raise ArgumentError("validation", f": {error}") from error  # not X, y and qid of fit
+            raise ArgumentError(
+                "validation", f": {verbatim(error)}"
+            ) from error  # not X, y and qid of fit
 
     def _validation(
         self,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import real_array, without_names
-from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
     sample_of,
@@ -127,7 +127,7 @@ class Prior(NamedTuple):
                 try:
                     check_is_fitted(model)
                 except NotFittedError as error:
-                    raise ArgumentError("prior", f": {error}") from None
+                    raise ArgumentError("prior", f": {verbatim(error)}") from None
             if getattr(model, "uses_offset_", False):
                 raise ArgumentError(
                     "prior",
@@ -148,7 +148,9 @@ class Prior(NamedTuple):
                 "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
             )
         if isinstance(prior, str):
-            raise ArgumentError("prior", f"must be a fitted model: give load_model({prior!r})")
+            raise ArgumentError(
+                "prior", f"must be a fitted model: give load_model({verbatim(repr(prior))})"
+            )
         if np.ndim(prior) != 1:
             raise ArgumentError(
                 "prior",
@@ -201,7 +203,7 @@ class Prior(NamedTuple):
             if getattr(error, "parameter", None) == "prior":
                 raise
             found = getattr(error, "found", None)
-            raise ArgumentError("prior", f": {error}", found=found) from error
+            raise ArgumentError("prior", f": {verbatim(error)}", found=found) from error
         scores = real_array(scores, "the scores of prior")
         if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
             data.require_finite_features()
@@ -618,7 +620,10 @@ class GivenTable:
             if names is not None and table.feature_names not in (None, list(names)):
                 raise ArgumentError(
                     "prior",
-                    f": the table must have its features, {list(names)}, got {table.feature_names}",
+                    verbatim(
+                        f": the table must have its features, {list(names)}, got "
+                        f"{table.feature_names}"
+                    ),
                 )
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
@@ -693,9 +698,11 @@ def same_columns(table: Table, other: object) -> Table:
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ArgumentError(
             "validation",
-            "must have the features of the table of fit, "
-            f"{table.feature_names or table.n_features}, got "
-            f"{other.feature_names or other.n_features}",
+            verbatim(
+                "must have the features of the table of fit, "
+                f"{table.feature_names or table.n_features}, got "
+                f"{other.feature_names or other.n_features}"
+            ),
         )
     if other.has_queries != table.has_queries:
         raise ArgumentError(

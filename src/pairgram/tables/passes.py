@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import ArgumentError, verbatim
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
 K = TypeVar("K")
@@ -137,7 +137,7 @@ def _open(rows: TableRows | None) -> TableRows | None:
     if rows is None:
         return None
     if rows.X is not None and rows.X.nbytes > limits.now.query_bytes:
-        name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
+        name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
             None,
             f"{name} has more than {limits.now.query_bytes >> 20} MiB of rows, which must be in "
