@@ -308,6 +308,8 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
         "OneHotEncoder does, or leave it out; give the columns that are features by --features, or "
         "those that are not by --exclude"
     )
+    found = error("train", data, *label, "--exclude", "a", *to)
+    assert found.endswith("those that are not by --exclude, and query ids by --qid")
     assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
     assert error(
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"
@@ -392,9 +394,9 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
     code = (  # every batch takes so long that there is time to interrupt the command
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import time; from pairgram.rankers import scores as module; scored = module._scored\n"
-        "def slow(*given): time.sleep(1); return scored(*given)\n"
-        "module._scored = slow; from pairgram.cli import main; main()"
+        "import time; from pairgram.rankers import scores; scored = scores._scored\n"
+        "scores._scored = lambda *given: (time.sleep(1), scored(*given))[1]\n"
+        "from pairgram.cli import main; main()"
     )
     command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
     with subprocess.Popen(

@@ -310,7 +310,8 @@ def _columns(
     if wrong:
         advice = (
             "; give the columns that are features by {features=}, or those that are not by "
-            "{exclude=}{=; a fitted model has its own as feature_names_in_}"
+            "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
+            "model has its own as feature_names_in_}"
         )
         raise ArgumentError(
             "features", f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"

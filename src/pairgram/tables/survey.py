@@ -17,7 +17,7 @@ import pairgram._core as _core
 from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, resolve_n_threads
-from pairgram.data.query_ids import IdSet, hash_ids, mix
+from pairgram.data.hashed_ids import IdSet, hash_ids, mix
 from pairgram.tables.columns import Columns, Place, TableRows, changed, placed_error
 
 if TYPE_CHECKING:
