@@ -184,10 +184,10 @@ def imports_of_private_modules():
     ("measure", "bound"),
     [
         (lambda: len(PATHS), 90),
-        (lines_of_code, 23_600),
+        (lines_of_code, 23_610),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 924),
         (asks_for_tables, 1),
-        (parameters_of_any_type, 3.81),
+        (parameters_of_any_type, 3.80),
         (lambda: len(hooks()), 4),
         (lambda: stands_on("rankers.rank_rls"), 50),
         (lambda: stands_on("rankers.fit_many"), 42),
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 126, 21), (pairgram.RankRLSCV(), 274, 27), (pairgram.RankSVM(), 192, 18)],
+    [(pairgram.RankRLS(), 125, 21), (pairgram.RankRLSCV(), 268, 27), (pairgram.RankSVM(), 192, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

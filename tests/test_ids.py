@@ -100,7 +100,7 @@ READERS = {
 # What arguments, attributes and variables that hold the ids of rows are called.
 OF_IDS = {"by", "groups", "ids", "keys", "q", "qid", "qids", "query_id", "query_ids"}
 # Modules whose ids are no longer those of callers, and what they make of them.
-DOOR = (SOURCE / "data" / "queries.py", SOURCE / "data" / "query_ids.py")
+DOOR = (SOURCE / "data" / "queries.py", SOURCE / "data" / "hashed_ids.py")
 AFTER_THE_DOOR = {
     "cli/scoring.py": {"set"},  # how many queries a run lacks, by the texts in files
     # That the keys in a file are different, and the keys to save, which are numbers of 64 bits.

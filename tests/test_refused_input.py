@@ -357,3 +357,9 @@ def test_an_error_about_a_column_of_a_table_has_the_parameter():
     error = refused(lambda: pg.scan(pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}), label="z"))
     assert (error.parameter, error.row, error.column) == ("label", None, None)
     assert str(error).startswith("label: there is no column 'z' in the table")
+
+
+@pytest.mark.parametrize("X, y", [(np.array(1.0), Y), (X, np.array(1.0)), (np.array(1.0),) * 2])
+def test_an_array_without_dimensions_is_refused_as_rows_and_labels(X, y):
+    with pytest.raises(ValueError, match=r"2D array, got scalar|1d array, got an array of shape"):
+        pg.RankRLS().fit(X, y)

@@ -308,6 +308,8 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
         "OneHotEncoder does, or leave it out; give the columns that are features by --features, or "
         "those that are not by --exclude"
     )
+    found = error("train", data, *label, "--exclude", "a", *to)
+    assert found.endswith("those that are not by --exclude, and query ids by --qid")
     assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
     assert error(
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"
@@ -392,10 +394,9 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
     code = (  # every batch takes so long that there is time to interrupt the command
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import time; from pairgram.rankers import scores as module; scores = module._Scores\n"
-        "class Slow(scores):\n"
-        "    def __call__(self, rows): time.sleep(1); return super().__call__(rows)\n"
-        "module._Scores = Slow; from pairgram.cli import main; main()"
+        "import time; from pairgram.rankers import scores; scored = scores._scored\n"
+        "scores._scored = lambda *given: (time.sleep(1), scored(*given))[1]\n"
+        "from pairgram.cli import main; main()"
     )
     command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
     with subprocess.Popen(
@@ -629,3 +630,11 @@ def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):
     found = error(*given, "--model", "auto")
     assert found.endswith("take pairgram train --model rankrls, which reads them in blocks")
     assert not (small / "m").exists()
+
+
+def test_an_error_of_a_part_of_a_table_names_options(folder, tmp_path, set_limits):
+    set_limits(query_bytes=8 * len(NAMES))  # one row
+    given = ("train", folder / "data/*.parquet", *COLUMNS, *FEATURES, "-o", tmp_path / "m")
+    text = error(*given, "--model", "rankrls")
+    assert "1.parquet, rows 0 to " in text and ": query 0 has more than " in text
+    assert ": give --qid shorter queries, or take fewer columns" in text

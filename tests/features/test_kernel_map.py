@@ -1,6 +1,8 @@
 """RandomFourier and Nystroem: draws, kernels, the fused path, files, bad parameters."""
 
+import gc
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -689,3 +691,17 @@ def test_rankers_hand_their_threads_on(data):
     for feature_map in (RandomFourier(20), Nystroem(n_components=20), RandomNodes(20)):
         model = RankRLS(feature_map=feature_map, n_threads=1).fit(X, y, qid=qid)
         assert model.feature_map_.n_threads == 1
+
+
+def test_a_callable_kernel_is_not_kept_when_its_model_is_gone():
+    X, y, qid = make_ranking(3, 5, 4, random_state=0)
+    held = np.ones(4)
+
+    def kernel(A, B):
+        return (A * held) @ B.T
+
+    gone = weakref.ref(kernel)
+    model = RankRLS(kernel=kernel).fit(X, y, qid=qid)
+    del model, kernel
+    gc.collect()
+    assert gone() is None

@@ -151,6 +151,16 @@ def test_a_query_that_is_too_large_is_refused_by_name(set_limits):
     RankRLS().fit(table)
 
 
+def test_names_with_braces_are_told_as_they_are(tmp_path):
+    path, name = tmp_path / "{place}.parquet", "{cost=low}"
+    labels = pa.array([0.0, 1.0])
+    pq.write_table(pa.table({"label": labels, "query": [1, 1], name: [1.0, None]}), path)
+    with pytest.raises(ValueError) as caught:
+        RankRLS().fit(scan(path, label="label", qid="query"))
+    message = f"column {name!r} has a missing value: give missing='zero' or missing='mean', or fill"
+    assert message in str(caught.value) and str(path) in str(caught.value)
+
+
 def test_a_source_that_changes_between_passes():
     calls = []
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 import pairgram._core as _core
-from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean
+from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean, verbatim
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse
@@ -391,7 +391,7 @@ def readable(X: object, name: str) -> Any:
     counts = Counter(column_names(X, name.partition(" ")[0]) or ())
     if repeated := [f"{label!r} {n} times" for label, n in counts.items() if n > 1]:
         raise ArgumentError(
-            name, f"must have columns of different names, got {', '.join(repeated)}"
+            name, f"must have columns of different names, got {verbatim(', '.join(repeated))}"
         )
     if scipy.sparse.issparse(X):
         X = checked_sparse(X, name)
@@ -567,7 +567,7 @@ def require_label_each(X: object, y: object, of: str = "") -> None:
     """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
     if isinstance(y, str):
         wanted = "the column of labels itself, not its name"
-        raise ArgumentError(f"y{of}", f"must be {wanted}, got {y!r}")
+        raise ArgumentError(f"y{of}", f"must be {wanted}, got {verbatim(repr(y))}")
     n_rows, n_labels = _length(X), _length(y)
     if n_rows and n_labels is not None and n_rows != n_labels:  # scikit-learn refuses no rows
         raise ArgumentError(
@@ -665,13 +665,13 @@ def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where
     there = " in {place}" if where else ""
     for name in names:
         if (n := known.count(name)) > 1:
-            text = f": {n} columns{there} have the name {name!r}"
+            text = f": {n} columns{there} have the name {verbatim(repr(name))}"
             raise ArgumentError(what, text, place=where)
         if n == 0:
             alike = did_you_mean(name, known).removeprefix(":")
             names_there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
             others = f";{alike}" if alike else f", only {names_there}" * bool(known)
-            text = f": there is no column {name!r}{there}{others}"
+            text = f": there is no column {verbatim(repr(name))}{there}{verbatim(others)}"
             raise ArgumentError(what, text, place=where, found=NO_COLUMN)
 
 
@@ -704,7 +704,7 @@ def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDAr
         dtype = np.float32 if keep_float32 and is_float32 else np.float64
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
-        text, row = _wrong_entry(values) or (str(error), None)
+        text, row = _wrong_entry(values) or (verbatim(error), None)
         raise ArgumentError(name, f"must be real numbers: {text}", row=row) from None
 
 
@@ -721,7 +721,7 @@ def _wrong_entry(values: object) -> tuple[str, int] | None:
     for row, value in enumerate(values):
         if _is_no_number(value):
             plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {plain!r} in {{place}}", row
+            return f"got {verbatim(repr(plain))} in {{place}}", row
     return None
 
 

@@ -27,8 +27,8 @@ ONE_QUERY = "one query"
 
 
 # What a text names: another argument and its value, {name=value}; words for Python alone, {=words};
-# the argument itself; and the place in it.
-_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}|\{(argument|place)\}")
+# the argument itself; and the place in it. A doubled brace is one that `verbatim` has kept.
+_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}|\{(argument\}|place\}|\{)")
 
 
 class ArgumentError(ValueError):
@@ -42,18 +42,25 @@ class ArgumentError(ValueError):
         What the message says after the name, such as "must be None" or ": column 2 is empty". If
         the name stands elsewhere, ``{argument}`` shows where. The text has ``{place}`` for the
         place, names other arguments as ``{name=value}``, and has words for Python alone as
-        ``{=words}``.
+        ``{=words}``. What callers have named or given stands in it by `verbatim`.
     row, column : int or None
         The place in it, counted from 0.
+    of : str
+        Words that follow the row, such as " of the frame".
+    called : str
+        Words that follow the column: its name in parentheses.
+    before : str
+        Where the argument was refused, such as "query 'a': ", to begin the message.
     place : str or None
         The words for the place, if they are not those for a row and a column.
     found : str or None
         "NaN" or "infinity", if the place holds such a number, `NO_COLUMN` or `ONE_QUERY`.
     spell : callable
-        ``spell(name, value)`` returns how the message names an argument and its value, which may
-        be "". Without a name, the value are words for Python alone.
+        ``spell(name, value)`` returns how the message names an argument and its value. The value
+        may be "" in a text, and is None for the argument that is refused. Without a name, the
+        value is words for Python alone.
     placed : bool
-        Whether the text names the part of the table already.
+        Whether the message names the part of the table already.
     """
 
     def __init__(
@@ -67,12 +74,13 @@ class ArgumentError(ValueError):
         place: str | None = None,
         found: str | None = None,
         placed: bool = False,
+        before: str = "",
     ) -> None:
         self.parameter, self.text, self.placed = parameter, text, placed
         self.row = None if row is None else int(row)
         self.column = None if column is None else int(column)
-        self.of, self.place, self.found = of, place, found  # `of` follows the row
-        self.called = ""  # follows the column
+        self.of, self.place, self.found = of, place, found
+        self.called, self.before = "", before
         self.spell: Callable[[str, str | None], str] = _in_python
         super().__init__(str(self))
 
@@ -83,13 +91,21 @@ class ArgumentError(ValueError):
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
         argument = self.spell(self.parameter, None) if self.parameter else ""
-        own = {"argument": argument, "place": place}
+        own = {"argument}": argument, "place}": place, "{": "{"}
         text = self.text
-        if argument and "{argument}" not in text:
-            text = f"{{argument}}{'' if text.startswith(':') else ' '}{text}"
-        return _SLOT.sub(
+        if argument and all(slot[3] != "argument}" for slot in _SLOT.finditer(text)):
+            text = f"{{argument}}{'' if text[:1] in ('', ':') else ' '}{text}"
+        return self.before + _SLOT.sub(
             lambda slot: own[slot[3]] if slot[3] else self.spell(slot[1], slot[2]), text
         )
+
+
+def verbatim(words: object) -> str:
+    """Return words for the text of an `ArgumentError` that are not its own, without slots.
+
+    Names of columns, ids, paths and other messages may have any braces.
+    """
+    return str(words).replace("{", "{{")
 
 
 def _in_python(name: str, value: str | None) -> str:

@@ -481,10 +481,10 @@ def check_setting(name: str, value: object, setting: Setting) -> Any:
 
 def _refusal(name: str, value: object, setting: Setting) -> ValueError:
     """Return the error for a value that does not fit, which asks for the likely name."""
-    from pairgram._support.checks import ArgumentError, did_you_mean
+    from pairgram._support.checks import ArgumentError, did_you_mean, verbatim
 
     likely = did_you_mean(value, setting.names) if isinstance(value, str) else ""
-    return ArgumentError(name, f"must be {setting.wanted}, got {value!r}{likely}")
+    return ArgumentError(name, f"must be {setting.wanted}, got {verbatim(repr(value))}{likely}")
 
 
 def check_flag(name: str, value: object) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import is_plain, real_array, refuse_lossy
-from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, warn_caller
+from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, verbatim, warn_caller
 from pairgram._support.machine import cached_property, resolve_n_threads
 
 # Rows are compared in blocks of this many bytes.
@@ -327,7 +327,7 @@ class Queries:
             raise ArgumentError(
                 name,
                 f"must be constant within a query: {{place}} has {rows[row]}, but its query "
-                f"{self.name(query)} began with {out[query]}",
+                f"{verbatim(self.name(query))} began with {out[query]}",
                 row=row,
             )
         return out
@@ -383,7 +383,9 @@ def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
     if missing.any():
         row = int(np.argmax(missing))
         raise ArgumentError(
-            name, f"must not be missing, got {_plain(ids[row])!r} in {{place}}", row=row
+            name,
+            f"must not be missing, got {verbatim(repr(_plain(ids[row])))} in {{place}}",
+            row=row,
         )
     return ids
 
@@ -460,8 +462,10 @@ def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:
         if text in known:
             raise ArgumentError(
                 name,
-                f"must have different texts, got {known[text]!r} and {one!r}, which are "
-                "different ids",
+                verbatim(
+                    f"must have different texts, got {known[text]!r} and {one!r}, which are "
+                    "different ids"
+                ),
             )
         known[text] = one
     texts = list(known)

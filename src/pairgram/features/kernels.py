@@ -68,9 +68,13 @@ def _checked_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: flo
 
 
 def check_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
-    """Raise the errors of `KernelSettings`. What was right once is not checked again."""
+    """Raise the errors of `KernelSettings`. What was right once is not checked again.
+
+    That is remembered of names alone: a callable, and what it holds, would stay in memory.
+    """
+    check = KernelSettings if callable(kernel) else _checked_kernel
     try:
-        _checked_kernel(kernel, gamma, degree, coef0)
+        check(kernel, gamma, degree, coef0)
     except TypeError:  # a list or an array has no hash
         KernelSettings(kernel, gamma, degree, coef0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -356,7 +356,7 @@ class TableJudge:
     folds: Folds | None
     n_threads: int | None
     leaves_out: bool = False
-    splits: None = None  # as lists of rows
+    splits: ClassVar[None] = None  # as lists of rows, which a table has not
 
     def counts(self) -> list[OutsideFold]:
         """Return how often every split trains on each row of some rows."""

@@ -23,12 +23,12 @@ from pairgram._support.checks import (
     Rows,
     Vector,
     called_by,
+    verbatim,
     warn_caller,
 )
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
-from pairgram.tables.columns import TableRows
-from pairgram.tables.survey import changed
+from pairgram.tables.columns import TableRows, changed
 from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class Folds:
             folds = splitter.fold_of_query(len(begins))
         except ValueError as error:
             found = ONE_QUERY if len(begins) == 1 else None
-            raise ArgumentError(None, f"cv={cv!r}: {error}", found=found) from error
+            raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
         first = np.flatnonzero(np.diff(folds, prepend=-1))
         return cls(splitter.n_splits, begins[first], folds[first])
 

@@ -26,8 +26,8 @@ from pairgram.model_selection.judge import Judged, choose, column_of, search_res
 from pairgram.model_selection.splits import make_splits
 from pairgram.rankers.base import LinearSearch
 from pairgram.rankers.preparation import (
+    QUANTILES,
     GivenArrays,
-    GivenTable,
     Preparation,
     Search,
     Spec,
@@ -50,7 +50,7 @@ MAPPED = 2e-10  # a product and a sum of a feature map
 
 # Engines that take weights of columns alone, and those that take quantiles too.
 LINEAR_ENGINES, ENGINES_OF_COLUMNS = (*words(PluginName), "ranklib"), ("solr", "sql", "python")
-COLUMNS, QUANTILES = "columns", ("quantile", "raw+quantile")
+COLUMNS = "columns"
 
 N_FEATURES = 500
 MOST_KERNEL_ROWS = 6_000
@@ -252,16 +252,14 @@ class TrialsSpec(Spec):
     engine: EngineName | None
     verbose: bool
     random_state: RandomState
-    n_threads: int | None
 
-    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+    def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Try the models that the budget allows; return the attributes of the best."""
-        assert isinstance(rows, GivenArrays)
         data, cv = rows.data, self.search.cv
         choices = _choices(data)
         task = Task.of(data.X, len(choices["pairs"]) * len(choices["target"]))
         every = trials(task, self.random_state, self.engine)
-        common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.n_threads}
+        common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
         common["store_held_out"] = self.search.store
         common["cv"] = None if cv is None else list(make_splits(cv, data))
         named = rows.arguments | {"validation": validation}
@@ -412,13 +410,12 @@ class AutoRanker(LinearSearch):
     def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget", "exportable_to")
         return TrialsSpec(
-            Preparation(no_table=needs_rows(self)),
+            Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             float(self.time_budget),
             self.exportable_to,
             self.verbose,
             self.random_state,
-            self.n_threads,
         )
 
     def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -25,12 +25,18 @@ from pairgram._support.arrays import (
     require_label_each,
     without_names,
 )
-from pairgram._support.checks import ArgumentError, naming_not_finite, require_finite, warn_caller
+from pairgram._support.checks import (
+    ArgumentError,
+    naming_not_finite,
+    require_finite,
+    verbatim,
+    warn_caller,
+)
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
-from pairgram.features.inputs import FittedInputs, whole_map
+from pairgram.features.inputs import FittedInputs
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -38,7 +44,6 @@ from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
-    Preparation,
     Prior,
     Spec,
     frozen,
@@ -254,26 +259,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
         table = as_table(X, y=y, **info._asdict())
-        if table is not None and spec.rows.no_table:
-            raise ValueError(spec.rows.no_table)
-        rows = (
-            GivenArrays(self, X, y, info, spec.rows)
-            if table is None
-            else GivenTable(self, table, spec.rows)
-        )
-        self.__dict__.update(spec.fit_rows(rows, validation))
+        rows: GivenArrays | GivenTable
+        if table is None:
+            rows = GivenArrays(self, X, y, info, spec.rows)
+            fitted = spec.fit_arrays(rows, validation)
+        else:
+            rows = GivenTable(self, table, spec.rows)
+            fitted = spec.fit_table(rows, validation)
+        self.__dict__.update(fitted | rows.told)
         return self
-
-    def _with_prior(
-        self, X: RowsLike, data: RankingData, rows: Preparation
-    ) -> tuple[RankingData, Prior | None]:
-        """Return the prior, and the data with its scores; X is as the caller gave it."""
-        self.uses_offset_, self.prior_, self.fill_values_ = data.offset is not None, None, None
-        if rows.prior is None:
-            return data, None
-        prior = Prior.of(rows.prior, whole_map(data), rows.no_columns)
-        self.prior_ = prior.kept
-        return data.plus_offset(prior.scores(X, data, self.n_threads)), prior
 
     @property
     def _is_linear(self) -> bool:
@@ -297,7 +291,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return delimited(X, y, info)
-        if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
+        if not (is_plain(X) and is_plain(y) and X.shape[:1] == y.shape[:1]):
             refuse_index(X)
             refuse_lossy(y, "y")
             require_label_each(X, y)
@@ -337,29 +331,31 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 f"{type(validation).__name__}",
             )
         try:
-            return self._validation(feature_map, prior, info.has_queries, *validation)
+            return self._validation(feature_map, prior, info, *validation)
         except ValueError as error:
             if getattr(error, "parameter", None) in _VALIDATION:
                 raise
-            raise ArgumentError("validation", f": {error}") from error  # not X, y and qid of fit
+            raise ArgumentError(
+                "validation", f": {verbatim(error)}"
+            ) from error  # not X, y and qid of fit
 
     def _validation(
         self,
         feature_map: Transformer | None,
         prior: Prior | None,
-        uses_qid: bool,
+        info: RowInfo,
         X: RowsLike,
         y: ArrayLike,
         qid: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> RankingData:
-        if qid is None and uses_qid:
+        if qid is None and info.has_queries:
             raise ArgumentError(
                 "validation",
                 "is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
                 "eval_group beside eval_set",
             )
-        if (offset is None) == self.uses_offset_:
+        if (offset is None) != (info.offset is None):
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
             raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")

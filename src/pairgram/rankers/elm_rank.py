@@ -124,7 +124,6 @@ class DrawnSpec(LeastSquares):
         self,
         data: RankingData,
         prior: Prior | None,
-        uses_qid: bool,
         held: RankingData | None = None,
         *,
         labels: Vector | None = None,
@@ -143,10 +142,8 @@ class DrawnSpec(LeastSquares):
             if self.search is None:
                 (nodes,) = self.draws(data.n_features)
                 grids = [_grid(self.alphas, self.Cs)] * (1 if labels is None else labels.shape[1])
-                fitted = self._models(data, labels, nodes, grids)
-            else:
-                fitted = self._searched(data, labels, uses_qid, held)
-        return [one | {"uses_qid_": uses_qid} for one in fitted]
+                return self._models(data, labels, nodes, grids)
+            return self._searched(data, labels, held)
 
     def draws(self, n_features: int) -> list[list[RandomNodes]]:
         """Return, for every range, the fitted nodes of every draw. Each draw has its own seed.
@@ -209,7 +206,7 @@ class DrawnSpec(LeastSquares):
         return decompose_each(draws, self.settings[0], labels, self.rows.n_threads, basis=basis)
 
     def _searched(
-        self, data: RankingData, labels: Vector | None, uses_qid: bool, held: RankingData | None
+        self, data: RankingData, labels: Vector | None, held: RankingData | None
     ) -> list[dict[str, Any]]:
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search, n_threads = self.search, self.rows.n_threads

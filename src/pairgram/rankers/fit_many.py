@@ -284,7 +284,6 @@ def _said(error: Exception | None) -> str:
 def _name_rows(error: Exception, rows: Rows | slice) -> None:
     """Let an error name rows of the frame, where it names rows of one key."""
     numbers = range(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
     if isinstance(error, ArgumentError) and error.row is not None and error.row < len(numbers):
         error.row, error.of = int(numbers[error.row]), " of the frame"
 
@@ -523,9 +522,8 @@ class _Batch:
         data = rows.fitted(spec.rows.kinds[0], spec.rows).whole
         fit.model, fit.n_queries = model, data.queries.n_queries
         if spec.is_small(data):
-            fit.solve = partial(
-                spec.fit, data, rows.prior, rows.has_queries, labels=fit.targets, small=True
-            )
+            vars(model).update(rows.told)
+            fit.solve = partial(spec.fit, data, rows.prior, labels=fit.targets, small=True)
 
     def _fresh(self) -> Any:
         """Return an unfitted estimator that shares nothing that could change."""

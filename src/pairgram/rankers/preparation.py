@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import real_array, without_names
-from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
     sample_of,
@@ -48,6 +48,7 @@ from pairgram.tables.passes import Task
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
+# The inputs that have quantiles.
 QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Prior(NamedTuple):
                 try:
                     check_is_fitted(model)
                 except NotFittedError as error:
-                    raise ArgumentError("prior", f": {error}") from None
+                    raise ArgumentError("prior", f": {verbatim(error)}") from None
             if getattr(model, "uses_offset_", False):
                 raise ArgumentError(
                     "prior",
@@ -147,7 +148,9 @@ class Prior(NamedTuple):
                 "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
             )
         if isinstance(prior, str):
-            raise ArgumentError("prior", f"must be a fitted model: give load_model({prior!r})")
+            raise ArgumentError(
+                "prior", f"must be a fitted model: give load_model({verbatim(repr(prior))})"
+            )
         if np.ndim(prior) != 1:
             raise ArgumentError(
                 "prior",
@@ -200,7 +203,7 @@ class Prior(NamedTuple):
             if getattr(error, "parameter", None) == "prior":
                 raise
             found = getattr(error, "found", None)
-            raise ArgumentError("prior", f": {error}", found=found) from error
+            raise ArgumentError("prior", f": {verbatim(error)}", found=found) from error
         scores = real_array(scores, "the scores of prior")
         if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
             data.require_finite_features()
@@ -410,8 +413,15 @@ class Spec(ABC):
         return False
 
     @abstractmethod
-    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to the rows."""
+    def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
+
+    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to a table; see also `rows.told`.
+
+        A spec without this method says in `Preparation.no_table` why, which is told before.
+        """
+        raise NotImplementedError
 
 
 class GivenArrays:
@@ -426,7 +436,7 @@ class GivenArrays:
     has_queries : bool
         Whether queries were given, by ids or by sizes.
     prior : Prior or None
-        The prior of the rows that were mapped last.
+        What the parameter `prior` says. It is read when rows are mapped, and the same for all maps.
     """
 
     prior: Prior | None = None
@@ -446,8 +456,8 @@ class GivenArrays:
         self.data: RankingData = model._check_rows(X, y, info)
         several = len(preparation.kinds) > 1
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
-        if self._is_scored:
-            self.data, self.prior = model._with_prior(X, self.data, preparation)
+        if preparation.prior is not None and self._is_scored:
+            self.data = self._started(self.data, preparation)
         if not self.has_queries and model._needs_queries:  # ids seem to have been forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
@@ -457,9 +467,25 @@ class GivenArrays:
         The scores of the model's prior are added to their offset.
         """
         data = preparation.mapped(self.data, kind)
-        if not self._is_scored:
-            data, self.prior = self._model._with_prior(self.arguments["X"], data, preparation)
+        if preparation.prior is not None and not self._is_scored:
+            data = self._started(data, preparation)
         return Arrays(data, data)
+
+    def _started(self, data: RankingData, preparation: Preparation) -> RankingData:
+        """Return the data with the scores of the prior, which is read for their map."""
+        self.prior = Prior.of(preparation.prior, whole_map(data), preparation.no_columns)
+        scores = self.prior.scores(self.arguments["X"], data, preparation.n_threads)
+        return data.plus_offset(scores)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The attributes of the model that its rows and its prior tell, after the fit."""
+        return {
+            "uses_qid_": self.has_queries,
+            "uses_offset_": self._info.offset is not None,
+            "prior_": None if self.prior is None else self.prior.kept,
+            "fill_values_": None,
+        }
 
     def held(self, validation: Validation, feature_map: Transformer | None) -> RankingData | None:
         """Return the rows of a validation set, with the prior and a map of the rows."""
@@ -508,7 +534,7 @@ class GivenTable:
     has_queries : bool
         Whether the table has query ids.
     prior : Prior or None
-        The prior of the reader that was made last.
+        What the parameter `prior` says. It is read when a reader is made, and the same for all.
     """
 
     prior: Prior | None = None
@@ -519,9 +545,11 @@ class GivenTable:
         Raises
         ------
         ValueError
-            If the table has no labels, or no query ids where pairs are formed within queries; or if
-            the rows of a query do not stand together.
+            If the model is fitted to no table; if the table has no labels, or no query ids where
+            pairs are formed within queries; or if the rows of a query do not stand together.
         """
+        if preparation.no_table:
+            raise ValueError(preparation.no_table)
         name = type(model).__name__
         table.require_labels(f"{name}.fit")
         self.has_queries = table.has_queries
@@ -530,13 +558,21 @@ class GivenTable:
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
             raise ArgumentError(None, text)
         table.survey()
-        self._model, self._preparation, self.table = model, preparation, table.filled()
+        self._preparation, self.table = preparation, table.filled()
         model.n_features_in_ = self.table.n_features
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
             model.feature_names_in_ = np.array(self.table.feature_names, dtype=object)
-        model.uses_offset_, model.prior_ = False, None
-        model.fill_values_ = self.table.layout.fill
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The attributes of the model that its rows and its prior tell, after the fit."""
+        return {
+            "uses_qid_": self.has_queries,
+            "uses_offset_": False,
+            "prior_": None if self.prior is None else self.prior.kept,
+            "fill_values_": self.table.layout.fill,
+        }
 
     @cached_property
     def _drawn(self) -> RankingData:
@@ -578,14 +614,16 @@ class GivenTable:
         if preparation.prior is not None:
             prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
         self.prior = prior
-        self._model.prior_ = None if prior is None else prior.kept
         if prior is not None:
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
             names = getattr(prior.model, "feature_names_in_", None)
             if names is not None and table.feature_names not in (None, list(names)):
                 raise ArgumentError(
                     "prior",
-                    f": the table must have its features, {list(names)}, got {table.feature_names}",
+                    verbatim(
+                        f": the table must have its features, {list(names)}, got "
+                        f"{table.feature_names}"
+                    ),
                 )
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
@@ -660,9 +698,11 @@ def same_columns(table: Table, other: object) -> Table:
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ArgumentError(
             "validation",
-            "must have the features of the table of fit, "
-            f"{table.feature_names or table.n_features}, got "
-            f"{other.feature_names or other.n_features}",
+            verbatim(
+                "must have the features of the table of fit, "
+                f"{table.feature_names or table.n_features}, got "
+                f"{other.feature_names or other.n_features}"
+            ),
         )
     if other.has_queries != table.has_queries:
         raise ArgumentError(

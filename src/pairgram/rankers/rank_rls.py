@@ -29,11 +29,9 @@ from pairgram.solvers.constrained import NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import PairSums
 
 if TYPE_CHECKING:
-    from pairgram.solvers.pairgram import Pairgram
-
-if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Estimator, Transformer
     from pairgram.metrics.evaluation import Scoring
+    from pairgram.solvers.pairgram import Pairgram
 
 
 @dataclass(eq=False, repr=False)

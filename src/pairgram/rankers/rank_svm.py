@@ -84,14 +84,18 @@ class SvmSpec(Spec):
     maps: tuple[Transformer | None, ...] = ()
     last: tuple[Transformer | None, Vector] | None = None
 
-    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to the rows."""
+    def fit_arrays(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to arrays, or to a table alike."""
         if self.search is None:
             fitted, histories = self._solved(rows)
         else:
             fitted, histories = self._searched(rows, self.search, validation)
         warn_if_not_converged(histories, self.settings)
-        return fitted | {"uses_qid_": rows.has_queries}
+        return fitted
+
+    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to a table."""
+        return self.fit_arrays(rows, validation)
 
     def _solved(self, rows: GivenArrays | GivenTable) -> tuple[dict[str, Any], list[Convergence]]:
         """Fit one feature map and one C."""

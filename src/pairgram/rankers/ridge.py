@@ -93,7 +93,6 @@ class LeastSquares(Spec):
         self,
         data: RankingData,
         prior: Prior | None,
-        uses_qid: bool,
         held: RankingData | None = None,
         *,
         labels: Vector | None = None,
@@ -106,8 +105,6 @@ class LeastSquares(Spec):
         data : RankingData
             The rows, with the map if there is one to choose, and the scores of the prior.
         prior : Prior or None
-        uses_qid : bool
-            Whether the rows came with queries.
         held : RankingData or None
             The rows of a validation set.
         labels : ndarray of shape (n_rows, n_targets), float64, or None
@@ -117,14 +114,13 @@ class LeastSquares(Spec):
             Whether compiled code may solve the problem in the form that it chooses.
         """
 
-    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to the rows, which are arrays."""
-        assert isinstance(rows, GivenArrays)
+    def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to arrays."""
         data, kinds = rows.data, self.rows.kinds
         if len(kinds) == 1:
             data = rows.fitted(kinds[0], self.rows).whole
         held = None if validation is None else rows.held(validation, whole_map(data))
-        (fitted,) = self.fit(data, rows.prior, rows.has_queries, held)
+        (fitted,) = self.fit(data, rows.prior, held)
         learns = data.offset is not None or not self.warns_of_ties
         if not learns and not data.labels_differ(self.settings[0]):
             warn_of_equal_labels()
@@ -180,7 +176,6 @@ class RidgeSpec(LeastSquares):
         self,
         data: RankingData,
         prior: Prior | None,
-        uses_qid: bool,
         held: RankingData | None = None,
         *,
         labels: Vector | None = None,
@@ -189,12 +184,8 @@ class RidgeSpec(LeastSquares):
         """Return the fitted attributes, a dictionary for every target."""
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
-                fitted = self._solved(data, prior, labels, small)
-            else:
-                fitted = self._searched(data, prior, labels, small, held)
-        for one in fitted:
-            one["uses_qid_"] = uses_qid
-        return fitted
+                return self._solved(data, prior, labels, small)
+            return self._searched(data, prior, labels, small, held)
 
     def _solved(
         self, data: RankingData, prior: Prior | None, labels: Vector | None, small: bool
@@ -479,13 +470,11 @@ class RidgeSpec(LeastSquares):
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def fit_rows(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to the rows.
+    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to a table.
 
-        A table is read once, and once more to judge scores.
+        The features are read once, and once more to judge scores.
         """
-        if not isinstance(rows, GivenTable):
-            return super().fit_rows(rows, validation)
         table, judge, n_threads = rows.table, None, self.rows.n_threads
         if self.search is not None:
             all_rows = any(one.joins_all_rows for one in self.settings)
@@ -499,7 +488,6 @@ class RidgeSpec(LeastSquares):
         own = [reader for reader, _ in pairs]
         folds = None if judge is None else judge.folds
         totals = statistics_of(table, own, self.settings, any(self.scales), folds, n_threads)
-        shared: dict[str, Any] = {"uses_qid_": rows.has_queries}
         if judge is None:
             (settings,), (scale,) = self.settings, self.scales
             assert self.alphas is not None
@@ -508,8 +496,8 @@ class RidgeSpec(LeastSquares):
             coef, sums = coordinates.solve(
                 settings, self.alphas[0], scale=scale, n_threads=n_threads
             )
-            shared |= {"form_": "primal", "_column_sums": sums}
-            fitted = shared | self._kept(readers[0].pattern, prior, {"coef_": coef})
+            kept = self._kept(readers[0].pattern, prior, {"coef_": coef})
+            fitted = {"form_": "primal", "_column_sums": sums} | kept
         else:
             paths = []
             for number, (_, coordinates) in enumerate(pairs):
@@ -529,7 +517,7 @@ class RidgeSpec(LeastSquares):
                     paths, judged, strict=True
                 )
             ]
-            fitted = self._chosen(candidates, judge.metric, prior) | shared
+            fitted = self._chosen(candidates, judge.metric, prior)
         warn_of_equal_table(table, totals)
         return fitted
 

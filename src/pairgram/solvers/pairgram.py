@@ -19,8 +19,8 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
 from pairgram.data.dataset import RankingData, names_of
+from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
@@ -124,8 +124,8 @@ class Pairgram:
     ``scope="global"``, factors are not remembered. ``0 * total`` has no query and no id, so its
     queries may be added again. Ids of one factor share it, so they take no more memory.
 
-    Ids are remembered as 64-bit hashes (`data.query_ids.hash_ids`). A hash depends only on the type
-    and the value of an id: equal whole numbers have the same hash in every integer type and in
+    Ids are remembered as 64-bit hashes (`data.hashed_ids.hash_ids`). A hash depends only on the
+    type and the value of an id: equal whole numbers have the same hash in every integer type and in
     every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these are
     not checked. The probability that two of a million different ids share a hash is 3e-8.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -17,7 +17,7 @@ from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import node_map_of
+from pairgram.features.base import node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
 from pairgram.model_selection.splits import Folds, parts_of
 from pairgram.solvers.formulation import Coordinates
@@ -174,7 +174,7 @@ class LevelPairs:
                 means += scipy.sparse.csr_array((share[rows], places), shape) @ values
         rounding = np.zeros(len(origin) - 1)
         if node_map_of(data.feature_map, data.X.dtype) is not None:
-            rounding = data.feature_map._rounding(data.X[:256])
+            rounding = rounding_of(data.feature_map, data.X[:256])
         return LevelSums(
             self.degrees,
             weights,
@@ -276,7 +276,7 @@ class Totals(NamedTuple):
 
 Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, the fold
 # The same by the number of the settings, because an ω that was sent elsewhere is another object.
-Found = dict[tuple[int, int, int], Any]  # of Totals and of LevelSums
+Found = dict[tuple[int, int, int], Totals | LevelSums]
 
 
 def statistics_of(

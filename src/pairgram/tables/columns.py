@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import kind_of, not_numbers, real_array, require_numbers
-from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.queries import as_ids, check_weights
 
@@ -441,11 +441,11 @@ class Columns:
             X = np.pad(X, ((0, 0), (0, self.width - width)))
         return np.require(X, None, ["C", "A"])
 
-    def missing_value(self, place: Place, row: int, name: str) -> ValueError:
+    def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
         """Return the error for a feature that is missing."""
         return placed_error(
-            f"{place.row(row)}: column {name!r} has a missing value: give {{missing='zero'}} or "
-            "{missing='mean'}, or fill it in before"
+            f"{place.row(row)}: column {name!r} has a missing value: ",
+            "give {missing='zero'} or {missing='mean'}, or fill it in before",
         )
 
 
@@ -469,12 +469,22 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
     """Raise a ValueError if a list of columns names one twice."""
     if len(set(names)) < len(names):
         name = next(name for name in names if list(names).count(name) > 1)
-        raise ArgumentError(what, f"must name every column once, got {name!r} twice")
+        raise ArgumentError(what, f"must name every column once, got {verbatim(repr(name))} twice")
 
 
-def placed_error(message: str) -> ValueError:
-    """Return an error whose message names the place of the rows already."""
-    return ArgumentError(None, message, placed=True)
+def placed_error(message: str, advice: str = "") -> ArgumentError:
+    """Return an error whose message names the place of the rows already.
+
+    Names of files and columns belong to the message, which is told as it is. The advice is a text
+    of an `ArgumentError`, which names arguments.
+    """
+    return ArgumentError(None, advice, before=message, placed=True)
+
+
+def changed(what: str) -> ArgumentError:
+    """Return the error for a source whose rows are not those that an earlier pass read."""
+    text = f"{{place}} changed while it was read: {verbatim(what)}"
+    return ArgumentError(None, text, place="the table")
 
 
 def _column(batch: pyarrow.RecordBatch, name: str) -> Any:

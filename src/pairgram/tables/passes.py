@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import ArgumentError, verbatim
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
 K = TypeVar("K")
@@ -107,13 +107,23 @@ class Part(Generic[S]):
 
 def _of_query(task: Task[S], rows: TableRows) -> S:
     """Return the result for the rows of one query, which errors name."""
-    try:
+    if rows.ids is None:
         return task.block(rows)
+    with _within(f"query {shown_id(rows.ids)}: "):
+        return task.block(rows)
+
+
+@contextmanager
+def _within(where: str, placed: bool = False) -> Iterator[None]:
+    """Within this context, a ValueError begins with `where`. One that is `placed` stays."""
+    try:
+        yield
+    except ArgumentError as error:
+        if not error.placed:
+            error.before, error.placed = where + error.before, placed
+        raise
     except ValueError as error:
-        if rows.ids is None:
-            raise
-        found = getattr(error, "found", None)
-        raise ArgumentError(None, f"query {shown_id(rows.ids)}: {error}", found=found) from error
+        raise ArgumentError(None, before=f"{where}{error}", placed=placed) from error
 
 
 def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
@@ -127,7 +137,7 @@ def _open(rows: TableRows | None) -> TableRows | None:
     if rows is None:
         return None
     if rows.X is not None and rows.X.nbytes > limits.now.query_bytes:
-        name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
+        name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
             None,
             f"{name} has more than {limits.now.query_bytes >> 20} MiB of rows, which must be in "
@@ -171,18 +181,15 @@ def _popped(batches: list[TableRows]) -> Iterator[TableRows]:
         yield batches.pop(0)
 
 
-@contextmanager
-def placing(name: str, rows: TableRows) -> Iterator[None]:
-    """Within this context, a ValueError names the place of some rows, if it does not already."""
-    try:
-        yield
-    except ValueError as error:
-        if not name or (isinstance(error, ArgumentError) and error.placed):
-            raise
-        last = rows.first + rows.n_rows - 1
-        text = f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}"
-        found = getattr(error, "found", None)
-        raise ArgumentError(None, text, found=found, placed=True) from error
+def placing(name: str, rows: TableRows) -> AbstractContextManager[None]:
+    """Return a context within which a ValueError names the place of rows, unless it does already.
+
+    Without a `name`, it names none.
+    """
+    if not name:
+        return nullcontext()
+    last = rows.first + rows.n_rows - 1
+    return _within(f"{name}, rows {rows.first} to {last}, {counted(name)}: ", placed=True)
 
 
 def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:

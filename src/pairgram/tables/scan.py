@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, kind_of, not_numbers, require_columns
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
@@ -170,8 +170,8 @@ def scan(
     if columns.width == 0 and columns.features:
         raise ArgumentError(
             "features",
-            f": column {columns.features[0]!r} must hold lists of one number or more, got "
-            "empty lists",
+            f": column {verbatim(repr(columns.features[0]))} must hold lists of one number or "
+            "more, got empty lists",
         )
     table = Table(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
@@ -268,7 +268,7 @@ def _columns(
                 raise ArgumentError(
                     name,
                     f"must be None for LETOR files and arrays, whose columns have no names, "
-                    f"got {value!r}",
+                    f"got {verbatim(repr(value))}",
                 )
         return Columns((), None, None, None, source.dtype, source.n_features)
     schema = source.schema
@@ -278,7 +278,9 @@ def _columns(
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
     if chosen and exclude is not None:
-        raise ArgumentError("exclude", f"must be None with {{features=}}, got {exclude!r}")
+        raise ArgumentError(
+            "exclude", f"must be None with {{features=}}, got {verbatim(repr(exclude))}"
+        )
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
         own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
@@ -289,7 +291,8 @@ def _columns(
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value in names:
             raise ArgumentError(
-                "features", f"must not name {value!r}, which is the column of {{{name}=}}"
+                "features",
+                f"must not name {verbatim(repr(value))}, which is the column of {{{name}=}}",
             )
     if not names:
         raise ArgumentError("features", "must name a column or more")
@@ -307,9 +310,12 @@ def _columns(
     if wrong:
         advice = (
             "; give the columns that are features by {features=}, or those that are not by "
-            "{exclude=}{=; a fitted model has its own as feature_names_in_}"
+            "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
+            "model has its own as feature_names_in_}"
         )
-        raise ArgumentError("features", f": {not_numbers(wrong)}{'' if chosen else advice}")
+        raise ArgumentError(
+            "features", f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
+        )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
@@ -323,7 +329,8 @@ def _require_own(
             require_columns([value], schema.names, name, "the table")
             if value == qid and name != "qid":
                 raise ArgumentError(
-                    "qid", f"must not name {qid!r}, which is the column of {{{name}=}}"
+                    "qid",
+                    f"must not name {verbatim(repr(qid))}, which is the column of {{{name}=}}",
                 )
 
 

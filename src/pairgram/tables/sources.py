@@ -34,6 +34,7 @@ from pairgram.tables.columns import (
     Columns,
     Place,
     TableRows,
+    changed,
     common_schema,
     copied,
     counted,
@@ -49,7 +50,7 @@ from pairgram.tables.columns import (
     whole_numbers,
     with_floats,
 )
-from pairgram.tables.survey import NO_FILES, SeenFiles, changed
+from pairgram.tables.survey import NO_FILES, SeenFiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -633,17 +634,14 @@ class _FragmentPartition:
 
     def _require_same_groups(self, now: Any) -> None:
         """Raise a ValueError if a Parquet file has other row groups than `scan` saw."""
-        before = self.fragment.metadata.num_row_groups
+        before, name = self.fragment.metadata.num_row_groups, shown(self.fragment.path)
         if now.num_row_groups != before:
-            raise changed(
-                f"{shown(self.fragment.path)} had {before} row groups, and has {now.num_row_groups}"
-            )
+            raise changed(f"{name} had {before} row groups, and has {now.num_row_groups}")
         for group in self.fragment.row_groups:
             n_rows = now.row_group(group.id).num_rows
             if n_rows != group.num_rows:
                 raise changed(
-                    f"{shown(self.fragment.path)} had {group.num_rows} rows in row group "
-                    f"{group.id}, and has {n_rows}"
+                    f"{name} had {group.num_rows} rows in row group {group.id}, and has {n_rows}"
                 )
 
     @property

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import ArgumentError, Rows, Vector, first_not_finite, require_finite
+from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, resolve_n_threads
-from pairgram.data.query_ids import IdSet, hash_ids, mix
-from pairgram.tables.columns import Columns, Place, TableRows, placed_error
+from pairgram.data.hashed_ids import IdSet, hash_ids, mix
+from pairgram.tables.columns import Columns, Place, TableRows, changed, placed_error
 
 if TYPE_CHECKING:
     import pyarrow
@@ -108,11 +108,6 @@ class SeenFiles:
 
 
 NO_FILES = SeenFiles((), None, ())
-
-
-def changed(what: str) -> ArgumentError:
-    """Return the error for a source whose rows are not those that an earlier pass read."""
-    return ArgumentError(None, f"{{place}} changed while it was read: {what}", place="the table")
 
 
 def _marks(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pairgram._support.arrays import without_names
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
-from pairgram.tables.columns import Columns, TableRows, shown_id
+from pairgram.tables.columns import Columns, TableRows, changed, shown_id
 from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.survey import (
     NO_FILES,
@@ -23,7 +23,6 @@ from pairgram.tables.survey import (
     Means,
     SeenFiles,
     Survey,
-    changed,
     drawn_of,
     first_found,
     ids_with,
@@ -201,10 +200,10 @@ class Table:
             )
         if found.scattered is not None:
             task = Task(partial(ids_with, found.scattered), first_found, False, False)
-            name = shown_id(self.reduce(task))
+            name = verbatim(shown_id(self.reduce(task)))
             text = (
                 f"the rows of query {name} do not stand together: sort {{place}} by "
-                f"{self.layout.qid or 'query id'}, or {{=give }}{{group_queries=True}}"
+                f"{verbatim(self.layout.qid or 'query id')}, or {{=give }}{{group_queries=True}}"
             )
             raise ArgumentError(None, text, place="the table")
         self._known["survey"] = found

@@ -385,7 +385,7 @@ def test_hashes_are_the_documented_ones():
 def test_hashes_are_the_same_in_every_process():
     """Of this version and of every later one: files hold them."""
     code = (
-        "import numpy as np; from pairgram.data.query_ids import hash_ids; "
+        "import numpy as np; from pairgram.data.hashed_ids import hash_ids; "
         "print([int(h) for a in ([1, -7], [0.5], ['a', 'query 17'], [b'ab']) "
         "for h in hash_ids(np.array(a))[0]])"
     )
