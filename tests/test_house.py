@@ -183,13 +183,13 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 90),
-        (lines_of_code, 23_610),
+        (lambda: len(PATHS), 91),
+        (lines_of_code, 23_780),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 924),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 50),
+        (lambda: stands_on("rankers.rank_rls"), 51),
         (lambda: stands_on("rankers.fit_many"), 42),
         (lambda: stands_on("solvers.pairgram"), 28),
         (lambda: stands_on("metrics.evaluation"), 15),

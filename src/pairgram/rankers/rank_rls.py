@@ -614,8 +614,8 @@ class RankRLSCV(LinearSearch):
     CSR data with more than 4,096 rows and more than 4,096 features are solved by conjugate
     gradients. All rows and the splits, eight at most, take their steps together, so that X is read
     once a step, and every ridge starts from the solutions of the larger ones. Residuals fall below
-    1e-8 of the right-hand side. The 34 default ridges take about 130 to 500 steps of O(nnz) flops, with one more for each
-    ridge, and memory for about 60 vectors of n_features in each split.
+    1e-8 of the right-hand side. The 34 default ridges take about 130 to 500 steps of O(nnz) flops,
+    with one more for each ridge, and memory for about 60 vectors of n_features in each split.
 
     In the dual form the folds of a splitter come from the one decomposition as well, if every row
     is a test row once and the folds are whole queries, or rows of one query with pairs with ties,
