@@ -40,7 +40,13 @@ from pairgram.rankers.preparation import Preparation, Prior, Search, needs_rows,
 from pairgram.rankers.ridge import LeastSquares
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
-from pairgram.solvers.small_problems import Grid, Paths, decompose_each, hold_out_each
+from pairgram.solvers.small_problems import (
+    Grid,
+    Paths,
+    SmallProblem,
+    decompose_each,
+    hold_out_each,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, RandomState
@@ -550,7 +556,8 @@ def _folds(cv: Any, data: RankingData) -> Any:
 def _with_nodes(data: RankingData, nodes: RandomNodes) -> Coordinates:
     """Return the data with nodes after their inputs."""
     inputs, _ = parts_of(data.feature_map)
-    return Coordinates(replace(data, feature_map=after_inputs(inputs, nodes)), small=True)
+    mapped = replace(data, feature_map=after_inputs(inputs, nodes))
+    return Coordinates(mapped, small=SmallProblem.fits(mapped))
 
 
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:

@@ -527,7 +527,11 @@ class _Batch:
 
     def _fresh(self) -> Any:
         """Return an unfitted estimator that shares nothing that could change."""
-        return copy.copy(self.estimator) if self.constant else clone(self.estimator)
+        if not self.constant:
+            return clone(self.estimator)
+        model = object.__new__(type(self.estimator))  # copy.copy takes six times as long
+        vars(model).update(vars(self.estimator))
+        return model
 
     def _fit_alone(self, fit: _Fit) -> None:
         arguments = {name: value for name, value in fit.arguments.items() if value is not None}

@@ -216,12 +216,12 @@ class EigenPath:
         vectors[constant] = 0.0  # rounding errors, which huge values of such a feature enlarge
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
 
-    def coef(self, alphas: ArrayLike, damping: ArrayLike) -> Vector:
+    def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions; see `RidgePath.coef`."""
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         solvable = (self.projection != 0) & (shifted > 0)
         a = np.where(solvable, shifted, 1.0)
-        if np.any(damping):
+        if damping is not None and np.any(damping):
             with np.errstate(over="ignore"):  # the weight of infinity is 0
                 a += np.square(damping).reshape(-1, 1) / a
         weights = np.where(solvable, self.projection / a, 0.0)
@@ -374,7 +374,7 @@ class RidgePath:
             np.multiply(basis[numbers[part]], eigenvalues, out=out[part])
         return out
 
-    def coef(self, alphas: ArrayLike, damping: ArrayLike = 0.0) -> Vector:
+    def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).
 
         For alpha = 0 and a singular G, the solution has the minimum norm. `damping` is a number
@@ -382,7 +382,7 @@ class RidgePath:
         where ``A = G + alpha I``: an eigenvalue a of A then has the weight
         ``a / (a² + δ²) = 1 / (a + δ² / a)`` in place of 1 / a.
         """
-        if self.band is not None and not np.any(damping):
+        if self.band is not None and (damping is None or not np.any(damping)):
             coefs = self.band.coef(np.asarray(alphas, dtype=np.float64))
             if coefs is not None:
                 return coefs

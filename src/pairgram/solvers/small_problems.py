@@ -215,12 +215,7 @@ def _compiled(
     """Return what compiled code makes of every problem; None for those that it does not take."""
     if not any(map(attrgetter("small"), problems)):
         return iter([None] * len(problems))
-    small = [
-        SmallProblem(one.data, settings, labels)
-        if one.small and SmallProblem.fits(one.data)
-        else None
-        for one in problems
-    ]
+    small = [SmallProblem(one.data, settings, labels) if one.small else None for one in problems]
     found = solve([one for one in small if one is not None])
     return (None if one is None else next(found) for one in small)
 
