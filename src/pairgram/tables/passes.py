@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -107,23 +107,23 @@ class Part(Generic[S]):
 
 def _of_query(task: Task[S], rows: TableRows) -> S:
     """Return the result for the rows of one query, which errors name."""
-    if rows.ids is None:
-        return task.block(rows)
-    with _within(f"query {shown_id(rows.ids)}: "):
-        return task.block(rows)
-
-
-@contextmanager
-def _within(where: str, placed: bool = False) -> Iterator[None]:
-    """Within this context, a ValueError begins with `where`. One that is `placed` stays."""
     try:
-        yield
-    except ArgumentError as error:
-        if not error.placed:
-            error.before, error.placed = where + error.before, placed
-        raise
+        return task.block(rows)
     except ValueError as error:
-        raise ArgumentError(None, before=f"{where}{error}", placed=placed) from error
+        if rows.ids is None:
+            raise
+        raise _located(error, f"query {shown_id(rows.ids)}: ")  # noqa: B904  it has its cause
+
+
+def _located(error: ValueError, where: str, placed: bool = False) -> ArgumentError:
+    """Return the error, whose message begins with `where`. One that is `placed` stays as it is."""
+    if not isinstance(error, ArgumentError):
+        found = ArgumentError(None, before=f"{where}{error}", placed=placed)
+        found.__cause__ = error
+        return found
+    if not error.placed:
+        error.before, error.placed = where + error.before, placed
+    return error
 
 
 def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
@@ -181,15 +181,20 @@ def _popped(batches: list[TableRows]) -> Iterator[TableRows]:
         yield batches.pop(0)
 
 
-def placing(name: str, rows: TableRows) -> AbstractContextManager[None]:
-    """Return a context within which a ValueError names the place of rows, unless it does already.
+@contextmanager
+def placing(name: str, rows: TableRows) -> Iterator[None]:
+    """Within this context, a ValueError names the place of some rows, if it does not already.
 
     Without a `name`, it names none.
     """
-    if not name:
-        return nullcontext()
-    last = rows.first + rows.n_rows - 1
-    return _within(f"{name}, rows {rows.first} to {last}, {counted(name)}: ", placed=True)
+    try:
+        yield
+    except ValueError as error:
+        if not name:
+            raise
+        last = rows.first + rows.n_rows - 1
+        where = f"{name}, rows {rows.first} to {last}, {counted(name)}: "
+        raise _located(error, where, placed=True)  # noqa: B904  it has its cause
 
 
 def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
