@@ -119,3 +119,16 @@ def test_other_queries_and_unknown_systems_are_refused():
             systems.product(np.ones((1, 3)), np.array([number]))
         with pytest.raises(ValueError, match="number of a problem"):
             systems.diagonal(number)
+
+
+def test_entries_of_one_place_are_added_up():
+    X = sp.csr_array((np.arange(1.0, 7), np.array([0, 0, 1, 1, 0, 0]), np.array([0, 2, 3, 6])))
+    assert not X.has_canonical_format
+    problem = ranking_problem(
+        Problem(X, np.arange(3.0), np.zeros(3, dtype=int), None, None), "with_ties"
+    )
+    found = sparse_pairs(X, problem)
+    X.sum_duplicates()
+    expected = sparse_pairs(X, problem)
+    for one, other in zip(found.diagonal(0), expected.diagonal(0), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
