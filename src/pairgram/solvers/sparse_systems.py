@@ -31,6 +31,7 @@ WIDEST_PRODUCT = 8
 # A solution whose true residual is no smaller than this share of the one before it is not improved
 # further: the rest is rounding error.
 PROGRESS = 0.5
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 def worth_iterating(data: RankingData) -> bool:
@@ -109,13 +110,13 @@ class SparseSystems:
         -----
         ConvergenceWarning
             If 10,000 steps do not bring the residual of a ridge below 1e-10 of the right-hand side,
-            or below 1e-8 with several ridges.
+            or below 1e-8 with several ridges, nor below what rounding errors may leave.
         """
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
         descents = [
-            Descent(factor * side, factor**2 * diagonal, alphas, tolerance)
-            for factor, side, (diagonal, _) in zip(
+            Descent(factor * side, factor**2 * diagonal, factor**2 * size, alphas, tolerance)
+            for factor, side, (diagonal, size, _) in zip(
                 factors, self._right_sides, self._diagonals, strict=True
             )
         ]
@@ -156,7 +157,7 @@ class SparseSystems:
 
     def _factor(self, number: int, scale: bool) -> Vector:
         """Return what the features of a system are multiplied by, (n_features,)."""
-        diagonal, constant = self._diagonals[number]
+        diagonal, _, constant = self._diagonals[number]
         factor = scale_factors(diagonal) if scale else np.ones(self._n_features)
         factor[constant] = 0.0  # what a product has there is rounding error
         return factor
@@ -168,10 +169,12 @@ class SparseSystems:
             apply_half_laplacian(problem, z, adjoint=adjoint, n_threads=self._threads)
         return np.asarray(self._X.T @ z, dtype=np.float64)
 
-    def _diagonal(self, number: int) -> tuple[Vector, NDArray[np.bool_]]:
-        """Return the diagonal of ``XᵀLX`` and which features do not vary, each (n_features,).
+    def _diagonal(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+        """Return the diagonal of ``XᵀLX``, sums of squares, and which features do not vary.
 
-        The diagonal is 0 for these, and for others of which it has rounding error alone.
+        Each has shape (n_features,). The diagonal is 0 for features that do not vary, and for
+        others of which it has rounding error alone. The sums are those of values as they are, from
+        which the diagonal loses digits.
         """
         data, settings = self._systems[number], self._settings
         data.require_pair_weight(settings, _core.pair_weight(self._problems[number]))
@@ -183,7 +186,7 @@ class SparseSystems:
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"
             )
-        return np.where(diagonal > NOISE * size, diagonal, 0.0), varying[:-1] == 0
+        return np.where(diagonal > NOISE * size, diagonal, 0.0), size, varying[:-1] == 0
 
 
 class Descent:
@@ -196,6 +199,8 @@ class Descent:
     b : ndarray of shape (n_features,), float64
     diagonal : ndarray of shape (n_features,), float64
         The diagonal of G.
+    size : ndarray of shape (n_features,), float64
+        What the diagonal would be if no origin were taken off the features.
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     tolerance : float
         The share of b below which true residuals are to fall.
@@ -209,8 +214,11 @@ class Descent:
         The alphas whose true residuals are larger than they should be.
     """
 
-    def __init__(self, b: Vector, diagonal: Vector, alphas: Vector, tolerance: float) -> None:
+    def __init__(
+        self, b: Vector, diagonal: Vector, size: Vector, alphas: Vector, tolerance: float
+    ) -> None:
         self._b, self._diagonal, self._alphas = b, diagonal, alphas
+        self._varied, self._whole = np.sqrt(diagonal), np.sqrt(size)
         self._wanted = tolerance * float(np.linalg.norm(b))
         self._solved: list[Vector] = []
         self._products: list[Vector] = []  # of the last solutions
@@ -293,10 +301,16 @@ class Descent:
             self._before = found
             self._restart()
             return
-        if found > self._wanted:
+        if found > max(self._wanted, self._rounding()):
             self.unsolved.append(alpha)
         self._solved.append(self._w)
         self._products = [*self._products[-KEPT_SOLUTIONS + 1 :], product]
         self.is_done = len(self._solved) == len(self._alphas)
         if not self.is_done:
             self._begin()
+
+    def _rounding(self) -> float:
+        """Return about the rounding error of a true residual: of X w, and of Xᵀ times the rest."""
+        w = np.abs(self._w)
+        scores, sums = self._whole @ w, np.linalg.norm(self._whole)
+        return float(EPSILON * (np.linalg.norm(self._varied) * scores + sums * (self._varied @ w)))
