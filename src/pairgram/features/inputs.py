@@ -352,8 +352,8 @@ class ListInputs(FittedInputs):
             If X holds infinity, or NaN where no run may lack a row; or if its values are so large
             that their differences or squares overflow.
         """
-        require_finite(np.where(np.isnan(X), 0.0, X) if self.kind == "runs" else X, "X")
-        rows = np.require(X, None, ["C", "A"])
+        rows = np.require(X.toarray() if scipy.sparse.issparse(X) else X, None, ["C", "A"])
+        require_finite(np.where(np.isnan(rows), 0, rows) if self.kind == "runs" else rows, "X")
         offsets, order = np.array([0, len(rows)], np.int64), None
         if lists is not None:
             offsets, order = lists.offsets, lists.order
