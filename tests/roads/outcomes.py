@@ -97,7 +97,7 @@ def outcome_of(
 
 
 def reads_lists(model: Any) -> bool:
-    """Tell whether the scores of a fitted ranker, or of a pipeline, depend on the other rows of a list."""
+    """Tell whether scores of a fitted ranker, or of a pipeline, depend on a whole list."""
     inputs = getattr(model[-1] if hasattr(model, "steps") else model, "inputs_", None)
     return inputs is not None and inputs.kind in OF_LISTS
 

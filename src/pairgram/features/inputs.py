@@ -389,24 +389,6 @@ class ListInputs(FittedInputs):
         return made
 
 
-def reads_lists(model: Any) -> bool:
-    """Tell whether the scores of a fitted model, or of a Pipeline that ends with it, need lists."""
-    if isinstance(model, FittedInputs):
-        return model.reads_lists
-    model = getattr(model, "best_estimator_", model)
-    if hasattr(model, "named_steps"):
-        model = model[-1]
-    inputs, prior = getattr(model, "inputs_", None), getattr(model, "prior_", None)
-    return getattr(inputs, "reads_lists", False) or (prior is not None and reads_lists(prior))
-
-
-def predicted(model: Any, X: Any, qid: Any = None, **named: Any) -> Any:
-    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows."""
-    if qid is not None and reads_lists(model):
-        model, named["qid"] = getattr(model, "best_estimator_", model), qid
-    return model.predict(X, **named)
-
-
 def _rounding_of(H: NDArray[Any], n_errors: int) -> Vector:
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import (
     is_plain,
     is_ready,
+    predicted,
     read_rows,
     refuse_index,
     refuse_lossy,
@@ -36,7 +37,7 @@ from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
-from pairgram.features.inputs import FittedInputs, predicted, prepared_as
+from pairgram.features.inputs import FittedInputs, prepared_as
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -543,7 +544,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
         every column is there twice, and all that are replaced by their quantiles come second, named
-        like ``quantile of x0``.
+        like ``quantile of x0``. Inputs within lists have names like ``rank of x0 in its list``.
         """
         check_is_fitted(self)
         return names_of(self)

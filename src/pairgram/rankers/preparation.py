@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import real_array, without_names
+from pairgram._support.arrays import predicted, reads_lists, real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
@@ -37,9 +37,7 @@ from pairgram.features.inputs import (
     fit_after,
     fit_inputs,
     inputs_of_moments,
-    predicted,
     prepared_as,
-    reads_lists,
     whole_map,
 )
 from pairgram.features.kernels import Kernel
@@ -641,8 +639,8 @@ class GivenTable:
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
-        looks = [own.applied, None if prior is None else prior.model]
-        return BlockReader(own, scores, preparation.n_threads, any(map(reads_lists, looks)))
+        whole = in_lists or (prior is not None and reads_lists(prior.model))
+        return BlockReader(own, scores, preparation.n_threads, whole)
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
