@@ -380,7 +380,7 @@ def test_errors_name_the_place():
     with pytest.raises(ValueError, match="sparse"):
         RankRLS(inputs="rank").fit(sp.csr_array(np.nan_to_num(X)), y, qid=qid)
     with pytest.raises(ValueError, match="qid"):
-        model.predict(X, qid=qid[1:])
+        model.predict(huge, qid=qid[1:])
 
 
 def test_many_rows_without_ids_are_warned_of():
