@@ -203,7 +203,7 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
 
 def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
     """Return the lists of rows to score, if the model looks at lists and there are query ids."""
-    if not reads_lists(model):
+    if (model.inputs_ is None and model.prior_ is None) or not reads_lists(model):
         return None
     if qid is not None:
         return Queries.make(n_rows, qid=qid)
