@@ -270,6 +270,30 @@ def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
     )
 
 
+def test_runs_of_a_table_may_lack_rows(tmp_path):
+    X, y, qid = make_ranking(30, (1, 9), 3, random_state=0)
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
+    table = scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
+    model = RankRLSCV(inputs="runs").fit(table)
+    wanted = RankRLSCV(inputs="runs").fit(frame[list("abc")], y, qid=qid)
+    scores = wanted.predict(frame[list("abc")], qid=qid)
+    np.testing.assert_allclose(model.predict(table), scores, rtol=1e-9)
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "model.safetensors").predict(table), model.predict(table)
+    )
+    valid = RankRLSCV(inputs="runs").fit(table, validation=table)
+    assert valid.best_score_ == pytest.approx(
+        RankRLSCV(inputs="runs")
+        .fit(frame[list("abc")], y, qid=qid, validation=(frame[list("abc")], y, qid))
+        .best_score_
+    )
+    with pytest.raises(ValueError, match="missing"):
+        RankRLSCV(inputs=["runs", "rank"]).fit(table)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_keeps_them(kind, tmp_path):
     X, y, qid = problem()

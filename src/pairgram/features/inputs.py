@@ -82,6 +82,11 @@ class FittedInputs(ABC):
         """Whether the columns of a row depend on the other rows of its list."""
         return False
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether NaN has a meaning, that the value is missing."""
+        return False
+
     def columns(self) -> _core.InputColumns:
         """Return the compiled form of columns that each depend on a row alone."""
         raise NotImplementedError
@@ -293,6 +298,10 @@ LIST_KINDS = {
 }
 
 
+# The kind that takes NaN.
+GAPS = "runs"
+
+
 class Lists(Protocol):
     """Which rows are of one list: a `Queries`."""
 
@@ -335,6 +344,11 @@ class ListInputs(FittedInputs):
         """Whether the columns of a row depend on the other rows of its list."""
         return True
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether NaN has a meaning, that the value is missing."""
+        return self.kind == GAPS
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that describe the function in a model file: there are none."""
         return {}
@@ -353,7 +367,7 @@ class ListInputs(FittedInputs):
             that their differences or squares overflow.
         """
         rows = np.require(X.toarray() if scipy.sparse.issparse(X) else X, None, ["C", "A"])
-        require_finite(np.where(np.isnan(rows), 0, rows) if self.kind == "runs" else rows, "X")
+        require_finite(np.where(np.isnan(rows), 0, rows) if self.takes_gaps else rows, "X")
         offsets, order = np.array([0, len(rows)], np.int64), None
         if lists is not None:
             offsets, order = lists.offsets, lists.order

@@ -29,6 +29,7 @@ from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, same_map, set_threads
 from pairgram.features.inputs import (
+    GAPS,
     LIST_KINDS,
     FittedInputs,
     InputMap,
@@ -562,7 +563,9 @@ class GivenTable:
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
             raise ArgumentError(None, text)
         table.survey()
-        self._preparation, self.table = preparation, table.filled()
+        takes_gaps = all(kind == GAPS for kind in preparation.kinds)
+        self._preparation = preparation
+        self.table = table.with_gaps() if takes_gaps else table.filled()
         model.n_features_in_ = self.table.n_features
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
@@ -575,7 +578,7 @@ class GivenTable:
             "uses_qid_": self.has_queries,
             "uses_offset_": False,
             "prior_": None if self.prior is None else self.prior.kept,
-            "fill_values_": self.table.layout.fill,
+            "fill_values_": None if self.table.missing is None else self.table.layout.fill,
         }
 
     @cached_property
