@@ -116,7 +116,12 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
             raise NotFittedError("this Ranker is not fitted: call fit of it or of its pipeline")
         pyterrier.validate.result_frame(results, extra_columns=["features"], context=self)
         results = results.copy()
-        scores = self.estimator_.predict(_matrix(results)) if len(results) else []
+        scores: Any = []
+        if len(results):
+            last = getattr(self.estimator_, "steps", [(None, self.estimator_)])[-1][1]
+            looks = "qid" in inspect.signature(last.predict).parameters  # a ranker of ours may
+            named = {"qid": results["qid"]} if looks else {}
+            scores = self.estimator_.predict(_matrix(results), **named)
         results["score"] = np.asarray(scores, np.float64)
         return pyterrier.model.add_ranks(results)
 
