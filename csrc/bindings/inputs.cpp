@@ -5,6 +5,7 @@
 #include "bindings/bindings.hpp"
 #include "features/column_statistics.hpp"
 #include "features/input_columns.hpp"
+#include "features/list_columns.hpp"
 
 namespace pairgram {
 
@@ -114,8 +115,32 @@ array<double> weighted_places_of(const array<T>& X, const array<double>& weights
     return out;
 }
 
+// The columns of lists, (n_rows, n_columns).
+template <class T>
+array<T> list_columns_of(const std::string& kind, bool keeps_inputs, const array<T>& X,
+                         const array<std::int64_t>& offsets,
+                         const optional_array<std::int64_t>& order, int n_threads) {
+    check_matrix(X);
+    const list_columns columns{named<list_kind>("kind", kind,
+                                                {{"rank", list_kind::rank},
+                                                 {"standard", list_kind::standard},
+                                                 {"runs", list_kind::runs}}),
+                               keeps_inputs};
+    const auto n = X.shape(0), d = X.shape(1);
+    const auto lists = queries_of(offsets, order, n);
+    const T* const rows = pointer(X);
+    array<T> out({n, py::ssize_t{columns.n_columns(d)}});
+    T* const data = out.mutable_data();
+    const without_gil release(X.size());
+    make_list_columns(columns, lists, d, rows, data, n_threads);
+    return out;
+}
+
 template <class T>
 void bind_statistics(py::module_& m) {
+    m.def("list_columns", &list_columns_of<T>, py::arg("kind"), py::arg("keeps_inputs"),
+          py::arg("X").noconvert(), py::arg("offsets").noconvert(), py::arg("order").noconvert(),
+          py::arg("n_threads"));
     m.def("column_moments", &moments_of<T>, py::arg("X").noconvert(),
           py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),

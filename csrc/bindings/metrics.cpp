@@ -9,8 +9,8 @@
 #include "metrics/evaluate.hpp"
 #include "metrics/means.hpp"
 #include "metrics/value_range.hpp"
-#include "metrics/word_sort.hpp"
 #include "solvers/ties.hpp"
+#include "support/word_sort.hpp"
 
 namespace pairgram {
 

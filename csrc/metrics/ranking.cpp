@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "metrics/word_sort.hpp"
 #include "support/buffer.hpp"
 #include "support/simd.hpp"
+#include "support/word_sort.hpp"
 
 namespace pairgram {
 

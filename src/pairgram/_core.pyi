@@ -34,6 +34,14 @@ def order_statistics(
 def weighted_places(
     X: NDArray[_T], weights: NDArray[np.float64], places: NDArray[np.float64], n_threads: int
 ) -> NDArray[np.float64]: ...  # values below and above, share: (3, n_columns, n_places)
+def list_columns(
+    kind: str,
+    keeps_inputs: bool,
+    X: NDArray[_T],
+    offsets: NDArray[np.int64],
+    order: NDArray[np.int64] | None,
+    n_threads: int,
+) -> NDArray[_T]: ...  # what values are beside the others of their lists; csrc/features
 def interleave_columns32(
     columns: list[NDArray[np.float32]], fill: NDArray[np.float32] | None, n_threads: int
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]: ...  # rows, which columns have a NaN

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from pairgram.features.inputs import predicted
+
 if TYPE_CHECKING:
     import pandas
 
@@ -116,7 +118,9 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
             raise NotFittedError("this Ranker is not fitted: call fit of it or of its pipeline")
         pyterrier.validate.result_frame(results, extra_columns=["features"], context=self)
         results = results.copy()
-        scores = self.estimator_.predict(_matrix(results)) if len(results) else []
+        scores: Any = []
+        if len(results):
+            scores = predicted(self.estimator_, _matrix(results), results["qid"])
         results["score"] = np.asarray(scores, np.float64)
         return pyterrier.model.add_ranks(results)
 

@@ -24,7 +24,17 @@ KernelName = Literal[
     "rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax", "precomputed"
 ]
 FourierKernel = Literal["rbf", "laplacian", "cauchy"]
-InputsName = Literal["standard", "minmax", "maxabs", "quantile", "raw+quantile"]
+InputsName = Literal[
+    "standard",
+    "minmax",
+    "maxabs",
+    "quantile",
+    "raw+quantile",
+    "rank",
+    "raw+rank",
+    "list-standard",
+    "runs",
+]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Missing = Literal["zero", "mean"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
@@ -222,7 +232,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "inputs": Parameter(
         optional(choice(*words(InputsName))),
         "--inputs NAME",
-        "Scaling or quantiles of the features: {names}. Repeat it to try several. [default: none; "
+        "Scaling or quantiles of the features, or what they are within their list: {names}. Repeat "
+        "it to try several. [default: none; "
         "models that mix all features in one number try standard too, or maxabs with --sparse, but "
         "not in letor]",
         many=True,

@@ -574,6 +574,7 @@ def predict_file(
         is none, or the other way round.
     """
     from pairgram._support.arrays import without_names
+    from pairgram.features.inputs import predicted
 
     model = load_model_file(model_path, hint)
     width = width_of(model)
@@ -588,7 +589,7 @@ def predict_file(
         ordered = "its features are taken in the order of the model's columns"
         warn(f"note: {name_of(path)} has no names of columns: {ordered}")
     try:
-        return data, without_names(model).predict(data.X, **given)
+        return data, predicted(without_names(model), data.X, data.qid, **given)
     except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
         if getattr(error, "parameter", None) == "offset":
             raise ValueError(f"--offset: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse
@@ -14,7 +14,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
-from pairgram._support.checks import Vector, require_finite
+from pairgram._support.checks import ArgumentError, Vector, first_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import check
 from pairgram.features.base import (
@@ -48,7 +48,7 @@ class FittedInputs(ABC):
 
     Attributes
     ----------
-    kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
+    kind : str
         The word that `inputs` of the ranker had, or that a search chose.
     feature_names_in_ : ndarray of shape (n_features,), or None
         The names of the columns of the training rows, if they had names.
@@ -77,9 +77,14 @@ class FittedInputs(ABC):
         """Whether 0 stays 0, so that CSR rows stay sparse."""
         return False
 
-    @abstractmethod
+    @property
+    def reads_lists(self) -> bool:
+        """Whether the columns of a row depend on the other rows of its list."""
+        return False
+
     def columns(self) -> _core.InputColumns:
-        """Return the compiled form."""
+        """Return the compiled form of columns that each depend on a row alone."""
+        raise NotImplementedError
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -100,13 +105,14 @@ class FittedInputs(ABC):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Kind "maxabs" takes CSR matrices too, and returns them as such.
+            Kind "maxabs" takes CSR matrices too, and returns them as such. For the kinds that look
+            at lists, all rows are one list.
 
         Raises
         ------
         ValueError
             If X has another number of columns than the training rows, or other names of columns
-            if both have names; or if X holds NaN or infinity.
+            if both have names; or if X holds NaN or infinity. Kind "runs" takes NaN.
         """
         own, names = self.feature_names_in_, column_names(X)
         named = own is not None and names is not None and all(isinstance(n, str) for n in names)
@@ -117,13 +123,15 @@ class FittedInputs(ABC):
         X = read_rows(X, sparse="csr" if self.keeps_zeros else False)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X must have {self.n_features_in_} features, got {X.shape[1]}")
-        require_finite(X, "X")
+        if not self.reads_lists:  # which are checked below
+            require_finite(X, "X")
         return self.values(X)
 
-    def values(self, X: Matrix, n_threads: int | None = None) -> Any:
+    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
         """Return the columns of rows that have been checked, or may be: NaN stays NaN.
 
-        CSR rows stay sparse if 0 stays 0, and become dense otherwise.
+        CSR rows stay sparse if 0 stays 0, and become dense otherwise. The `lists` of the rows are
+        read only by inputs that look at lists. None stands for a single one.
         """
         if scipy.sparse.issparse(X):
             return self._of_sparse(X)
@@ -276,14 +284,139 @@ class QuantileInputs(FittedInputs):
         return [*names, *(f"quantile of {name}" for name in names)]
 
 
+# The compiled columns of each kind of inputs within lists, and whether X itself comes before them.
+LIST_KINDS = {
+    "rank": ("rank", False),
+    "raw+rank": ("rank", True),
+    "list-standard": ("standard", False),
+    "runs": ("runs", False),
+}
+
+
+class Lists(Protocol):
+    """Which rows are of one list: a `Queries`."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the rows of every list begin in `order`, (n_lists + 1,)."""
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        """The numbers of the rows, one list after the other; None if they stand like this."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ListInputs(FittedInputs):
+    """What a value is beside the others of its list: "rank", "raw+rank", "list-standard", "runs".
+
+    Nothing is fitted, and no row has a weight: every row of a list counts once, in training as in
+    `predict`, which knows of no weights.
+
+    Attributes
+    ----------
+    n_inputs : int
+        The number of columns of X.
+    """
+
+    n_inputs: int
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return self.n_inputs
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of columns that are made of them."""
+        return self.n_inputs * (2 if self.kind in ("raw+rank", "runs") else 1)
+
+    @property
+    def reads_lists(self) -> bool:
+        """Whether the columns of a row depend on the other rows of its list."""
+        return True
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that describe the function in a model file: there are none."""
+        return {}
+
+    def rounding(self, X: Matrix) -> Vector:
+        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
+        return _rounding_of(self.values(X), 4)
+
+    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
+        """Return the columns of rows.
+
+        Raises
+        ------
+        ValueError
+            If X holds infinity, or NaN where no run may lack a row; or if its values are so large
+            that their differences or squares overflow.
+        """
+        require_finite(np.where(np.isnan(X), 0.0, X) if self.kind == "runs" else X, "X")
+        rows = np.require(X, None, ["C", "A"])
+        offsets, order = np.array([0, len(rows)], np.int64), None
+        if lists is not None:
+            offsets, order = lists.offsets, lists.order
+        word, keeps_inputs = LIST_KINDS[self.kind]
+        threads = 1 if rows.size < FEW_VALUES else resolve_n_threads(n_threads)
+        found = _core.list_columns(word, keeps_inputs, rows, offsets, order, threads)
+        if word != "rank" and (place := first_not_finite(found)) is not None:
+            raise ArgumentError(
+                "X",
+                "too large: differences or squares of its values overflow within a list, which "
+                f"inputs={self.kind!r} need: divide {{place}}",
+                column=place[2] % self.n_inputs,
+            )
+        return found
+
+    def formulas(self, columns: list[Column]) -> list[Column]:
+        """Raise a ValueError, because a formula has the columns of one row alone."""
+        raise ValueError(
+            f"inputs={self.kind!r} compare every row with the others of its list, and engines "
+            "that score rows alone cannot: take other inputs, such as 'quantile'"
+        )
+
+    def names(self, names: Sequence[Any] | None) -> Any:
+        """Return names of the columns that are made, given those of X, or None for None."""
+        if names is None:
+            return names
+        word = {"list-standard": "standard", "runs": "scaled"}.get(self.kind, "rank")
+        made = [f"{word} of {name} in its list" for name in names]
+        if self.kind == "raw+rank":
+            return [*names, *made]
+        if self.kind == "runs":
+            return [*made, *(f"reciprocal rank of {name} in its list" for name in names)]
+        return made
+
+
+def reads_lists(model: Any) -> bool:
+    """Tell whether the scores of a fitted model, or of a Pipeline that ends with it, need lists."""
+    if isinstance(model, FittedInputs):
+        return model.reads_lists
+    model = getattr(model, "best_estimator_", model)
+    if hasattr(model, "named_steps"):
+        model = model[-1]
+    inputs, prior = getattr(model, "inputs_", None), getattr(model, "prior_", None)
+    return getattr(inputs, "reads_lists", False) or (prior is not None and reads_lists(prior))
+
+
+def predicted(model: Any, X: Any, qid: Any = None, **named: Any) -> Any:
+    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows."""
+    if qid is not None and reads_lists(model):
+        model, named["qid"] = getattr(model, "best_estimator_", model), qid
+    return model.predict(X, **named)
+
+
 def _rounding_of(H: NDArray[Any], n_errors: int) -> Vector:
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
     return np.asarray(n_errors * np.finfo(H.dtype).eps * size)
 
 
-def restore_inputs(kind: str, arrays: dict[str, NDArray[Any]]) -> FittedInputs:
+def restore_inputs(kind: str, arrays: dict[str, NDArray[Any]], n_inputs: int) -> FittedInputs:
     """Make the inputs that `FittedInputs.arrays` described. The arrays must have been checked."""
+    if kind in LIST_KINDS:
+        return ListInputs(kind, n_inputs)
     if "inputs_scale" in arrays:
         return ScaledInputs(kind, arrays["inputs_centre"], arrays["inputs_scale"])
     return QuantileInputs(kind, *(arrays[f"inputs_{name}"] for name in ("knots", "values", "ends")))
@@ -312,7 +445,8 @@ def fit_inputs(
 
     Parameters
     ----------
-    kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
+    kind : str
+        A word of `InputsName`.
     X : ndarray or CSR matrix of shape (n_rows, n_features), float64 or float32
     weights : ndarray of shape (n_rows,), float64, ≥ 0 and not all 0, or None
         A weight of 2 is the same as having the row twice. Rows of weight 0 are as if absent. For
@@ -334,6 +468,8 @@ def fit_inputs(
             f"inputs={kind!r} would make the zeros of a sparse matrix other numbers: use "
             "inputs='maxabs', or give X dense, as by X.toarray()"
         )
+    if kind in LIST_KINDS:
+        return ListInputs(kind, X.shape[1])
     if weights is not None or scipy.sparse.issparse(X):  # rows of weight 0 are not looked at below
         require_finite(X, "X")
     threads = 1 if X.shape[0] * X.shape[1] < FEW_VALUES else resolve_n_threads(n_threads)
@@ -551,11 +687,12 @@ class InputMap(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Describe the inputs. The map after them is described on its own."""
-        return self.inputs.arrays(), {"kind": self.inputs.kind}
+        settings = {"kind": self.inputs.kind, "n_inputs": self.inputs.n_features_in_}
+        return self.inputs.arrays(), settings
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
-        return cls(restore_inputs(settings["kind"], arrays))
+        return cls(restore_inputs(settings["kind"], arrays, settings["n_inputs"]))
 
     def _same(self, other: Self) -> bool:
         mine, theirs = self.inputs.arrays(), other.inputs.arrays()
@@ -616,6 +753,20 @@ def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Matrix) -
 def shows_not_finite(feature_map: Transformer | None) -> bool:
     """Tell whether NaN or infinity in a row surely gives a feature that is not finite."""
     return isinstance(feature_map, InputMap) and feature_map.feature_map is None
+
+
+def prepared_as(data: Any, pattern: Any, n_threads: int | None) -> Any:
+    """Return rows that are as they were given with the inputs and the map of other rows.
+
+    Parameters
+    ----------
+    data, pattern : RankingData
+    n_threads : int or None
+    """
+    X, inputs = data.X, pattern.applied
+    if inputs is not None:
+        X = inputs.values(X, n_threads, data.queries)
+    return replace(data, X=X, applied=inputs, feature_map=pattern.feature_map)
 
 
 def whole_map(data: Any) -> Any:

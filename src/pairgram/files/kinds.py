@@ -83,16 +83,23 @@ OF_QUANTILES = {
 }
 
 
+# Inputs within lists have no arrays.
+OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
+
+
 def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Check the inputs, and set the dimension "features" to that of the rows as given."""
-    n_inputs = sizes["inputs"]
-    n_columns = 2 * n_inputs if kind == "raw+quantile" else n_inputs
+    times = 2 if kind in ("raw+quantile", "raw+rank", "runs") else 1
+    n_inputs = sizes.get("inputs", sizes["features"] // times)
+    n_columns = times * n_inputs
     require(
         sizes["features"] == n_columns,
         f"inputs of {n_inputs} columns make {n_columns}, but the features are {sizes['features']}",
     )
     require(settings.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
     sizes["features"] = n_inputs
+    if kind in OF_LISTS:
+        return
     if "inputs_scale" in arrays:
         scale = arrays["inputs_scale"]
         require((scale > 0).all() and np.isfinite(1 / scale).all(), "inputs_scale must be > 0")
@@ -417,7 +424,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
         of_map = _kind_of_map(feature_map)
         wanted |= of_map.arrays
     inputs = own.get("inputs")
-    if inputs is not None:
+    if inputs is not None and inputs not in OF_LISTS:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
     sizes = check_arrays(arrays, wanted)
     if of_map is not None:

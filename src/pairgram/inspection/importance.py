@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import pairgram
 from pairgram.data.queries import Queries
+from pairgram.features.inputs import predicted, reads_lists
 
 if TYPE_CHECKING:
     from pairgram import Metric
@@ -58,6 +59,11 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Return the scores of rows, shape (n_rows,)."""
         check_is_fitted(self)
+        if reads_lists(self.ranker_):
+            raise ValueError(
+                f"the {type(self.ranker_).__name__} has inputs within lists, so that rows without "
+                "their lists, which tools for regressors hand over, have no score"
+            )
         scores: NDArray[Any] = self.ranker_.predict(X)
         return scores
 
@@ -234,7 +240,7 @@ def query_permutation_importance(
         found = pairgram.evaluate(metric, y, scores, qid, n_threads=n_threads)
         return float(next(iter(found.values())))
 
-    own = np.asarray(model.predict(X), np.float64)
+    own = np.asarray(predicted(model, X, qid), np.float64)
     baseline, weights = mean(own), _weights(model, n_features)
     importances = np.empty((n_features, n_repeats))
     order = np.empty(n_rows, np.int64)
@@ -245,7 +251,7 @@ def query_permutation_importance(
             if weights is not None and values is not None:
                 scores = own + weights[j] * (values[order] - values)
             else:
-                scores = model.predict(_with_shuffled(X, j, order))
+                scores = predicted(model, _with_shuffled(X, j, order), qid)
             importances[j, repeat] = sign * (baseline - mean(scores))
     return Bunch(
         importances=importances,

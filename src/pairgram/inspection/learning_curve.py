@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 import pairgram
 from pairgram._support.arrays import require_label_each, take_rows
 from pairgram.data.queries import Queries, check_weights
+from pairgram.features.inputs import predicted
 
 if TYPE_CHECKING:
     from pairgram import Metric
@@ -171,7 +172,11 @@ def learning_curve(
                 failed.append(model)
                 continue
             found = pairgram.evaluate(
-                metric, labels[test], model.predict(held), query[test], n_threads=n_threads
+                metric,
+                labels[test],
+                predicted(model, held, query[test]),
+                query[test],
+                n_threads=n_threads,
             )
             scores[number, fold] = next(iter(found.values()))
     if failed:

@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
+from pairgram.features.inputs import predicted
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
@@ -116,8 +117,8 @@ def _judged(
 ) -> Any:
     """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
     assert rows.y is not None
-    scores = np.asarray(model.predict(rows.X), np.float64)
     queries = Queries.of_sizes(rows.sizes, rows.ids)
+    scores = np.asarray(predicted(model, rows.X, queries.index()), np.float64)
     values = per_query_scores(metrics, rows.y, scores[None], queries, n_threads)[:, 0]
     if per_query:
         return values, rows.ids
@@ -182,7 +183,8 @@ class RankingScorer:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
-        score = estimator.predict(X) if offset is None else estimator.predict(X, offset=offset)
+        named = {} if offset is None else {"offset": offset}
+        score = predicted(estimator, X, qid, **named)
         if np.isnan(np.asarray(score)).any():  # a metric would take it for not retrieved
             raise ValueError(f"{type(estimator).__name__}.predict returned NaN, want numbers")
         value = self.metric(

@@ -15,7 +15,7 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
-from pairgram.features.inputs import whole_map
+from pairgram.features.inputs import prepared_as
 from pairgram.metrics.evaluation import (
     MetricSums,
     RankingScorer,
@@ -73,8 +73,8 @@ class Judge:
     metric : Metric
     splits : tuple of (training rows, test rows), or None
     validation : RankingData or None
-        The validation set. If this and `splits` are both None, every query is held out in turn, or
-        every row if there is a single query.
+        The validation set, whose rows are as they were given. If this and `splits` are both None,
+        every query is held out in turn, or every row if there is a single query.
     scored : RankingData
         The held-out rows: the validation set, the test rows of all splits, or all rows. The test
         rows stand one split after the other, without X, and the queries of different splits are
@@ -167,11 +167,14 @@ class Judge:
         return MetricSums.of(values, weights)
 
     def of(self, data: RankingData) -> Judge:
-        """Return the same judge with the map of `data`, also for the validation set."""
-        valid = self.validation
-        if valid is not None:
-            valid = replace(valid, feature_map=whole_map(data))
-        return replace(self, data=data, validation=valid)
+        """Return the same judge with the inputs and the map of `data`."""
+        return replace(self, data=data)
+
+    def validation_scores(self, coefs: Vector) -> Vector:
+        """Return the scores of the validation set by models of `data`, (n_models, n_rows)."""
+        rows = prepared_as(self.validation, self.data, self.n_threads)
+        scores: Vector = rows.scores(slice(None), coefs, self.n_threads)
+        return scores
 
     def shared(self, scores: Vector) -> Vector:
         """Return the scores, where equal rows of a query get the score of the first of them."""
@@ -259,9 +262,7 @@ class Judge:
         """
         threads = self.n_threads
         if self.splits is None:
-            assert self.validation is not None
-            validation = replace(self.validation, feature_map=whole_map(data.pattern))
-            scores = [validation.scores(slice(None), coefs[0], threads)]
+            scores = [self.of(data.pattern).validation_scores(coefs[0])]
         else:
             scores = [
                 rows.scores(test, coef, threads)

@@ -36,7 +36,7 @@ from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
-from pairgram.features.inputs import FittedInputs
+from pairgram.features.inputs import FittedInputs, predicted, prepared_as
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -53,6 +53,7 @@ from pairgram.rankers.scores import (
     checked_rows,
     column_weights_of,
     contributions_of,
+    lists_of,
     names_of,
     scores_of,
     scores_of_table,
@@ -61,7 +62,7 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
+    from pairgram._support.types import Matrix, RandomState, RowsLike
     from pairgram.rankers.preparation import Validation
 
 # What searches choose, besides the inputs.
@@ -154,7 +155,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
     __metadata_request__fit = {"qid": True, "sample_weight": True, "offset": True}  # noqa: RUF012
-    __metadata_request__predict = {"offset": True}  # noqa: RUF012
+    __metadata_request__predict = {"qid": True, "offset": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True, "offset": True}  # noqa: RUF012
 
     _file_kind = "RankRLS"  # the class that a model file names
@@ -176,6 +177,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
         precomputed = getattr(self, "kernel", None) == "precomputed"
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
+        tags.input_tags.allow_nan = all(kind == "runs" for kind in kinds)
         tags.input_tags.sparse = not (precomputed or others)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
@@ -313,11 +315,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _held_rows(
         self,
         validation: Validation,
-        feature_map: Transformer | None,
+        pattern: RankingData,
         prior: Prior | None,
         info: RowInfo,
     ) -> RankingData:
-        """Return the rows of a validation set, with the map and the prior of the rows of `fit`.
+        """Return the rows of a validation set, with the scores of the prior.
+
+        `pattern` has the inputs and the map of the rows of `fit`.
 
         Raises
         ------
@@ -331,7 +335,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 f"{type(validation).__name__}",
             )
         try:
-            return self._validation(feature_map, prior, info, *validation)
+            return self._validation(pattern, prior, info, *validation)
         except ValueError as error:
             if getattr(error, "parameter", None) in _VALIDATION:
                 raise
@@ -341,7 +345,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _validation(
         self,
-        feature_map: Transformer | None,
+        pattern: RankingData,
         prior: Prior | None,
         info: RowInfo,
         X: RowsLike,
@@ -363,23 +367,32 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         require_label_each(X, y, " of validation")
         given = X
         X, y = read_rows(X, "X of validation", estimator=self, y=y)
-        if feature_map is None or is_known(feature_map):  # others may take NaN
-            require_finite(X, "X of validation")
-        data = replace(RankingData.delimit(X, y, qid, offset=offset), feature_map=feature_map)
-        return data if prior is None else data.plus_offset(prior.scores(given, data, None))
+        takes_gaps = pattern.applied is not None and pattern.applied.reads_lists
+        if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
+            require_finite(X, "X of validation")  # maps of other packages may take NaN
+        data = RankingData.delimit(X, y, qid, offset=offset)
+        if prior is None:
+            return data
+        return data.plus_offset(prior.scores(given, prepared_as(data, pattern, None), None))
 
-    def predict(self, X: RowsLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(
+        self, X: RowsLike, *, qid: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> NDArray[Any]:
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
-        map. With `inputs`, ``inputs_.transform(X)`` takes the place of X. The scores of `prior_`
-        and the offsets are added.
+        map. With `inputs`, ``inputs_.transform(X)`` takes the place of X, list by list if they look
+        at lists. The scores of `prior_` and the offsets are added.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             With ``kernel="precomputed"``, the kernel values between every row and the training
             rows.
+        qid : array-like of shape (n_rows,) or None
+            Query ids, which only `inputs` within lists look at: "rank", "raw+rank",
+            "list-standard" and "runs". The rows of a query are then a list, and the score of a row
+            depends on the others of its list. None means that all rows are one list.
         offset : array-like of shape (n_rows,) or None
             Scores that are added. A model that was fitted with an offset needs them, and no other
             model takes them.
@@ -394,26 +407,33 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If X has another number of features than in `fit`, holds NaN or infinity, or has
-            columns of times, text, lists or other objects; or if
+            columns of times, text, lists or other objects; if `qid` has another length; or if
             `offset` is missing, or given to a model that was fitted without.
+
+        Warns
+        -----
+        MissingQueryWarning
+            If the inputs look at lists, the model was fitted with query ids, and there are none for
+            more than 1,000 rows.
 
         Notes
         -----
-        The score of a row has the same bits whatever other rows X has, wherever the row stands, and
-        for any number of threads. This holds for arrays of one type, and for CSR matrices; the
-        scores of an array and of a CSR matrix differ by rounding errors. It may not hold if
-        features come from callables or from transformers of other packages.
+        Without inputs within lists, the score of a row has the same bits whatever other rows X has,
+        wherever the row stands, and for any number of threads. This holds for arrays of one type,
+        and for CSR matrices; the scores of an array and of a CSR matrix differ by rounding errors.
+        It may not hold if features come from callables or from transformers of other packages.
 
         The preparations for a map of this package are kept for the next call, if its arrays take at
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
-        table = as_table(X, offset=offset)
+        table = as_table(X, qid=qid, offset=offset)
         if table is not None:
             return scores_of_table(self, table)
         rows = self._rows_to_score(X)
+        lists = lists_of(self, rows.shape[0], qid)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
-            scores = scores_of(self, rows)
+            scores = scores_of(self, rows, lists)
         intercept = getattr(self, "intercept_", 0.0)
         if self.prior_ is None and offset is None and not self.uses_offset_:
             return np.asarray(scores + intercept, scores.dtype) if intercept else scores
@@ -425,7 +445,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         total = scores.astype(np.float64) + intercept
         if self.prior_ is not None:
             filled = self.fill_values_ is not None
-            total += without_names(self.prior_).predict(rows) if filled else self.prior_.predict(X)
+            prior, own = (without_names(self.prior_), rows) if filled else (self.prior_, X)
+            total += predicted(prior, own, qid)
         if offset is not None:
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
@@ -513,7 +534,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             )
             raise ArgumentError("y", text, row=row)
         metric = get_metric("ndcg@10")
-        scores = self.predict(X, offset=offset)
+        scores = self.predict(X, qid=qid, offset=offset)
         return float(metric(labels, scores, qid, sample_weight=sample_weight))
 
     @property
@@ -573,12 +594,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return column_weights_of(self, X, qid)
 
-    def contributions(self, X: RowsLike) -> Any:
+    def contributions(self, X: RowsLike, *, qid: ArrayLike | None = None) -> Any:
         """Return what every column adds to the score of every row.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
+        qid : array-like of shape (n_rows,) or None
+            As in `predict`.
 
         Returns
         -------
@@ -593,7 +616,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If the model is not linear in the columns of X, or X is not as in `predict`.
         """
         check_is_fitted(self)
-        return contributions_of(self, X)
+        return contributions_of(self, X, qid)
 
     def row_scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
@@ -610,7 +633,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         callable
-            ``row_scorer(X) -> ndarray of shape (n_rows,), float64``.
+            ``row_scorer(X, qid=None) -> ndarray of shape (n_rows,), float64``, with `qid` as in
+            `predict`: None means that all rows are one list.
 
         Raises
         ------

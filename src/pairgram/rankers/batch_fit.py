@@ -28,11 +28,11 @@ from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
 from pairgram.features.base import same_map
-from pairgram.features.inputs import after_inputs
+from pairgram.features.inputs import after_inputs, predicted, reads_lists
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import part_of, restore_model
-from pairgram.rankers.scores import checked_rows, scores_of
+from pairgram.rankers.scores import checked_rows, lists_of, scores_of
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -205,7 +205,12 @@ class BatchFit:
         return np.array([missing if model is None else model.coef_ for model in self.models])
 
     def predict(
-        self, X: Any, keys: ArrayLike, *, fallback: BaseEstimator | float | None = None
+        self,
+        X: Any,
+        keys: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        fallback: BaseEstimator | float | None = None,
     ) -> NDArray[Any]:
         """Return the score of every row by the model of its key.
 
@@ -214,6 +219,9 @@ class BatchFit:
         X : array-like, frame or CSR matrix of shape (n_rows, n_features)
             A frame may have further columns if the models know the names of theirs.
         keys : array-like of shape (n_rows,), or the name of a column of the frame X
+        qid : array-like of shape (n_rows,) or None, default=None
+            Query ids, which only models with `inputs` within lists look at. None means that all
+            rows of a key are one list.
         fallback : fitted estimator, float or None, default=None
             What scores rows whose key has no model: a ranker or another estimator, or a number such
             as ``np.nan``. None takes the `fallback` of the batch.
@@ -248,8 +256,10 @@ class BatchFit:
                 raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
-        require_finite(rows, "X")
+        if not any(map(reads_lists, (*fitted, fallback))):  # which look for themselves
+            require_finite(rows, "X")
         queries = Queries.make(rows.shape[0], qid=keys, name="keys")
+        lists = (queries if qid is None else Queries.make(rows.shape[0], qid=qid)).index()
         assert queries.ids is not None
         ids = _as_keys(queries.ids, self.keys)
         pairs = zip(self.keys.tolist(), self.models, strict=True)
@@ -268,7 +278,7 @@ class BatchFit:
             )
         scores = np.empty(len(of_row), dtype=rows.dtype)
         if len(unknown):
-            scores[unknown] = _scores_of_others(fallback, X, rows, unknown)
+            scores[unknown] = _scores_of_others(fallback, X, rows, unknown, lists)
         if not len(known):
             return scores
         if all(map(_is_product, fitted)) and not scipy.sparse.issparse(rows):
@@ -282,7 +292,7 @@ class BatchFit:
         models = Queries.make(len(known), qid=of_row[known])
         for group in range(models.n_queries):
             at = known[models.rows(group)]
-            scores[at] = _scores(self.models[of_row[at[0]]], rows[at])
+            scores[at] = _scores(self.models[of_row[at[0]]], rows[at], lists[at])
         return scores
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -492,22 +502,25 @@ def _columns_of(model: BaseEstimator) -> tuple[Any, ...]:
     return getattr(model, "n_features_in_", None), None if names is None else tuple(names)
 
 
-def _scores(model: BaseEstimator, rows: NDArray[Any]) -> Vector:
-    """Return the scores of rows that have been checked."""
+def _scores(model: BaseEstimator, rows: NDArray[Any], qid: Rows) -> Vector:
+    """Return the scores of rows that have been checked, and that are of some lists."""
     if not isinstance(model, LinearRanker):
-        return np.asarray(model.predict(rows))
-    scores = scores_of(model, rows) + getattr(model, "intercept_", 0.0)
-    return scores if model.prior_ is None else scores + _scores(model.prior_, rows)
+        return np.asarray(predicted(model, rows, qid))
+    lists = lists_of(model, len(qid), qid)
+    scores = scores_of(model, rows, lists) + getattr(model, "intercept_", 0.0)
+    return scores if model.prior_ is None else scores + _scores(model.prior_, rows, qid)
 
 
-def _scores_of_others(fallback: Any, X: NDArray[Any], rows: NDArray[Any], numbers: Rows) -> Any:
+def _scores_of_others(
+    fallback: Any, X: NDArray[Any], rows: NDArray[Any], numbers: Rows, lists: Rows
+) -> Any:
     """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
     if isinstance(fallback, Real):
         return fallback
     some = rows[numbers] if column_names(X) is None else take_rows(X, numbers)
     if isinstance(fallback, LinearRanker):
-        return _scores(fallback, checked_rows(fallback, some))
-    return fallback.predict(some)
+        return _scores(fallback, checked_rows(fallback, some), lists[numbers])
+    return predicted(fallback, some, lists[numbers])
 
 
 def check_fallback(fallback: BaseEstimator | float | None, names: NDArray[Any] | None) -> None:

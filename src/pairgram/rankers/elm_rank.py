@@ -16,7 +16,7 @@ from pairgram._support.parameters import InputsName, Scope, check_parameters
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
-from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
+from pairgram.features.inputs import after_inputs, parts_of, whole_parts
 from pairgram.features.random_nodes import (
     NEED_POSITIVE,
     Activation,
@@ -272,10 +272,8 @@ class DrawnSpec(LeastSquares):
         assert judge.validation is not None
         basis = bool(np.any(grid.damping))
         for draw, paths in zip(nodes, self._decomposed(data, labels, nodes, basis), strict=True):
-            feature_map = whole_map(_with_nodes(data, draw).data)
-            validation = replace(judge.validation, feature_map=feature_map)
             models = np.concatenate([grid.coef(ridge, weight) for ridge, weight in paths])
-            scores = validation.scores(slice(None), models, self.rows.n_threads)
+            scores = judge.of(_with_nodes(data, draw).data).validation_scores(models)
             total = total + scores.reshape(len(paths), len(grid.alphas), -1)
         return total / len(nodes)
 

@@ -26,9 +26,10 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
-from pairgram.data.queries import warn_of_missing_queries
+from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, same_map, set_threads
 from pairgram.features.inputs import (
+    LIST_KINDS,
     FittedInputs,
     InputMap,
     after_inputs,
@@ -36,6 +37,9 @@ from pairgram.features.inputs import (
     fit_after,
     fit_inputs,
     inputs_of_moments,
+    predicted,
+    prepared_as,
+    reads_lists,
     whole_map,
 )
 from pairgram.features.kernels import Kernel
@@ -44,6 +48,7 @@ from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
+from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
@@ -194,7 +199,7 @@ class Prior(NamedTuple):
         """
         try:
             if self.coef is None:
-                scores: ArrayLike = self.model.predict(X)
+                scores: ArrayLike = predicted(self.model, X, data.queries.index())
             else:
                 if self.model is not None:
                     checked_rows(self.model, X)  # the names and the number of columns
@@ -312,7 +317,7 @@ class Preparation:
         """Return the data with a clone of the map that is fitted to what `inputs` make.
 
         Inputs are applied to X here, rather than where X is read, for CSR rows, whose zeros stay
-        zeros, for kernels, and for maps of other packages.
+        zeros, for kernels, for maps of other packages, and if they look at the lists of the rows.
 
         Raises
         ------
@@ -324,9 +329,10 @@ class Preparation:
         if self.kernel is not None:
             self._require_memory(data)
         first = self.kernel is not None or scipy.sparse.issparse(data.X)
-        if inputs is not None and (first or not (feature_map is None or known)):
-            data = replace(data, X=inputs.values(data.X, self.n_threads), applied=inputs)
-            inputs = None
+        if inputs is not None and (
+            first or inputs.reads_lists or not (feature_map is None or known)
+        ):
+            data, inputs = prepared_as(data, replace(data, applied=inputs), self.n_threads), None
         if feature_map is None:
             own = None if inputs is None else InputMap(inputs, None, self.n_threads)
             return data if own is None else replace(data, feature_map=own)
@@ -487,11 +493,11 @@ class GivenArrays:
             "fill_values_": None,
         }
 
-    def held(self, validation: Validation, feature_map: Transformer | None) -> RankingData | None:
-        """Return the rows of a validation set, with the prior and a map of the rows."""
+    def held(self, validation: Validation, pattern: RankingData) -> RankingData | None:
+        """Return the rows of a validation set as they are given, with the scores of the prior."""
         if validation is None:
             return None
-        held: RankingData = self._model._held_rows(validation, feature_map, self.prior, self._info)
+        held: RankingData = self._model._held_rows(validation, pattern, self.prior, self._info)
         return held
 
     def judge(
@@ -514,9 +520,9 @@ class GivenArrays:
         """
         pattern, n_threads = data.pattern, self._preparation.n_threads
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
-        held_map = whole_map(pattern) if ours else maps[0]
+        shown = pattern if ours else replace(pattern, feature_map=maps[0])
         refuse_validation(search.cv, validation is not None)
-        cv, held = search.cv, self.held(validation, held_map)
+        cv, held = search.cv, self.held(validation, shown)
         if cv is None and held is None:
             cv = default_cv(pattern.queries.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(
@@ -594,11 +600,13 @@ class GivenTable:
         """
         table, kind = self.table, check_inputs(kind)
         draws = preparation.feature_map is not None or kind in QUANTILES
-        data = self._drawn if draws else one_row(table)  # the type and the number of features
+        in_lists = kind in LIST_KINDS
+        # Otherwise the type and the number of features are enough.
+        data = self._drawn if draws and not in_lists else one_row(table)
         if table.feature_names is not None:
             data = replace(data, names=np.array(table.feature_names, dtype=object))
         inputs: FittedInputs | None = None
-        if kind in QUANTILES:
+        if kind in QUANTILES or in_lists:
             inputs = preparation.inputs(data, kind)
         elif kind is not None:
             preparation.refuse_inputs(kind)
@@ -609,6 +617,11 @@ class GivenTable:
                 ),
                 feature_names_in_=data.names,
             )
+        if inputs is not None and in_lists and draws:
+            rows = table.sample(limits.now.sample_rows, partial(_of_lists, inputs)).rows
+            assert rows.y is not None
+            drawn = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+            data, inputs = replace(drawn, applied=inputs, names=data.names), None
         own = preparation.with_map(data, inputs)
         prior = None
         if preparation.prior is not None:
@@ -628,7 +641,8 @@ class GivenTable:
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
-        return BlockReader(own, scores, preparation.n_threads)
+        looks = [own.applied, None if prior is None else prior.model]
+        return BlockReader(own, scores, preparation.n_threads, any(map(reads_lists, looks)))
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
@@ -679,6 +693,11 @@ class GivenTable:
             folds = Folds.of(held, cv)
         metric = table_metric(held, search.scoring)
         return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
+
+
+def _of_lists(inputs: FittedInputs, rows: TableRows) -> TableRows:
+    """Return rows of whole queries with what inputs make of them."""
+    return replace(rows, X=inputs.values(rows.X, 1, Queries.of_sizes(rows.sizes, rows.ids)))
 
 
 def same_columns(table: Table, other: object) -> Table:

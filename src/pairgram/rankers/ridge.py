@@ -17,7 +17,7 @@ from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.inputs import parts_of, whole_map, whole_parts
+from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.metric import Metric
@@ -119,7 +119,7 @@ class LeastSquares(Spec):
         data, kinds = rows.data, self.rows.kinds
         if len(kinds) == 1:
             data = rows.fitted(kinds[0], self.rows).whole
-        held = None if validation is None else rows.held(validation, whole_map(data))
+        held = None if validation is None else rows.held(validation, data)
         (fitted,) = self.fit(data, rows.prior, held)
         learns = data.offset is not None or not self.warns_of_ties
         if not learns and not data.labels_differ(self.settings[0]):
@@ -353,9 +353,7 @@ class RidgeSpec(LeastSquares):
                 for target in data.of_targets(labels)
             ]
         cv = search.cv
-        if held is not None:
-            held = replace(held, feature_map=whole_map(data))
-        elif cv is None:
+        if held is None and cv is None:
             cheap = (
                 exact
                 and self.constraints is None
@@ -570,7 +568,7 @@ def _constrained(
         return coordinates.constrained(rest, alphas, scale)[1]
 
     if judge.validation is not None:
-        scores = judge.validation.scores(slice(None), solved, n_threads)
+        scores = judge.validation_scores(solved)
     else:
         assert judge.splits is not None
         scores = np.hstack(split_scores(data, total, judge.splits, coefs_of, n_threads))
@@ -606,7 +604,7 @@ def _iterated(
             for (_, test), coefs in zip(tests, found, strict=True)
         ]
     if judge.validation is not None:
-        scores = [judge.validation.scores(slice(None), solved, n_threads)]
+        scores = [judge.validation_scores(solved)]
     assert alphas is not None
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
 

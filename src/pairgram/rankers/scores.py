@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from pairgram._support.files import replacing
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
 from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import (
     RowScorer,
     is_known,
@@ -32,9 +34,10 @@ from pairgram.features.base import (
     scores_of_rows,
     scores_sparse,
 )
-from pairgram.features.inputs import InputMap, after_inputs
+from pairgram.features.inputs import FittedInputs, InputMap, after_inputs, reads_lists
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
+from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ class Scorer:
         The type of the rows.
     """
 
-    __slots__ = ("_coef", "_constant", "_dtype", "_missing", "_n_features", "_parts")
+    __slots__ = ("_coef", "_constant", "_dtype", "_lists", "_missing", "_n_features", "_parts")
 
     def __init__(self, model: BaseEstimator, dtype: DTypeLike = np.float64) -> None:
         self._dtype = np.dtype(dtype)
@@ -72,7 +75,7 @@ class Scorer:
                 f"the {name} adds offsets or the scores of a prior, which a scorer does not: "
                 "use predict"
             )
-        feature_map = after_inputs(model.inputs_, model.feature_map_)
+        self._lists, feature_map = _after_lists(model)
         coef = np.array(model.coef_, np.float64, order="C")
         coef.flags.writeable = False
         self._constant = float(getattr(model, "intercept_", 0.0))
@@ -94,7 +97,7 @@ class Scorer:
         else:
             self._parts = parts
 
-    def __call__(self, X: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores of rows, (n_rows,).
 
         Parameters
@@ -102,6 +105,8 @@ class Scorer:
         X : C-contiguous ndarray of shape (n_rows, n_features), of the scorer's type
             Nothing is checked but the type and the shape. A row with NaN or infinity has no
             meaningful score.
+        qid : array-like of shape (n_rows,) or None
+            Query ids, for inputs within lists alone. None means that all rows are one list.
 
         Returns
         -------
@@ -117,6 +122,9 @@ class Scorer:
         try:
             if X.dtype is not self._dtype and X.dtype != self._dtype:
                 raise TypeError("the rows have another type")
+            if self._lists is not None and X.shape[1:] == (self._n_features,):
+                lists = None if qid is None else Queries.make(len(X), qid=qid)
+                return self._scores(self._lists.values(X, 1, lists))
             return self._scores(X)
         except (AttributeError, TypeError, ValueError) as error:  # checked when it is too late,
             self._refuse(X, error)  # because checks take time
@@ -187,19 +195,42 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     return read_rows(X, estimator=estimator)
 
 
-def scores_of(ranker: BaseEstimator, X: Matrix) -> NDArray[Any]:
+def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
+    """Return the lists of rows to score, if the model looks at lists and there are query ids."""
+    if not reads_lists(model):
+        return None
+    if qid is not None:
+        return Queries.make(n_rows, qid=qid)
+    if model.uses_qid_:
+        name = f"predict of a {type(model).__name__} with inputs within lists"
+        warn_of_missing_queries(name, n_rows, "one list")
+    return None
+
+
+def _after_lists(model: BaseEstimator) -> tuple[FittedInputs | None, Transformer | None]:
+    """Return the inputs if they look at lists, and the map of what they make, or of X."""
+    if model.inputs_ is not None and model.inputs_.reads_lists:
+        return model.inputs_, model.feature_map_
+    return None, after_inputs(model.inputs_, model.feature_map_)
+
+
+def scores_of(ranker: BaseEstimator, X: Matrix, lists: Queries | None = None) -> NDArray[Any]:
     """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in the type of X.
+
+    Without `lists`, all rows are one list.
 
     Raises
     ------
     ValueError
         If X holds NaN or infinity, or if a kernel value overflows. The message names the row.
     """
-    scores = _scores_of(ranker, X)
+    inputs, feature_map = _after_lists(ranker)
+    if inputs is not None:
+        X = inputs.values(X, ranker.n_threads, lists)
+    scores = _scores_of(ranker, feature_map, X)
     if not np.isfinite(scores).all():  # find out what is wrong with X
         row = int(np.argmin(np.isfinite(scores)))
         require_finite(X, "X")
-        feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
         require_finite_row(feature_map, X[row : row + 1], row)
         if feature_map is not None:
             require_finite_features(feature_map, X)
@@ -211,8 +242,7 @@ def scores_of(ranker: BaseEstimator, X: Matrix) -> NDArray[Any]:
     return scores.astype(X.dtype)
 
 
-def _scores_of(ranker: BaseEstimator, X: Matrix) -> Vector:
-    feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
+def _scores_of(ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix) -> Vector:
     if feature_map is None:
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
     if not is_known(feature_map):
@@ -311,9 +341,34 @@ def _scored(model: BaseEstimator, rows: TableRows) -> tuple[NDArray[Any], Any]:
 def _batches(
     model: BaseEstimator, table: Table, keep: tuple[str, ...]
 ) -> Iterator[tuple[Any, Any]]:
+    """Return batches of scores, and of the columns that are kept.
+
+    A model that looks at lists reads the features once for all scores, and again beside these.
+    """
     check_is_fitted(model)
-    table, model = table.in_order().for_model(model)
-    return table.for_scores(keep).each(partial(_scored, model))
+    if not reads_lists(model):
+        table, model = table.in_order().for_model(model)
+        return table.for_scores(keep).each(partial(_scored, model))
+    table.require_order(type(model).__name__)
+    table, model = table.for_model(model)
+    table.survey()
+    lists: Task[list[Any]] = Task(partial(_scores_of_lists, model), operator.add)
+    scores = np.concatenate(table.for_scores(with_ids=True).reduce(lists))
+    if not keep:
+        return iter([(scores, None)])
+    return _beside(scores, table.for_scores(keep).each(lambda rows: rows.kept))
+
+
+def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[NDArray[Any]]:
+    return [model.predict(rows.X, qid=np.repeat(np.arange(len(rows.sizes)), rows.sizes))]
+
+
+def _beside(scores: NDArray[Any], batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the scores of the rows of every batch, and the batch."""
+    begin = 0
+    for kept in batches:
+        yield scores[begin : begin + kept.num_rows], kept
+        begin += kept.num_rows
 
 
 def scores_of_table(model: BaseEstimator, table: Table) -> NDArray[Any]:
@@ -511,18 +566,21 @@ def names_of(model: BaseEstimator) -> NDArray[Any]:
     return np.array(names if model.inputs_ is None else model.inputs_.names(names), object)
 
 
-def _columns(model: BaseEstimator, X: RowsLike) -> Any:
+def _columns(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
     """Return the columns of rows that weights belong to; they are checked."""
-    rows = checked_rows(model, X)
-    require_finite(rows, "X")
-    return rows if model.inputs_ is None else model.inputs_.values(rows, model.n_threads)
+    rows, inputs = checked_rows(model, X), model.inputs_
+    if inputs is None or not inputs.reads_lists:
+        require_finite(rows, "X")
+    if inputs is None:
+        return rows
+    return inputs.values(rows, model.n_threads, lists_of(model, rows.shape[0], qid))
 
 
 def _measured_on(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, weights: Vector
 ) -> ColumnSums:
     """Measure the columns on given rows, where every pair of rows of a query counts once."""
-    rows = _columns(model, X)
+    rows = _columns(model, X, qid)
     data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
     squares, products = np.zeros((2, len(weights)))
     for block in data.blocks(PairSettings()):
@@ -537,10 +595,10 @@ def _measured_on(
     return ColumnSums(squares, products, pair_weight)
 
 
-def contributions_of(model: BaseEstimator, X: RowsLike) -> Any:
+def contributions_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
     """Return the matrix of `LinearRanker.contributions`."""
     weights = _required_weights(model, "contributions")
-    rows = _columns(model, X)
+    rows = _columns(model, X, qid)
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(rows, dtype=np.float64) @ scipy.sparse.diags_array(weights)
     return rows * weights

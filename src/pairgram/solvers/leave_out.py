@@ -468,8 +468,7 @@ class HeldOutRows:
         """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
         data, threads = self.data, self.n_threads
         if self.judge.validation is not None:
-            models = coefs(ridge.coef(alphas))
-            return self.judge.validation.scores(slice(None), models, threads)
+            return self.judge.validation_scores(coefs(ridge.coef(alphas)))
         if self.judge.splits is not None:
             parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
             return np.hstack(parts)

@@ -13,7 +13,7 @@ from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries
-from pairgram.features.inputs import whole_map
+from pairgram.features.inputs import prepared_as, whole_map
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
 from pairgram.tables.table import Table
@@ -42,20 +42,23 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
     assert rows.y is not None
     X = rows.X
     if X is None:  # a pass that does not read the features
-        X, pattern = np.empty((rows.n_rows, 0)), replace(pattern, feature_map=None)
-    elif pattern.applied is not None:
-        X = pattern.applied.values(X, n_threads)
+        X, pattern = np.empty((rows.n_rows, 0)), replace(pattern, feature_map=None, applied=None)
     weights = rows.weights
     if weights is not None:
         weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
-    return replace(
+    data: RankingData = prepared_as(
+        replace(
+            pattern,
+            X=X,
+            y=rows.y,
+            queries=Queries.of_sizes(rows.sizes, rows.ids),
+            row_weights=weights,
+            offset=None,
+        ),
         pattern,
-        X=X,
-        y=rows.y,
-        queries=Queries.of_sizes(rows.sizes, rows.ids),
-        row_weights=weights,
-        offset=None,
+        n_threads,
     )
+    return data
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,8 @@ class BlockReader:
     prior : callable or None
         Returns the scores of a prior for rows: see `Prior.scores`.
     n_threads : int or None
+    reads_lists : bool
+        Whether inputs or the prior look at lists, so that blocks must have whole queries.
     exponent : int
         Labels are divided by two to this power, for what depends on their order alone.
     """
@@ -76,6 +81,7 @@ class BlockReader:
     pattern: RankingData
     prior: Callable[[Any, RankingData, int | None], Vector] | None
     n_threads: int | None
+    reads_lists: bool = False
     exponent: int = 0
 
     @property

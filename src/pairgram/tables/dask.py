@@ -38,6 +38,8 @@ class DaskEngine:
         The rows, if the partitions are not files.
     """
 
+    keeps_order = True
+
     def __init__(self, client: Client | None = None, frame: Any = None) -> None:
         self._client, self._frame = client, frame
 

@@ -268,7 +268,15 @@ class Partition(Protocol):
 
 
 class Engine(Protocol):
-    """Where a table is worked on."""
+    """Where a table is worked on.
+
+    Attributes
+    ----------
+    keeps_order : bool
+        Whether partitions have an order, in which all results are joined.
+    """
+
+    keeps_order: bool
 
     def run(
         self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
@@ -290,6 +298,8 @@ READ_AHEAD = 2
 
 class LocalEngine:
     """Works on one partition after the other, and reads the next rows meanwhile."""
+
+    keeps_order = True
 
     def run(
         self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None

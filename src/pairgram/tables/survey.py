@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -236,12 +236,18 @@ class Drawn(NamedTuple):
     rows: TableRows
 
 
-def drawn_of(size: int, before: tuple[int, ...], rows: TableRows) -> Drawn:
+def drawn_of(
+    size: int,
+    before: tuple[int, ...],
+    of_lists: Callable[[TableRows], TableRows] | None,
+    rows: TableRows,
+) -> Drawn:
     """Draw the `size` rows with the smallest hashes of their numbers. All rows must be finite.
 
     The draw depends on the order of the rows alone, not on the partitions: `before` are the
-    numbers of rows before each.
+    numbers of rows before each. `of_lists` makes other features of rows of whole queries.
     """
+    rows = rows if of_lists is None else of_lists(rows)
     require_finite(rows.X, "X")
     numbers = before[rows.partition] + rows.first + np.arange(rows.n_rows)
     return _smallest(size, numbers, replace(rows, ids=None))

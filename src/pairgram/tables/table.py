@@ -214,12 +214,16 @@ class Table:
         known = number < len(self.partitions) and hasattr(self.partitions[number], "name")
         return str(self.partitions[number].name) if known else f"partition {number}"
 
-    def sample(self, size: int) -> Drawn:
-        """Return at most so many rows, drawn by the hashes of their numbers in the table."""
+    def sample(self, size: int, of_lists: Callable[[TableRows], TableRows] | None = None) -> Drawn:
+        """Return at most so many rows, drawn by the hashes of their numbers in the table.
+
+        With `of_lists`, they are drawn from the rows that it makes of rows of whole queries.
+        """
         self.survey()
         before = np.cumsum([0, *self._known["n_rows"]]).tolist()
-        draw = partial(drawn_of, size, tuple(before))
-        task: Task[Drawn] = Task(draw, partial(join_drawn, size), needs_queries=False)
+        draw = partial(drawn_of, size, tuple(before), of_lists)
+        whole = of_lists is not None
+        task: Task[Drawn] = Task(draw, partial(join_drawn, size), needs_queries=whole)
         return self.reduce(task)
 
     def filled(self) -> Table:
@@ -329,9 +333,27 @@ class Table:
             return self
         return self.ungrouped.filling(self.layout.fill).watched(self.progress)
 
-    def for_scores(self, keep: tuple[str, ...] = ()) -> Table:
-        """Return the same rows without labels, ids and weights; `keep` names further columns."""
-        return replace(self, layout=self.layout.for_scores(keep))
+    def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Table:
+        """Return the same rows without labels and weights; `keep` names further columns.
+
+        They have no query ids either, unless these are asked for.
+        """
+        layout = self.layout.for_scores(keep)
+        return replace(self, layout=replace(layout, qid=self.layout.qid) if with_ids else layout)
+
+    def require_order(self, name: str) -> None:
+        """Raise a ValueError if a model of this name that looks at lists cannot score the rows.
+
+        The rows of every query must stand together, and parts must be read in their order.
+        """
+        if self.ungrouped is not None or not self.engine.keeps_order:
+            raise ArgumentError(
+                None,
+                f"{name} has inputs within lists, so the rows of a query must stand together in "
+                "the source to get scores in its order: sort {place} by query, and read it without "
+                "{group_queries=} and Spark, or score it with predict(X, qid=...) in memory",
+                place="the table",
+            )
 
 
 def no_rows() -> ArgumentError:

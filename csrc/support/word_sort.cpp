@@ -1,4 +1,4 @@
-#include "metrics/word_sort.hpp"
+#include "support/word_sort.hpp"
 
 #include <algorithm>
 #include <cstring>
