@@ -25,9 +25,9 @@ LIGHTGBM_SETTINGS: tuple[dict[str, Any], ...] = tuple(
     for rate in (0.05, 0.1)
 )
 XGBOOST_SETTINGS: tuple[dict[str, Any], ...] = tuple(
-    {"objective": objective, "max_depth": depth, "learning_rate": 0.05, "min_child_weight": 5}
+    {"objective": objective, "max_depth": depth, "learning_rate": 0.1}
     for objective in ("rank:ndcg", "rank:map")
-    for depth in (4, 6)
+    for depth in (3, 6)
 )
 CATBOOST_SETTINGS: Mapping[str, Any] = {"iterations": 300, "depth": 5}
 
