@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -277,6 +277,13 @@ def write_run(
     7 Q0 b 2 1.000000000001 mine
     7 Q0 a 3 1.0 mine
     """
+    lines = run_lines(qid, docno, score, tag)
+    with replacing(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def run_lines(qid: ArrayLike, docno: ArrayLike, score: ArrayLike, tag: str) -> list[str]:
+    """Return the lines that `write_run` writes."""
     scores = real_array(score, "score")
     if scores.ndim != 1:
         raise ValueError(f"score must have shape (n_rows,), got {scores.shape}")
@@ -295,20 +302,16 @@ def write_run(
                 f"docno must be different within a query, got {document!r} of query {query!r} in "
                 f"rows {own[document]} and {row}"
             )
-    with replacing(path) as file:
-        for query, own in lists.items():
-            _write_list(file, query, own, scores, tag)
+    return [line for query in lists.items() for line in _lines_of(*query, scores, tag)]
 
 
-def _write_list(
-    file: IO[bytes], query: str, rows: dict[str, int], scores: NDArray[Any], tag: str
-) -> None:
-    """Write the lines of a query, given the row of every document."""
+def _lines_of(query: str, rows: dict[str, int], scores: NDArray[Any], tag: str) -> Iterator[str]:
+    """Yield the lines of a query, given the row of every document."""
     own = scores[list(rows.values())]
     names = [name for name, value in zip(rows, own, strict=True) if value == value]
     own = own[~np.isnan(own)]
     for rank, at in enumerate(by_trec_order(names, own), 1):
-        file.write(f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}\n".encode())
+        yield f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}"
 
 
 def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:

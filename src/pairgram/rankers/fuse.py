@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import object_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.parameters import check_text
+from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
 from pairgram.datasets.trec import by_trec_order
 from pairgram.features.inputs import ListInputs, reads_lists
@@ -26,7 +26,6 @@ from pairgram.solvers.pairgram import Pairgram
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
 
-Method = Literal["learnt", "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda"]
 RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al., SIGIR 2009)
 # With fewer judged queries nothing can tell learnt weights from equal ones.
 FEWEST_QUERIES = 5
@@ -82,7 +81,7 @@ class Fusion:
 def fuse(
     runs: Mapping[Any, object] | Sequence[object],
     qrels: object = None,
-    method: Method | BaseEstimator | None = None,
+    method: FusionName | BaseEstimator | None = None,
     *,
     n_threads: int | None = None,
 ) -> Fusion:
@@ -189,7 +188,7 @@ def _method_of(method: Any, qrels: object) -> tuple[str, Any]:
         if qrels is not None:
             raise ArgumentError("qrels", "must be None: a fitted ranker learns nothing more")
         return "learnt", method
-    check_text("method", method, get_args(Method))
+    check_text("method", method, get_args(FusionName))
     if (method == "learnt") != (qrels is not None):
         wanted = "must be given for" if qrels is None else "is for method='learnt' alone, not"
         raise ArgumentError("qrels", f"{wanted} method={method!r}")
@@ -257,7 +256,7 @@ class _Rows:
             known: dict[str, int] = {}
             for run, at, found in zip(runs, places, values, strict=True):
                 for document, score in run.get(query, {}).items():
-                    if score == score:
+                    if score == score:  # NaN is no result
                         at.append(begins[-1] + known.setdefault(document, len(known)))
                         found.append(score)
             if known:
@@ -271,12 +270,10 @@ class _Rows:
             scores[at, column] = found
         if np.isinf(scores).any():
             row, column = np.argwhere(np.isinf(scores))[0]
-            name, query = (
-                f"runs[{names[column]!r}]",
-                queries[np.searchsorted(begins, row, "right") - 1],
-            )
+            query = queries[np.searchsorted(begins, row, "right") - 1]
             text = f"{scores[row, column]} of document {documents[row]!r} of query {query!r}"
-            raise ArgumentError(name, verbatim(f"must have finite scores, got {text}"))
+            text = verbatim(f"must have finite scores, got {text}")
+            raise ArgumentError(f"runs[{names[column]!r}]", text)
         return cls(queries, np.array(begins), documents, scores)
 
     def inputs(self, kind: str, scores: Vector, n_threads: int | None) -> Any:
@@ -318,7 +315,7 @@ Function = Callable[[_Rows, int | None], Vector]
 
 
 def _total(columns: Vector) -> Vector:
-    """Return the sums of rows, which have the same bits for runs in any order."""
+    """Return the sums of rows, which have the same bits for columns in any order."""
     total: Vector = np.sort(columns, axis=1).sum(axis=1)
     return total
 
