@@ -37,13 +37,11 @@ def random_lightgbm_settings(n: int, seed: int = 0) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     return [
         {
-            "num_leaves": int(rng.choice([4, 7, 15, 31, 63])),
-            "learning_rate": float(np.exp(rng.uniform(np.log(0.02), np.log(0.2)))),
-            "min_data_in_leaf": int(np.exp(rng.uniform(np.log(10), np.log(300)))),
-            "feature_fraction": float(rng.uniform(0.3, 1.0)),
-            "bagging_fraction": float(rng.uniform(0.5, 1.0)),
-            "bagging_freq": 1,
-            "lambda_l2": float(np.exp(rng.uniform(np.log(0.01), np.log(100)))),
+            "num_leaves": int(rng.choice([4, 7, 15, 31])),
+            "learning_rate": float(np.exp(rng.uniform(np.log(0.03), np.log(0.2)))),
+            "min_data_in_leaf": int(np.exp(rng.uniform(np.log(50), np.log(300)))),
+            "feature_fraction": float(rng.uniform(0.5, 1.0)),
+            "lambda_l2": float(np.exp(rng.uniform(np.log(1e-3), np.log(10)))),
         }
         for _ in range(n)
     ]

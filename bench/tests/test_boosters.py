@@ -46,7 +46,7 @@ def test_drawn_settings(script):
     settings = draw(40)
     assert settings == draw(40) and settings[:7] == draw(7)
     assert len({tuple(own.items()) for own in settings}) == 40
-    assert {own["num_leaves"] for own in settings} == {4, 7, 15, 31, 63}
+    assert {own["num_leaves"] for own in settings} == {4, 7, 15, 31}
 
 
 def test_peers_are_ways_when_they_are_asked_for(script):

@@ -17,7 +17,7 @@ from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
 from pairgram.datasets.trec import by_trec_order
-from pairgram.features.inputs import ListInputs, reads_lists
+from pairgram.features.inputs import ListInputs
 from pairgram.metrics.evaluation import get_metric
 from pairgram.metrics.runs import Lists, qrels_of, run_of
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
@@ -177,13 +177,15 @@ def fuse(
     return Fusion(rows.run(np.asarray(scores, np.float64)), model, names, **results)
 
 
-def _method_of(method: Any, qrels: object) -> tuple[str, Any]:
+def _method_of(
+    method: FusionName | BaseEstimator | None, qrels: object
+) -> tuple[str, BaseEstimator | None]:
     """Return the word of a method, and the ranker that it is in place of a word, or None."""
     if method is None:
         method = "rrf" if qrels is None else "learnt"
     elif hasattr(method, "predict"):
         check_is_fitted(method)
-        if not reads_lists(method) or method.inputs_.kind != "runs":
+        if getattr(getattr(method, "inputs_", None), "kind", None) != "runs":
             raise ArgumentError("method", "must be a ranker with inputs='runs', got one without")
         if qrels is not None:
             raise ArgumentError("qrels", "must be None: a fitted ranker learns nothing more")
@@ -195,7 +197,9 @@ def _method_of(method: Any, qrels: object) -> tuple[str, Any]:
     return method, None
 
 
-def _runs_of(runs: Any, model: Any) -> tuple[list[Any], list[Lists]]:
+def _runs_of(
+    runs: Mapping[Any, object] | Sequence[object], model: BaseEstimator | None
+) -> tuple[list[Any], list[Lists]]:
     """Return the names of runs, in the order of a model that knows them, and the runs."""
     is_named = isinstance(runs, Mapping)
     if not is_named and (isinstance(runs, (str, bytes)) or not isinstance(runs, Sequence)):
