@@ -14,9 +14,8 @@ and reciprocal ranks are 60 / (60 + rank).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,12 +206,15 @@ WAYS: Mapping[str, Trainer] = {
 SLOW_WAYS, FEW_RUNS = {AS_THEY_ARE, POSITIVE}, 100  # they take minutes a seed with 286 runs
 
 
-def tasks(n_runs: int, seed: int, spread: float, n_judged: int | None = None) -> tuple[Task, Task]:
-    """Return the training and test queries of a seed; 30 to 50 or as many as asked for, and 100."""
-    n_train = n_judged or int(np.random.default_rng(seed).integers(30, 51))
-    runs = make_runs(n_runs, n_train + N_TEST, seed, spread)
-    train = runs.qid < n_train
-    return Task.of(runs.take(train)), Task.of(runs.take(~train))
+def tasks(
+    n_runs: int, seed: int, spread: float, judged: Sequence[int] = ()
+) -> Iterator[tuple[Task, Task]]:
+    """Yield the training and test queries of a seed: 30 to 50, or as many as asked for, and 100."""
+    wanted = judged or [int(np.random.default_rng(seed).integers(30, 51))]
+    runs = make_runs(n_runs, max(wanted) + N_TEST, seed, spread)
+    test = Task.of(runs.take(runs.qid >= max(wanted)))
+    for n_train in wanted:
+        yield Task.of(runs.take(runs.qid < n_train)), test
 
 
 def run(
@@ -221,18 +223,24 @@ def run(
     ways: Mapping[str, Trainer],
     threads: int,
     spread: float = 1.0,
-    n_judged: int | None = None,
-) -> dict[str, np.ndarray]:
-    """Return (NDCG@10, MAP, seconds) of every way and seed, each of shape (n_seeds, 3)."""
-    found: dict[str, list[list[float]]] = {way: [] for way in ways}
+    judged: Sequence[int] = (),
+) -> list[dict[str, np.ndarray]]:
+    """Return (NDCG@10, MAP, seconds) of every way and seed, each of shape (n_seeds, 3).
+
+    There is a dict for every number of judged queries.
+    """
+    found: list[dict[str, list[list[float]]]] = [
+        {way: [] for way in ways} for _ in judged or [None]
+    ]
     for seed in seeds:
         progress(f"{n_runs} runs, seed {seed}")
-        train, test = tasks(n_runs, seed, spread, n_judged)
-        for way, trainer in ways.items():
-            time, predict = stopwatch(partial(trainer, train, threads))
-            scores = predict(test)
-            found[way].append([metric(test.y, scores, test.qid) for metric in (NDCG, MAP)] + [time])
-    return {way: np.array(values) for way, values in found.items()}
+        for own, (train, test) in zip(found, tasks(n_runs, seed, spread, judged), strict=True):
+            for way, trainer in ways.items():
+                time, predict = stopwatch(partial(trainer, train, threads))
+                scores = predict(test)
+                values = [metric(test.y, scores, test.qid) for metric in (NDCG, MAP)]
+                own[way].append([*values, time])
+    return [{way: np.array(values) for way, values in own.items()} for own in found]
 
 
 def comparison(found: Mapping[str, np.ndarray]) -> str:
@@ -252,7 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print the quality of fusing simulated runs.")
     parser.add_argument("--runs", type=int, nargs="+", default=N_RUNS, metavar="N")
     parser.add_argument(
-        "--judged", type=int, nargs="+", default=[None], metavar="N", help="how many queries"
+        "--judged", type=int, nargs="+", default=[], metavar="N", help="how many queries"
     )
     parser.add_argument("--way", default="", metavar="WORDS", help="run only RRF and these ways")
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="how many")
@@ -266,13 +274,14 @@ def main() -> None:
     threadpool_limits(threads)
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     print(machine_line(threads, ("numpy", "scipy", "pandas", "lightgbm")))
-    for n_runs, n_judged in product(arguments.runs, arguments.judged):
+    for n_runs in arguments.runs:
         left_out = SLOW_WAYS if n_runs > FEW_RUNS else ()
         wanted = [name for name in WAYS if arguments.way in name and name not in left_out]
         ways = {name: WAYS[name] for name in dict.fromkeys([RRF, *wanted])}
-        found = run(n_runs, seeds, ways, threads, arguments.spread, n_judged)
-        judged = f"{n_judged or '30 to 50'} judged queries"
-        print(f"\n{n_runs} runs, {judged}, means of {len(seeds)} seeds:\n\n{comparison(found)}")
+        found = run(n_runs, seeds, ways, threads, arguments.spread, arguments.judged)
+        for n_judged, own in zip(arguments.judged or ["30 to 50"], found, strict=True):
+            title = f"{n_runs} runs, {n_judged} judged queries, means of {len(seeds)} seeds:"
+            print(f"\n{title}\n\n{comparison(own)}", flush=True)
 
 
 if __name__ == "__main__":

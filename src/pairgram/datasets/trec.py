@@ -195,10 +195,12 @@ def _rows_at_once(lines: list[tuple[int, bytes]], form: _Form) -> _Rows:
         return _Rows([], [], [], [])
     size = len(form.fields.split())
     # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others. All lines are
-    # split at once, with a null character, which no text file has, as a field between two of them.
-    fields = b" \0 ".join([line for _, line in lines]).split()
-    ends = fields[size :: size + 1]
-    if len(fields) != len(lines) * (size + 1) - 1 or ends.count(b"\0") < len(ends):
+    # split at once, with a null character as a field between two of them.
+    text = b" \0 ".join([line for _, line in lines])
+    fields = text.split()
+    n, ends = len(lines), fields[size :: size + 1]
+    is_form = len(fields) == n * (size + 1) - 1 and ends.count(b"\0") == n - 1
+    if not is_form or (n > 1 and text.count(b"\0") > n - 1):
         raise ValueError(f"found {len(lines[0][1].split())} fields, want {size}: {form.fields}")
     ids, documents, numbers = (
         b"\n".join(fields[place :: size + 1]).decode().split("\n") for place in (0, 2, form.place)
@@ -206,8 +208,8 @@ def _rows_at_once(lines: list[tuple[int, bytes]], form: _Form) -> _Rows:
     try:
         values = [form.number(text) for text in numbers]
     except ValueError:
-        text = f"found the {form.column} {numbers[0]!r}, want {form.wanted}: {form.fields}"
-        raise ValueError(text) from None
+        found = f"found the {form.column} {numbers[0]!r}, want {form.wanted}: {form.fields}"
+        raise ValueError(found) from None
     return _Rows([at for at, _ in lines], ids, documents, values)
 
 
