@@ -114,12 +114,13 @@ void make_standard(list_values& list) {
     // The bound of scikit-learn for columns that are constant but for rounding errors.
     constexpr double eps = std::numeric_limits<double>::epsilon();
     const double variance = squares / n, error = n * mean * eps;
+    const bool is_number = std::isfinite(variance) && std::isfinite(error);
     const bool is_constant = variance <= n * eps * variance + error * error;
     const double deviation = std::sqrt(variance);
     for (std::ptrdiff_t i = 0; i < list.n(); ++i)
-        list.made[i] = is_constant                ? 0.0
-                       : std::isfinite(deviation) ? (list.values[i] - pivot - shift) / deviation
-                                                  : nan;
+        list.made[i] = !is_number    ? nan
+                       : is_constant ? 0.0
+                                     : (list.values[i] - pivot - shift) / deviation;
 }
 
 template <class T>

@@ -200,7 +200,8 @@ class Kind:
 
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", None)
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
-INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile")
+OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
+INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile", *OF_LISTS)
 MAPS = (
     RandomNodes(7, random_state=0),
     RandomFourier(6, random_state=1),
@@ -246,7 +247,7 @@ KINDS = {
             "pairs": ("with_ties", ["with_ties", "without_ties"], ["gain_difference", None]),
             "scale": (False, [False, True]),
             "target": ("label", ["label", "gain"]),
-            "inputs": (None, [None, "standard"], ["quantile", "raw+quantile"]),
+            "inputs": (None, [None, "standard"], ["quantile", "raw+rank"]),
             **HELD_OUT,
         },
         ridges="alphas",

@@ -99,7 +99,8 @@ def batch_of_keys(journey: Journey) -> Outcome:
     )
     model = batch.model_of(key[0])
     other = {name: columns[name] for name in rng.permutation(rows.names).tolist()} | {"key": key}
-    return outcome_of(journey, model, scores=batch.predict(frame_of(other), "key")[:n])
+    scores = batch.predict(frame_of(other), "key", qid=columns["qid"])
+    return outcome_of(journey, model, scores=scores[:n])
 
 
 def of_a_fallback(journey: Journey) -> Outcome:

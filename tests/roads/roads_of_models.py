@@ -1,6 +1,7 @@
 """What becomes of a model after the fit, the other form of the problem, and statistics."""
 
 import copy
+import itertools
 import pickle
 import tempfile
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from journeys import Journey, Rows
-from outcomes import Outcome, outcome_of
+from outcomes import Outcome, outcome_of, predicted, reads_lists
 from road import plain, road
 from sklearn import config_context
 from sklearn.base import clone
@@ -28,9 +29,10 @@ def copies(journey: Journey) -> Outcome:
     """A pickled, a copied and a saved model score every row with the same bits."""
     model = journey.fit()
     X = journey.rows.X
-    scores = model.predict(X)
-    _same_bits(pickle.loads(pickle.dumps(model)).predict(X), scores)
-    _same_bits(copy.deepcopy(model).predict(X), scores)
+    query = journey.rows.query
+    scores = predicted(model, X, query)
+    _same_bits(predicted(pickle.loads(pickle.dumps(model)), X, query), scores)
+    _same_bits(predicted(copy.deepcopy(model), X, query), scores)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         try:
@@ -39,7 +41,7 @@ def copies(journey: Journey) -> Outcome:
             if "cannot hold" not in str(error):
                 raise
         else:
-            _same_bits(load_model(path).predict(X), scores)
+            _same_bits(predicted(load_model(path), X, query), scores)
     return outcome_of(journey, model, X)
 
 
@@ -54,16 +56,19 @@ def fitted_again(journey: Journey) -> Outcome:
     again = model.set_params(**journey.parameters).fit(rows.X, rows.y, **rows.fit_arguments)
     fresh = journey.fit()
     assert vars(again).keys() == vars(fresh).keys()
-    _same_bits(again.predict(rows.X), fresh.predict(rows.X))
+    _same_bits(predicted(again, rows.X, rows.query), predicted(fresh, rows.X, rows.query))
     return outcome_of(journey, again)
 
 
 @road()
 def row_by_row(journey: Journey) -> Outcome:
-    """Rows have the same bits alone, in a batch, and next to an equal row."""
-    model = journey.fit()
-    X = journey.rows.X
-    scores = model.predict(X)
+    """Rows, or lists, have the same bits alone, in a batch, and next to an equal row."""
+    model, rows = journey.fit(), journey.rows
+    X, scores = rows.X, predicted(model, rows.X, rows.query)
+    if reads_lists(model):
+        parts = [slice(*ends) for ends in itertools.pairwise(rows.offsets)]
+        _same_bits(np.concatenate([model.predict(X[part]) for part in parts]), scores)
+        return outcome_of(journey, model, X)
     _same_bits([model.predict(X[i : i + 1])[0] for i in range(len(X))], scores)
     _same_bits(model.predict(np.repeat(X, 3, axis=0)), np.repeat(scores, 3))
     return outcome_of(journey, model, X)
@@ -72,7 +77,8 @@ def row_by_row(journey: Journey) -> Outcome:
 @road(refuses=("of Python's",))
 def frozen_function(journey: Journey) -> Outcome:
     model = journey.fit()
-    return outcome_of(journey, model, scores=np.ravel(model.row_scorer()(journey.rows.X)))
+    scores = model.row_scorer()(journey.rows.X, journey.rows.query)
+    return outcome_of(journey, model, scores=np.ravel(scores))
 
 
 @road(

@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 from journeys import Journey
-from outcomes import Outcome, outcome_of
+from outcomes import Outcome, outcome_of, predicted
 from road import plain, road
 
 from pairgram import dump_letor, evaluate, scan
@@ -53,7 +53,7 @@ def of_table(journey: Journey, table: Any) -> Outcome | None:
         return None
     model = _primal(journey).estimator.fit(table)
     scores = np.asarray(model.predict(table))
-    np.testing.assert_array_equal(scores, model.predict(journey.rows.X))
+    np.testing.assert_array_equal(scores, predicted(model, journey.rows.X, journey.rows.query))
     if (journey.rows.y >= 0).all():
         rows = journey.rows
         by_rows = evaluate("ndcg@5", rows.y, scores, rows.query, sample_weight=rows.weight)

@@ -745,6 +745,29 @@ def converted_times(
     return found, same
 
 
+def reads_lists(model: BaseEstimator) -> bool:
+    """Tell whether a fitted model, or the last step of a Pipeline, scores rows within their lists.
+
+    Its inputs do, or its prior does. A search of scikit-learn does as its best estimator does.
+    """
+    model = getattr(model, "best_estimator_", model)
+    if hasattr(model, "named_steps"):
+        model = model[-1]
+    inputs, prior = getattr(model, "inputs_", None), getattr(model, "prior_", None)
+    own = inputs is not None and bool(inputs.reads_lists)
+    return own or (prior is not None and reads_lists(prior))
+
+
+def predicted(
+    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
+) -> NDArray[Any]:
+    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows."""
+    if qid is not None and reads_lists(model):
+        model, named["qid"] = getattr(model, "best_estimator_", model), qid
+    scores: NDArray[Any] = model.predict(X, **named)
+    return scores
+
+
 def without_names(model: BaseEstimator) -> Any:
     """Return a fitted model that scores arrays whose column names have been checked."""
     if hasattr(model, "_without_names"):

@@ -573,8 +573,7 @@ def predict_file(
         it is a LETOR file, the message ends with `hint`); or if the model needs an offset and there
         is none, or the other way round.
     """
-    from pairgram._support.arrays import without_names
-    from pairgram.features.inputs import predicted
+    from pairgram._support.arrays import predicted, without_names
 
     model = load_model_file(model_path, hint)
     width = width_of(model)

@@ -82,6 +82,11 @@ class FittedInputs(ABC):
         """Whether the columns of a row depend on the other rows of its list."""
         return False
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether NaN has a meaning, that the value is missing."""
+        return False
+
     def columns(self) -> _core.InputColumns:
         """Return the compiled form of columns that each depend on a row alone."""
         raise NotImplementedError
@@ -293,6 +298,10 @@ LIST_KINDS = {
 }
 
 
+# The kind that takes NaN.
+GAPS = "runs"
+
+
 class Lists(Protocol):
     """Which rows are of one list: a `Queries`."""
 
@@ -335,6 +344,11 @@ class ListInputs(FittedInputs):
         """Whether the columns of a row depend on the other rows of its list."""
         return True
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether NaN has a meaning, that the value is missing."""
+        return self.kind == GAPS
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that describe the function in a model file: there are none."""
         return {}
@@ -352,8 +366,8 @@ class ListInputs(FittedInputs):
             If X holds infinity, or NaN where no run may lack a row; or if its values are so large
             that their differences or squares overflow.
         """
-        require_finite(np.where(np.isnan(X), 0.0, X) if self.kind == "runs" else X, "X")
-        rows = np.require(X, None, ["C", "A"])
+        rows = np.require(X.toarray() if scipy.sparse.issparse(X) else X, None, ["C", "A"])
+        require_finite(np.where(np.isnan(rows), 0, rows) if self.takes_gaps else rows, "X")
         offsets, order = np.array([0, len(rows)], np.int64), None
         if lists is not None:
             offsets, order = lists.offsets, lists.order
@@ -387,24 +401,6 @@ class ListInputs(FittedInputs):
         if self.kind == "runs":
             return [*made, *(f"reciprocal rank of {name} in its list" for name in names)]
         return made
-
-
-def reads_lists(model: Any) -> bool:
-    """Tell whether the scores of a fitted model, or of a Pipeline that ends with it, need lists."""
-    if isinstance(model, FittedInputs):
-        return model.reads_lists
-    model = getattr(model, "best_estimator_", model)
-    if hasattr(model, "named_steps"):
-        model = model[-1]
-    inputs, prior = getattr(model, "inputs_", None), getattr(model, "prior_", None)
-    return getattr(inputs, "reads_lists", False) or (prior is not None and reads_lists(prior))
-
-
-def predicted(model: Any, X: Any, qid: Any = None, **named: Any) -> Any:
-    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows."""
-    if qid is not None and reads_lists(model):
-        model, named["qid"] = getattr(model, "best_estimator_", model), qid
-    return model.predict(X, **named)
 
 
 def _rounding_of(H: NDArray[Any], n_errors: int) -> Vector:

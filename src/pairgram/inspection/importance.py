@@ -12,8 +12,8 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram
+from pairgram._support.arrays import predicted, reads_lists
 from pairgram.data.queries import Queries
-from pairgram.features.inputs import predicted, reads_lists
 
 if TYPE_CHECKING:
     from pairgram import Metric

@@ -14,9 +14,8 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 import pairgram
-from pairgram._support.arrays import require_label_each, take_rows
+from pairgram._support.arrays import predicted, require_label_each, take_rows
 from pairgram.data.queries import Queries, check_weights
-from pairgram.features.inputs import predicted
 
 if TYPE_CHECKING:
     from pairgram import Metric

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from pairgram._support.arrays import predicted
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
-from pairgram.features.inputs import predicted
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,

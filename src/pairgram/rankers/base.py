@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import (
     is_plain,
     is_ready,
+    predicted,
     read_rows,
     refuse_index,
     refuse_lossy,
@@ -36,7 +37,7 @@ from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
-from pairgram.features.inputs import FittedInputs, predicted, prepared_as
+from pairgram.features.inputs import GAPS, FittedInputs, prepared_as
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -177,7 +178,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
         precomputed = getattr(self, "kernel", None) == "precomputed"
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
-        tags.input_tags.allow_nan = all(kind == "runs" for kind in kinds)
+        tags.input_tags.allow_nan = all(kind == GAPS for kind in kinds)
         tags.input_tags.sparse = not (precomputed or others)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
@@ -367,7 +368,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         require_label_each(X, y, " of validation")
         given = X
         X, y = read_rows(X, "X of validation", estimator=self, y=y)
-        takes_gaps = pattern.applied is not None and pattern.applied.reads_lists
+        takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
         if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
             require_finite(X, "X of validation")  # maps of other packages may take NaN
         data = RankingData.delimit(X, y, qid, offset=offset)
@@ -543,7 +544,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
         every column is there twice, and all that are replaced by their quantiles come second, named
-        like ``quantile of x0``.
+        like ``quantile of x0``. Inputs within lists have names like ``rank of x0 in its list``.
         """
         check_is_fitted(self)
         return names_of(self)

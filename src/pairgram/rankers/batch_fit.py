@@ -20,6 +20,8 @@ from pairgram._support.arrays import (
     blocks,
     column_names,
     converted_times,
+    predicted,
+    reads_lists,
     select_columns,
     take_rows,
 )
@@ -28,7 +30,7 @@ from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
 from pairgram.features.base import same_map
-from pairgram.features.inputs import after_inputs, predicted, reads_lists
+from pairgram.features.inputs import after_inputs
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import part_of, restore_model

@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import real_array, without_names
+from pairgram._support.arrays import predicted, reads_lists, real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
@@ -29,6 +29,7 @@ from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, same_map, set_threads
 from pairgram.features.inputs import (
+    GAPS,
     LIST_KINDS,
     FittedInputs,
     InputMap,
@@ -37,9 +38,7 @@ from pairgram.features.inputs import (
     fit_after,
     fit_inputs,
     inputs_of_moments,
-    predicted,
     prepared_as,
-    reads_lists,
     whole_map,
 )
 from pairgram.features.kernels import Kernel
@@ -564,7 +563,9 @@ class GivenTable:
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
             raise ArgumentError(None, text)
         table.survey()
-        self._preparation, self.table = preparation, table.filled()
+        takes_gaps = all(kind == GAPS for kind in preparation.kinds)
+        self._preparation = preparation
+        self.table = table.with_gaps() if takes_gaps else table.filled()
         model.n_features_in_ = self.table.n_features
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
@@ -577,7 +578,7 @@ class GivenTable:
             "uses_qid_": self.has_queries,
             "uses_offset_": False,
             "prior_": None if self.prior is None else self.prior.kept,
-            "fill_values_": self.table.layout.fill,
+            "fill_values_": None if self.table.missing is None else self.table.layout.fill,
         }
 
     @cached_property
@@ -641,8 +642,8 @@ class GivenTable:
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
-        looks = [own.applied, None if prior is None else prior.model]
-        return BlockReader(own, scores, preparation.n_threads, any(map(reads_lists, looks)))
+        whole = in_lists or (prior is not None and reads_lists(prior.model))
+        return BlockReader(own, scores, preparation.n_threads, whole)
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""

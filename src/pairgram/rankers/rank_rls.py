@@ -242,7 +242,8 @@ class RankRLS(LinearRanker):
         a fitted model with `predict`, which a kernel needs, and which stays fitted if the
         estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
         ``sklearn.frozen.FrozenEstimator(model)``. See the notes.
-    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"} or None, default=None
+    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
+"list-standard", "runs"} or None, default=None
         What becomes of the columns of X before the feature map or the kernel sees them:
 
         - "standard", "minmax", "maxabs": they are scaled as by scikit-learn's ``StandardScaler``,
@@ -253,10 +254,28 @@ class RankRLS(LinearRanker):
           0, that of the highest 1. The function is linear between knots, and constant outside;
         - "raw+quantile": the columns as they are, and then their distribution functions.
 
-        They are fitted once, to the rows of X that have a weight other than 0 and without labels,
-        and are held fixed where rows are held out. A weight of 2 is the same as having the row
-        twice. CSR matrices, of which the values are copied, take "maxabs" only. Kernels that are
-        precomputed or callable take none.
+        The others are inputs within the list: what a value is beside the other rows of its query,
+        or of all rows if there are no query ids. They are fitted to nothing:
+
+        - "rank": the share of the other rows of the list that are below, where rows with the same
+          value count half. It is from 0 to 1, and 1/2 in a list of one row;
+        - "raw+rank": the columns as they are, and then their ranks;
+        - "list-standard": ``(x − mean) / deviation`` over the list, and 0 where all values of the
+          list are equal within rounding errors;
+        - "runs": for columns that are scores of retrieval runs, where NaN says that a run lacks the
+          row. First every column as ``(x − min) / (max − min)`` over the list, 1 where these are
+          equal; then every column as ``60 / (60 + rank)``, where the highest score has rank 1 and
+          equal scores have their mean rank. Both are 0 for NaN.
+
+        With these, `predict` and `row_scorer` take `qid` too, and the score of a row depends on the
+        other rows of its list. Every row of a list counts once, whatever its weight, also where
+        some rows of a list are held out. Equal rows of a list stay equal. Engines that score rows
+        alone cannot hold such a model, so `pairgram.export` refuses it.
+
+        The first five are fitted once, to the rows of X that have a weight other than 0 and
+        without labels, and are held fixed where rows are held out. A weight of 2 is the same as
+        having the row twice. CSR matrices, of which the values are copied, take "maxabs" only.
+        Kernels that are precomputed or callable take no inputs.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The number does not change a bit of the result. It is not called

@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.arrays import is_native_float, is_ready, read_rows, require_columns
+from pairgram._support.arrays import (
+    is_native_float,
+    is_ready,
+    read_rows,
+    reads_lists,
+    require_columns,
+)
 from pairgram._support.checks import ArgumentError, Vector, require_finite
 from pairgram._support.files import replacing
 from pairgram._support.machine import single_threaded_blas
@@ -34,7 +40,7 @@ from pairgram.features.base import (
     scores_of_rows,
     scores_sparse,
 )
-from pairgram.features.inputs import FittedInputs, InputMap, after_inputs, reads_lists
+from pairgram.features.inputs import FittedInputs, InputMap, after_inputs
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.passes import Task
@@ -197,7 +203,7 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
 
 def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
     """Return the lists of rows to score, if the model looks at lists and there are query ids."""
-    if not reads_lists(model):
+    if (model.inputs_ is None and model.prior_ is None) or not reads_lists(model):
         return None
     if qid is not None:
         return Queries.make(n_rows, qid=qid)

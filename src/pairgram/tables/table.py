@@ -240,6 +240,12 @@ class Table:
             fill = known.reduce(Task(Means.of, Means.join, needs_queries=False)).means
         return self.filling(fill)
 
+    def with_gaps(self) -> Table:
+        """Return the same table, whose missing values are NaN unless `missing` says otherwise."""
+        if self.missing is not None:
+            return self.filled()
+        return self.filling(np.full(self.n_features, np.nan))
+
     def filling(self, fill: Vector | None) -> Table:
         """Return the same table, with values that take the place of missing ones."""
         return replace(self, layout=replace(self.layout, fill=fill))
@@ -272,8 +278,13 @@ class Table:
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
         if table.layout.fill is None:
-            fill = getattr(model, "fill_values_", None)
-            table = table.filled() if fill is None else table.filling(fill)
+            fill, inputs = getattr(model, "fill_values_", None), getattr(model, "inputs_", None)
+            if fill is not None:
+                table = table.filling(fill)
+            elif inputs is not None and inputs.takes_gaps:
+                table = table.with_gaps()
+            else:
+                table = table.filled()
         return table, without_names(model)
 
     def with_features(self, names: Sequence[Any] | None) -> Table:

@@ -1,0 +1,415 @@
+"""Inputs within lists: against slow references, and rankers against fits to transformed columns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, strategies as st
+from scipy.stats import rankdata
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pairgram import (
+    LSSVR,
+    ELMRank,
+    ELMRankCV,
+    MissingQueryWarning,
+    MPRank,
+    Nystroem,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    QueryKFold,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    _core,
+    as_regressor,
+    evaluate,
+    export,
+    fit_many,
+    learning_curve,
+    load_model,
+    make_ranking,
+    make_scorer,
+    query_permutation_importance,
+    scan,
+)
+
+KINDS = ("rank", "raw+rank", "list-standard", "runs")
+
+
+def of_one_list(kind, x):
+    """The columns of one list and one input, by the definition."""
+    n, x = len(x), x.astype(np.longdouble)
+    if kind == "rank":
+        below = np.array([(x < value).sum() + ((x == value).sum() - 1) / 2 for value in x])
+        return [below / (n - 1) if n > 1 else np.full(1, 0.5)]
+    if kind == "raw+rank":
+        return [x, *of_one_list("rank", x)]
+    if kind == "list-standard":
+        x = x - x[0]  # which loses nothing here
+        return [(x - x.mean()) / x.std() if np.ptp(x) > 0 else np.zeros(n)]
+    scaled, reciprocal, there = np.zeros(n), np.zeros(n), ~np.isnan(x)
+    known = x[there]
+    if len(known):
+        spread = np.ptp(known)
+        scaled[there] = (known - known.min()) / spread if spread > 0 else 1.0
+        reciprocal[there] = 60 / (60 + rankdata(-known))
+    return [scaled, reciprocal]
+
+
+def reference(kind, X, query):
+    """The columns of rows, (n_rows, n_columns): those of one sort stand together."""
+    halves = 2 if kind in ("raw+rank", "runs") else 1
+    out = np.empty((halves, *X.shape))
+    for name in np.unique(query):
+        rows = query == name
+        for j in range(X.shape[1]):
+            out[:, rows, j] = of_one_list(kind, X[rows, j])
+    return np.hstack(list(out))
+
+
+@st.composite
+def rows_in_lists(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = rng.choice([1, 2, 3, 7, 40], size=draw(st.integers(1, 6)))
+    query = rng.permutation(np.repeat(rng.permutation(len(sizes)), sizes))
+    X = rng.normal(size=(len(query), draw(st.integers(1, 20))))
+    if draw(st.booleans()):
+        X = np.round(2 * X)
+    X[:, 0] = draw(st.sampled_from([0.0, 1e9])) + rng.integers(0, 2, len(X))
+    return X.astype(draw(st.sampled_from([np.float64, np.float32]))), query
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(drawn=rows_in_lists(), n_threads=st.integers(1, 3), seed=st.integers(0, 99))
+def test_columns_follow_their_definition(kind, drawn, n_threads, seed):
+    X, query = drawn
+    if kind == "runs":
+        X = np.where(np.random.default_rng(seed).random(X.shape) < 0.3, np.nan, X).astype(X.dtype)
+    model = RankRLS(pairs=None, inputs=kind, n_threads=n_threads)
+    model.fit(X, np.arange(len(X)), qid=query)
+    order = np.argsort(query, kind="stable")
+    offsets = np.append(0, np.cumsum(np.unique(query, return_counts=True)[1]))
+
+    class Lists:
+        pass
+
+    lists = Lists()
+    lists.offsets, lists.order = offsets.astype(np.int64), order
+    found = model.inputs_.values(X, n_threads, lists)
+    assert found.dtype == X.dtype
+    wanted = reference(kind, X.astype(np.float64), query)
+    close = 1e-12 if X.dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(found, wanted, rtol=close, atol=close)
+    assert np.isfinite(model.predict(X, qid=query)).all()
+
+
+@pytest.mark.parametrize("n", [2, 100, 3000])
+def test_values_that_differ_in_their_last_bits(n):
+    rng = np.random.default_rng(0)
+    x = 1.0 + 2.0**-52 * rng.permutation(n)
+    x[rng.integers(0, n, n // 10)] = 1.0
+    out = _core.list_columns("rank", False, x[:, None].copy(), np.array([0, n]), None, 1)
+    np.testing.assert_array_equal(out[:, 0], (rankdata(x) - 1) / (n - 1))
+
+
+def test_zeros_of_both_signs_tie():
+    X = np.array([[0.0], [-0.0], [1.0], [-1.0]])
+    out = _core.list_columns("rank", False, X, np.array([0, 4]), None, 1)
+    np.testing.assert_allclose(out[:, 0], [0.5, 0.5, 1.0, 0.0])
+
+
+def problem(seed=0):
+    X, y, qid = make_ranking(60, (1, 12), 4, random_state=seed)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return X[order], y[order], qid[order]
+
+
+ESTIMATORS = [
+    RankRLS(),
+    RankRLS(pairs=None),
+    RankRLS(scope="global", pairs="without_ties"),
+    RankRLS(kernel="rbf"),
+    RankRLS(form="dual"),
+    RankRLS(positive=True),
+    RankRLS(feature_map=StandardScaler()),
+    RankRLS(feature_map=Nystroem(n_components=10, random_state=0)),
+    RankRLSCV(store_held_out=True),
+    RankRLSCV(cv=QueryKFold(3), scale=[False, True]),
+    RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
+    RankSVM(),
+    RankSVMCV(cv=3),
+    MPRank(),
+    LSSVR(),
+    PointwiseELM(random_state=0),
+    PairwiseELM(random_state=0),
+    PointwiseELMCV(random_state=0),
+    PairwiseELMCV(random_state=0),
+    ELMRank(random_state=0),
+    ELMRankCV(random_state=0),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_rankers_are_fitted_to_the_columns(estimator, kind):
+    X, y, qid = problem()
+    H, train = reference(kind, X, qid), qid < 40
+    own = sklearn.clone(estimator).set_params(inputs=kind)
+    own.fit(X[train], y[train], qid=qid[train])
+    other = sklearn.clone(estimator).fit(H[train], y[train], qid=qid[train])
+    wanted = other.predict(H[~train])
+    found = own.predict(X[~train], qid=qid[~train])
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9 * np.ptp(wanted))
+    if hasattr(own, "scores_"):
+        np.testing.assert_allclose(own.scores_, other.scores_, rtol=1e-9)
+    assert own.score(X, y, qid=qid) == pytest.approx(other.score(H, y, qid=qid))
+    if not isinstance(estimator.get_params().get("feature_map"), StandardScaler):
+        scorer = own.row_scorer()
+        np.testing.assert_array_equal(scorer(X[~train], qid[~train]), found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "estimator", [RankRLSCV(), RankRLSCV(kernel="rbf"), RankSVMCV(), ELMRankCV(random_state=0)]
+)
+def test_rows_of_a_validation_set_have_lists_of_their_own(estimator, kind):
+    X, y, qid = problem()
+    H, train = reference(kind, X, qid), qid < 40
+    own = sklearn.clone(estimator).set_params(inputs=kind)
+    own.fit(X[train], y[train], qid=qid[train], validation=(X[~train], y[~train], qid[~train]))
+    other = sklearn.clone(estimator)
+    other.fit(H[train], y[train], qid=qid[train], validation=(H[~train], y[~train], qid[~train]))
+    np.testing.assert_allclose(own.best_score_, other.best_score_, rtol=1e-9)
+
+
+def test_a_search_chooses_among_all_inputs():
+    X, y, qid = problem()
+    valid = problem(1)
+    kinds = [None, "raw+rank", "quantile", "list-standard"]
+    for given_rows in ({}, {"validation": valid}):
+        search = RankRLSCV(inputs=kinds).fit(X, y, qid=qid, **given_rows)
+        best = [RankRLSCV(inputs=kind).fit(X, y, qid=qid, **given_rows) for kind in kinds]
+        scores = [one.best_score_ for one in best]
+        assert search.best_score_ == max(scores)
+        chosen = None if search.inputs_ is None else search.inputs_.kind
+        assert chosen == kinds[int(np.argmax(scores))]
+
+
+def test_a_prior_within_lists():
+    X, y, qid = problem()
+    prior = RankRLS(inputs="rank").fit(X, y, qid=qid)
+    scores = prior.predict(X, qid=qid)
+    own = RankRLS(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
+    other = RankRLS().fit(X, y, qid=qid, offset=scores)
+    wanted = other.predict(X, offset=scores)
+    np.testing.assert_allclose(own.predict(X, qid=qid), wanted, rtol=1e-9)
+    same = RankRLS(inputs="rank", prior=prior).fit(X, y, qid=qid)  # weights are added
+    assert same.prior_ is None
+    assert np.isfinite(same.predict(X, qid=qid)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows_at_once", [1, 7, 1000])
+def test_tables_that_cut_lists(kind, rows_at_once, tmp_path):
+    X, y, qid = make_ranking(40, (1, 12), 4, random_state=3)
+
+    def batches():
+        for begin in range(0, len(y), rows_at_once):
+            rows = slice(begin, begin + rows_at_once)
+            yield X[rows], y[rows], qid[rows]
+
+    table = scan(batches)
+    for estimator in (
+        RankRLSCV(),
+        RankRLSCV(cv=3, pairs=None),
+        RankRLS(feature_map=Nystroem(n_components=10, random_state=0)),
+        RankRLS(scope="global"),
+    ):
+        model = sklearn.clone(estimator).set_params(inputs=kind)
+        wanted = sklearn.clone(model).fit(X, y, qid=qid).predict(X, qid=qid)
+        model.fit(table)
+        found = model.predict(X, qid=qid)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9 * np.ptp(wanted))
+        np.testing.assert_array_equal(model.predict(table), found)
+        assert evaluate("ndcg@10", table, model)["ndcg@10"] == pytest.approx(
+            evaluate("ndcg@10", y, found, qid)["ndcg@10"]
+        )
+
+
+def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
+    from pairgram import predict
+
+    X, y, qid = make_ranking(30, (1, 9), 3, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid, doc=np.arange(len(y)))
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
+    table = scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
+    model = RankRLS(inputs="raw+rank").fit(table)
+    predict(model, table, output=tmp_path / "scores.parquet", keep=["doc"])
+    found = pd.read_parquet(tmp_path / "scores.parquet")
+    np.testing.assert_array_equal(found["doc"], frame["doc"])
+    np.testing.assert_array_equal(found["score"], model.predict(frame[list("abc")], qid=qid))
+    mixed = scan(
+        frame.sample(frac=1, random_state=0),
+        label="label",
+        qid="qid",
+        features=list("abc"),
+        group_queries=True,
+    )
+    with pytest.raises(ValueError, match="stand together in the source"):
+        model.predict(mixed)
+    assert evaluate("ndcg@10", mixed, model)["ndcg@10"] == pytest.approx(
+        model.score(frame[list("abc")], y, qid=qid)
+    )
+
+
+def test_runs_of_a_table_may_lack_rows(tmp_path):
+    X, y, qid = make_ranking(30, (1, 9), 3, random_state=0)
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
+    table = scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
+    model = RankRLSCV(inputs="runs").fit(table)
+    wanted = RankRLSCV(inputs="runs").fit(frame[list("abc")], y, qid=qid)
+    scores = wanted.predict(frame[list("abc")], qid=qid)
+    np.testing.assert_allclose(model.predict(table), scores, rtol=1e-9)
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "model.safetensors").predict(table), model.predict(table)
+    )
+    valid = RankRLSCV(inputs="runs").fit(table, validation=table)
+    assert valid.best_score_ == pytest.approx(
+        RankRLSCV(inputs="runs")
+        .fit(frame[list("abc")], y, qid=qid, validation=(frame[list("abc")], y, qid))
+        .best_score_
+    )
+    with pytest.raises(ValueError, match="missing"):
+        RankRLSCV(inputs=["runs", "rank"]).fit(table)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_keeps_them(kind, tmp_path):
+    X, y, qid = problem()
+    for model in (
+        RankRLS(inputs=kind),
+        RankRLSCV(inputs=[kind, "standard"]),
+        RankRLS(inputs=kind, kernel="rbf"),
+        RankRLS(inputs=kind, feature_map=Nystroem(n_components=5, random_state=0)),
+        PairwiseELM(inputs=kind, random_state=0),
+    ):
+        model.fit(X, y, qid=qid).save(tmp_path / "model.safetensors")
+        loaded = load_model(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(loaded.predict(X, qid=qid), model.predict(X, qid=qid))
+
+
+def test_many_fits():
+    X, y, qid = problem()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, qid=qid, user=qid % 7)
+    fallback = RankRLS(inputs="rank").fit(frame[list("abcd")], y, qid=qid)
+    batch = fit_many(
+        RankRLS(inputs="rank"),
+        frame[frame.user < 6],
+        by="user",
+        features=list("abcd"),
+        label="y",
+        qid="qid",
+        fallback=fallback,
+    )
+    found = batch.predict(frame, "user", qid=qid)
+    for user in range(7):
+        rows = frame[frame.user == user]
+        model = batch.model_of(user) if user < 6 else fallback
+        wanted = model.predict(rows[list("abcd")], qid=rows.qid)
+        np.testing.assert_array_equal(found[frame.user == user], wanted)
+    alone = batch.predict(frame, "user")  # the rows of a key are one list
+    rows = frame[frame.user == 2]
+    np.testing.assert_array_equal(
+        alone[frame.user == 2], batch.model_of(2).predict(rows[list("abcd")])
+    )
+
+
+def test_contributions_are_those_of_the_columns():
+    X, y, qid = problem()
+    model = RankRLS(inputs="raw+rank").fit(pd.DataFrame(X, columns=list("abcd")), y, qid=qid)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    parts = model.contributions(frame, qid=qid)
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(frame, qid=qid), rtol=1e-9)
+    assert model.column_names_.tolist()[3:5] == ["d", "rank of a in its list"]
+    weights = model.column_weights(frame, qid=qid)
+    assert weights["share"].sum() == pytest.approx(1.0)
+
+
+def test_tools_hand_query_ids_on():
+    X, y, qid = problem()
+    H = reference("rank", X, qid)
+    own, other = RankRLS(inputs="rank"), RankRLS()
+    kept = {"qid": qid, "random_state": 0}
+    importances = query_permutation_importance(own.fit(X, y, qid=qid), X, y, **kept)
+    assert importances.score == pytest.approx(other.fit(H, y, qid=qid).score(H, y, qid=qid))
+    curves = [learning_curve(m, R, y, **kept) for m, R in ((own, X), (other, H))]
+    np.testing.assert_allclose(curves[0].scores, curves[1].scores)
+    scorer, splits = make_scorer("ndcg@5"), list(QueryKFold(3).split(X, y, qid))
+    assert scorer(own, X, y, qid=qid) == pytest.approx(scorer(other, H, y, qid=qid))
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), RankRLS(inputs="rank")).fit(X, y, qid=qid)
+        assert scorer(pipe, X, y, qid=qid) == pytest.approx(scorer(other, H, y, qid=qid))
+        searches = [
+            GridSearchCV(m, {"alpha": [0.1, 10.0]}, scoring=scorer, cv=splits).fit(R, y, qid=qid)
+            for m, R in ((own, X), (other, H))
+        ]
+        assert searches[0].best_score_ == pytest.approx(searches[1].best_score_)
+        assert searches[0].score(X, y, qid=qid) == pytest.approx(searches[1].score(H, y, qid=qid))
+
+
+def test_what_scores_rows_alone_refuses():
+    X, y, qid = problem()
+    model = RankRLS(inputs="rank").fit(X, y, qid=qid)
+    for make in (
+        export.to_onnx,
+        export.to_sql,
+        export.to_python,
+        export.to_ranklib,
+        lambda m: export.to_solr(m, "m"),
+        lambda m: export.to_ltr_plugin(m, "m"),
+        lambda m: export.to_vespa(m, "m"),
+    ):
+        with pytest.raises(ValueError, match="inputs='rank' compare every row with the others"):
+            make(model)
+    with pytest.raises(ValueError, match="without their lists"):
+        as_regressor(RankRLS(inputs="rank")).fit(X, y, qid=qid).predict(X)
+
+
+def test_errors_name_the_place():
+    X, y, qid = problem()
+    X[5, 2] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for kind in KINDS[:-1]:
+        with pytest.raises(ValueError, match=r"NaN: row 5, column 2 \("):
+            RankRLS(inputs=kind).fit(frame, y, qid=qid)
+    model = RankRLS(inputs="runs").fit(frame, y, qid=qid)
+    frame.loc[7, "b"] = np.inf
+    with pytest.raises(ValueError, match=r"infinity: row 7, column 1 \("):
+        model.predict(frame, qid=qid)
+    huge = pd.DataFrame(np.nan_to_num(X), columns=list("abcd"))
+    huge["d"] *= 1e200
+    with pytest.raises(ValueError, match=r"too large: .* divide column 3"):
+        RankRLS(inputs="list-standard").fit(huge, y, qid=qid)
+    with pytest.raises(ValueError, match="sparse"):
+        RankRLS(inputs="rank").fit(sp.csr_array(np.nan_to_num(X)), y, qid=qid)
+    with pytest.raises(ValueError, match="qid"):
+        model.predict(huge, qid=qid[1:])
+
+
+def test_many_rows_without_ids_are_warned_of():
+    X, y, qid = make_ranking(200, (5, 12), 3, random_state=0)
+    model = RankRLS(inputs="rank").fit(X, y, qid=qid)
+    with pytest.warns(MissingQueryWarning, match="one list"):
+        model.predict(X)
+    RankRLS(inputs="standard").fit(X, y, qid=qid).predict(X)  # says nothing
