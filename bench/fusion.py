@@ -1,18 +1,20 @@
 """Quality of fusing retrieval runs from few judged queries, on simulated runs.
 
-    python bench/fusion.py [--runs N ...] [--seeds N] [--first-seed N] [--threads N]
+    python bench/fusion.py [--runs N ...] [--judged N ...] [--way WORDS] [--seeds N]
+                           [--first-seed N] [--threads N]
 
-For every seed there are 30 to 50 judged queries to learn from and 100 others to test on. Printed
+For every seed there are 30 to 50 judged queries to learn from, or as many as --judged says, and 100
+others to test on. --way "fuse" runs only RRF and the ways whose names hold these words. Printed
 are means over seeds: NDCG@10, MAP, the paired difference of NDCG@10 to reciprocal rank fusion (RRF)
-with its standard error over seeds, and the time of learning. Features are made beforehand: scores
-are from 0 to 1 in every query unless a row says "as they are", and reciprocal ranks are
-60 / (60 + rank).
+with its standard error over seeds, and the time of learning. But for the methods of `pairgram.fuse`
+features are made beforehand: scores are from 0 to 1 in every query unless a row says "as they are",
+and reciprocal ranks are 60 / (60 + rank).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -85,25 +87,41 @@ def linear(train: Task, threads: int) -> Predict:
     return lambda task: model.predict(task.minmax)
 
 
-def rrf_and_ridges(X: Array, train: Task, threads: int) -> tuple[Array, Array]:
-    """Return the multiple of RRF's weights that fits best, and ridges to choose from.
-
-    The last columns of X are the reciprocal ranks. The last ridge is so large that it keeps RRF.
-    """
-    total = pairgram.Pairgram.from_rows(X, train.y, qid=train.qid, n_threads=threads)
-    weights = np.zeros(X.shape[1])
-    weights[-train.reciprocal.shape[1] :] = 1.0
-    weights *= (weights @ total.g) / (weights @ total.G @ weights)
-    return weights, np.append(total.default_alphas(), 1e6 * np.trace(total.G))
-
-
 def from_rrf(features: Features, train: Task, threads: int) -> Predict:
-    """Fit weights that start from RRF, which leave-query-out may keep."""
-    X = features(train)
-    weights, alphas = rrf_and_ridges(X, train, threads)
-    model = pairgram.RankRLSCV(alphas, prior=weights, n_threads=threads)
+    """Fit weights that start from RRF, in the multiple that fits best."""
+    X, rrf = features(train), train.reciprocal.sum(axis=1)[:, None]
+    total = pairgram.Pairgram.from_rows(rrf, train.y, qid=train.qid, n_threads=threads)
+    weights = np.zeros(X.shape[1])
+    weights[-train.reciprocal.shape[1] :] = max(total.g[0] / total.G[0, 0], 0.0)
+    model = pairgram.RankRLSCV(prior=weights, n_threads=threads)
     model.fit(X, train.y, qid=train.qid)
     return lambda task: model.predict(features(task))
+
+
+def fused(method: str, train: Task, threads: int) -> Predict:
+    """Fuse by a method of `pairgram.fuse`; what it learns comes from the training queries."""
+    if method != "learnt":
+        return lambda task: _fused(task, method=method, n_threads=threads)
+    model = pairgram.fuse(_runs(train), _lists(train, train.y), n_threads=threads).model
+    return lambda task: _fused(task, method=model)
+
+
+def _fused(task: Task, **settings: Any) -> Array:
+    """Return the scores of the documents in the order of the task."""
+    run = pairgram.fuse(_runs(task), **settings).run
+    scores = np.empty(len(task.y))
+    scores[run["docno"].astype(np.int64)] = run["score"]
+    return scores
+
+
+def _runs(task: Task) -> list[dict[str, Any]]:
+    return [_lists(task, scores) for scores in task.raw.T]
+
+
+def _lists(task: Task, values: Array) -> dict[str, Any]:
+    """Return columns of rows with a value, whose documents are the numbers of the rows."""
+    rows = np.flatnonzero(~np.isnan(values))
+    return {"qid": task.qid[rows], "docno": rows, "score": values[rows]}
 
 
 def positive(features: Features, train: Task, threads: int) -> Predict:
@@ -167,42 +185,62 @@ def _minmax_and_reciprocal(task: Task) -> Array:
 
 
 AS_THEY_ARE = "LightGBM on scores as they are and reciprocal ranks"
+LEARNT = "fuse, learnt"
 POSITIVE = "RankRLSCV on both, weights ≥ 0"
 WAYS: Mapping[str, Trainer] = {
     "best single run, chosen on the training queries": best_run,
-    RRF: lambda train, threads: lambda task: task.reciprocal.sum(axis=1),
-    "CombSUM: sum of scores": lambda train, threads: lambda task: task.minmax.sum(axis=1),
+    RRF: partial(fused, "rrf"),
+    "Borda": partial(fused, "borda"),
+    "CombSUM: sum of scores": partial(fused, "combsum"),
+    "CombMNZ": partial(fused, "combmnz"),
+    "CombSUM of standard deviations": partial(fused, "combsum_zscore"),
+    "CombMNZ of standard deviations": partial(fused, "combmnz_zscore"),
     AS_THEY_ARE: partial(train_lightgbm, _raw_and_reciprocal),
     "LightGBM on scores and reciprocal ranks": partial(train_lightgbm, _minmax_and_reciprocal),
     "RankRLSCV on scores": linear,
     "RankRLSCV on reciprocal ranks, prior RRF": partial(from_rrf, _reciprocal),
     "RankRLSCV on both, prior RRF": partial(from_rrf, _minmax_and_reciprocal),
+    LEARNT: partial(fused, "learnt"),
     POSITIVE: partial(positive, _minmax_and_reciprocal),
 }
 SLOW_WAYS, FEW_RUNS = {AS_THEY_ARE, POSITIVE}, 100  # they take minutes a seed with 286 runs
 
 
-def tasks(n_runs: int, seed: int, spread: float) -> tuple[Task, Task]:
-    """Return the training and test queries of a seed; 30 to 50, and 100."""
-    n_train = int(np.random.default_rng(seed).integers(30, 51))
-    runs = make_runs(n_runs, n_train + N_TEST, seed, spread)
-    train = runs.qid < n_train
-    return Task.of(runs.take(train)), Task.of(runs.take(~train))
+def tasks(
+    n_runs: int, seed: int, spread: float, judged: Sequence[int] = ()
+) -> Iterator[tuple[Task, Task]]:
+    """Yield the training and test queries of a seed: 30 to 50, or as many as asked for, and 100."""
+    wanted = judged or [int(np.random.default_rng(seed).integers(30, 51))]
+    runs = make_runs(n_runs, max(wanted) + N_TEST, seed, spread)
+    test = Task.of(runs.take(runs.qid >= max(wanted)))
+    for n_train in wanted:
+        yield Task.of(runs.take(runs.qid < n_train)), test
 
 
 def run(
-    n_runs: int, seeds: range, ways: Mapping[str, Trainer], threads: int, spread: float = 1.0
-) -> dict[str, np.ndarray]:
-    """Return (NDCG@10, MAP, seconds) of every way and seed, each of shape (n_seeds, 3)."""
-    found: dict[str, list[list[float]]] = {way: [] for way in ways}
+    n_runs: int,
+    seeds: range,
+    ways: Mapping[str, Trainer],
+    threads: int,
+    spread: float = 1.0,
+    judged: Sequence[int] = (),
+) -> list[dict[str, np.ndarray]]:
+    """Return (NDCG@10, MAP, seconds) of every way and seed, each of shape (n_seeds, 3).
+
+    There is a dict for every number of judged queries.
+    """
+    found: list[dict[str, list[list[float]]]] = [
+        {way: [] for way in ways} for _ in judged or [None]
+    ]
     for seed in seeds:
         progress(f"{n_runs} runs, seed {seed}")
-        train, test = tasks(n_runs, seed, spread)
-        for way, trainer in ways.items():
-            time, predict = stopwatch(partial(trainer, train, threads))
-            scores = predict(test)
-            found[way].append([metric(test.y, scores, test.qid) for metric in (NDCG, MAP)] + [time])
-    return {way: np.array(values) for way, values in found.items()}
+        for own, (train, test) in zip(found, tasks(n_runs, seed, spread, judged), strict=True):
+            for way, trainer in ways.items():
+                time, predict = stopwatch(partial(trainer, train, threads))
+                scores = predict(test)
+                values = [metric(test.y, scores, test.qid) for metric in (NDCG, MAP)]
+                own[way].append([*values, time])
+    return [{way: np.array(values) for way, values in own.items()} for own in found]
 
 
 def comparison(found: Mapping[str, np.ndarray]) -> str:
@@ -221,6 +259,10 @@ def main() -> None:
     """Print a table for every number of runs."""
     parser = argparse.ArgumentParser(description="Print the quality of fusing simulated runs.")
     parser.add_argument("--runs", type=int, nargs="+", default=N_RUNS, metavar="N")
+    parser.add_argument(
+        "--judged", type=int, nargs="+", default=[], metavar="N", help="how many queries"
+    )
+    parser.add_argument("--way", default="", metavar="WORDS", help="run only RRF and these ways")
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="how many")
     parser.add_argument("--first-seed", type=int, default=0, metavar="N")
     parser.add_argument(
@@ -234,9 +276,12 @@ def main() -> None:
     print(machine_line(threads, ("numpy", "scipy", "pandas", "lightgbm")))
     for n_runs in arguments.runs:
         left_out = SLOW_WAYS if n_runs > FEW_RUNS else ()
-        ways = {name: WAYS[name] for name in WAYS if name not in left_out}
-        found = run(n_runs, seeds, ways, threads, arguments.spread)
-        print(f"\n{n_runs} runs, means of {len(seeds)} seeds:\n\n{comparison(found)}", flush=True)
+        wanted = [name for name in WAYS if arguments.way in name and name not in left_out]
+        ways = {name: WAYS[name] for name in dict.fromkeys([RRF, *wanted])}
+        found = run(n_runs, seeds, ways, threads, arguments.spread, arguments.judged)
+        for n_judged, own in zip(arguments.judged or ["30 to 50"], found, strict=True):
+            title = f"{n_runs} runs, {n_judged} judged queries, means of {len(seeds)} seeds:"
+            print(f"\n{title}\n\n{comparison(own)}", flush=True)
 
 
 if __name__ == "__main__":

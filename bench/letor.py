@@ -1,6 +1,7 @@
-"""Quality and time on LETOR's data: RankRLS as in its paper, other pairs, AutoRanker, LightGBM.
+"""Quality and time on LETOR's data: RankRLS as in its paper, other pairs, AutoRanker, peers.
 
     python bench/letor.py [DATA_SET ...] [--data FOLDER] [--way WORDS] [--threads N]
+                          [--budget SECONDS ...] [--lightgbm-random N] [--xgboost] [--catboost]
 
 FOLDER, else the environment's PAIRGRAM_DATA, else ../shared/data beside the project, holds OHSUMED
 (LETOR 3.0) and MQ2008 (LETOR 4.0), each as S1.txt ... S5.txt, plain or compressed. Each of the five
@@ -8,7 +9,8 @@ folds trains on three parts, chooses settings by MAP on the fourth and is tested
 printed are means over the test parts. "Time" is that of training and choosing in all five folds.
 Every way is said on stderr as soon as it is measured. --way "RankRLS, tied" runs only the ways
 whose names hold these words. Without LightGBM's way nothing is compared with it, and it need not be
-installed.
+installed. --budget 0.4 3 adds AutoRanker with so many seconds a fold, --lightgbm-random 40 LightGBM
+with so many settings drawn at random, --xgboost and --catboost add these two.
 
 "Ahead" is a paired 95 % bootstrap interval over the test queries of all folds.
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +30,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pairgram
+from boosters import (
+    Predict,
+    random_lightgbm_settings,
+    train_catboost,
+    train_lightgbm,
+    train_xgboost,
+)
 from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
 from pairgram.datasets import Fold
 
@@ -63,7 +72,6 @@ PAPER: Mapping[str, tuple[float, float]] = {
     "p@10": (0.505, 0.510),
 }
 
-Predict = Callable[[Any], np.ndarray]
 Trainer = Callable[[Fold], Predict]
 
 
@@ -81,21 +89,20 @@ LINEAR = "linear, all defaults"
 QUANTILES = "linear in columns and quantiles, by leave-query-out"
 FOURIER = "500 Fourier features of quantiles, by leave-query-out"
 AUTOMATIC = "AutoRanker, all defaults"
+BUDGET = "AutoRanker, budget {:g} s"
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
+RANDOM = "LightGBM lambdarank, {} random settings, early stopping"
+XGBOOST = "XGBoost rank:ndcg and rank:map, 4 settings, early stopping"
+CATBOOST = "CatBoost YetiRank, up to 300 trees of depth 5"
 PAIRS_AND_TARGETS = (
     ("with_ties", "label"),
     ("without_ties", "label"),
-    ("without_ties", "gain_difference"),
+    ("without_ties", "gain"),
     ("gain_difference", "label"),
     ("gain_difference", "gain"),
 )
-# Small trees with many rows in a leaf: of the grids tried, the one that serves LightGBM best.
-LIGHTGBM_SETTINGS = tuple((leaves, rate) for leaves in (7, 15) for rate in (0.05, 0.1))
-MIN_DATA_IN_LEAF = 100
-MAX_ROUNDS = 500
 FOURIER_GAMMA = 1 / 60  # a sixteenth of 1 / variance, for 45 columns
-PATIENCE = 30
 PEERS = (LINEAR, QUANTILES, FOURIER, LIGHTGBM)  # whose MAP is compared query by query
 RESAMPLES = 10_000
 
@@ -128,47 +135,14 @@ def train_automatic(fold: Fold, threads: int, **settings: Any) -> Predict:
     return model.fit(X, y, qid=qid).predict
 
 
-def train_lightgbm(fold: Fold, threads: int) -> Predict:
-    """Boost with each of four settings until validation NDCG@10 stalls; take the best by MAP."""
-    boosters = [
-        _boost(fold, num_leaves=leaves, learning_rate=rate, num_threads=threads)
-        for leaves, rate in LIGHTGBM_SETTINGS
-    ]
-    values = [
-        pairgram.get_metric("map")(fold.valid.y, booster.predict(fold.valid.X), fold.valid.qid)
-        for booster in boosters
-    ]
-    return boosters[int(np.argmax(values))].predict
-
-
-def _boost(fold: Fold, **settings: Any) -> Any:
-    import lightgbm
-
-    train, valid = (
-        lightgbm.Dataset(part.X, part.y, group=_run_lengths(part.qid))
-        for part in (fold.train, fold.valid)
-    )
-    parameters = {
-        "objective": "lambdarank",
-        "metric": "ndcg",
-        "eval_at": [10],
-        "min_data_in_leaf": MIN_DATA_IN_LEAF,
-        "seed": 0,
-        "deterministic": True,
-        "verbosity": -1,
-        **settings,
-    }
-    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-    return lightgbm.train(parameters, train, MAX_ROUNDS, valid_sets=[valid], callbacks=[stop])
-
-
-def _run_lengths(qid: np.ndarray) -> np.ndarray:
-    bounds = np.flatnonzero(qid[1:] != qid[:-1]) + 1
-    return np.diff(np.concatenate(([0], bounds, [len(qid)])))
-
-
-def trainers(threads: int) -> dict[str, Trainer]:
-    """Return what is compared; the first is the paper's method, the last the peer."""
+def trainers(
+    threads: int,
+    budgets: Sequence[float] = (),
+    n_random: int = 0,
+    xgboost: bool = False,
+    catboost: bool = False,
+) -> dict[str, Trainer]:
+    """Return what is compared; the first is the paper's method, the last are the peers."""
     rls = functools.partial(train_rank_rls, threads=threads)
     ways = {
         RANK_RLS: functools.partial(rls, alphas=PAPER_ALPHAS, pairs=["with_ties", "without_ties"]),
@@ -183,7 +157,17 @@ def trainers(threads: int) -> dict[str, Trainer]:
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
     ways[FOURIER] = functools.partial(single, inputs="quantile", feature_map=fourier)
     ways[AUTOMATIC] = functools.partial(train_automatic, threads=threads)
+    for budget in budgets:
+        automatic = functools.partial(train_automatic, threads=threads, time_budget=budget)
+        ways[BUDGET.format(budget)] = automatic
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
+    if n_random:
+        drawn = functools.partial(train_lightgbm, settings=random_lightgbm_settings(n_random))
+        ways[RANDOM.format(n_random)] = functools.partial(drawn, threads=threads)
+    if xgboost:
+        ways[XGBOOST] = functools.partial(train_xgboost, threads=threads)
+    if catboost:
+        ways[CATBOOST] = functools.partial(train_catboost, threads=threads)
     return ways
 
 
@@ -209,10 +193,9 @@ def run(folds: list[Fold], ways: Mapping[str, Trainer], convention: str) -> dict
     return results
 
 
-def tables(name: str, folder: Path, threads: int, words: str = "") -> Iterator[str]:
-    """Yield the tables of one data set, of the ways whose names hold the words."""
+def tables(name: str, folder: Path, ways: Mapping[str, Trainer], threads: int) -> Iterator[str]:
+    """Yield the tables of one data set."""
     folds = list(pairgram.load_letor_folds(folder / name))
-    ways = {way: train for way, train in trainers(threads).items() if words in way}
     for train in ways.values():  # loads what is loaded on first use
         train(folds[0])
     results = run(folds, ways, CONVENTIONS[name])
@@ -275,19 +258,35 @@ def main() -> None:
     parser.add_argument(
         "--way", default="", metavar="WORDS", help="run only the ways whose names hold these words"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram, BLAS and LightGBM")
+    parser.add_argument("--threads", type=int, metavar="N", help="of all sides, and of BLAS")
+    parser.add_argument(
+        "--budget", type=float, nargs="+", default=[], metavar="SECONDS", help="of AutoRanker"
+    )
+    parser.add_argument(
+        "--lightgbm-random", type=int, default=0, metavar="N", help="how many settings are drawn"
+    )
+    parser.add_argument("--xgboost", action="store_true", help="compare with XGBoost too")
+    parser.add_argument("--catboost", action="store_true", help="compare with CatBoost too")
     arguments = parser.parse_args()
     unknown = set(arguments.sets) - set(CONVENTIONS)
     if unknown:
         parser.error(f"unknown data set {min(unknown)!r}; they are {', '.join(CONVENTIONS)}")
     threads = threads_of(arguments.threads)
-    ways = trainers(threads)
-    if not any(arguments.way in way for way in ways):
-        parser.error(f"no way has {arguments.way!r} in its name; they are {'; '.join(ways)}")
+    known = trainers(
+        threads,
+        arguments.budget,
+        arguments.lightgbm_random,
+        arguments.xgboost,
+        arguments.catboost,
+    )
+    ways = {way: train for way, train in known.items() if arguments.way in way}
+    if not ways:
+        parser.error(f"no way has {arguments.way!r} in its name; they are {'; '.join(known)}")
     threadpool_limits(threads)
-    print(machine_line(threads, ("numpy", "scipy", "lightgbm")))
+    peers = [name for name in ("xgboost", "catboost") if getattr(arguments, name)]
+    print(machine_line(threads, ("numpy", "scipy", "lightgbm", *peers)))
     for name in arguments.sets or CONVENTIONS:
-        for text in tables(name, arguments.data, threads, arguments.way):
+        for text in tables(name, arguments.data, ways, threads):
             print(f"\n{text}", flush=True)
 
 

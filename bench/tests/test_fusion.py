@@ -5,8 +5,6 @@ import sys
 import numpy as np
 import pytest
 
-import pairgram
-
 
 def test_runs_are_those_of_the_seed(script):
     make_runs = script("data").make_runs
@@ -54,29 +52,35 @@ def test_learned_weights_do_not_fall_below_rrf(script, n_runs, spread):
     fusion = script("fusion")
     ways = {name: way for name, way in fusion.WAYS.items() if name.endswith("prior RRF")}
     ways |= {fusion.RRF: fusion.WAYS[fusion.RRF]}
-    found = fusion.run(n_runs, range(1000, 1005), ways, threads=1, spread=spread)
+    (found,) = fusion.run(n_runs, range(1000, 1005), ways, threads=1, spread=spread)
     rrf = found.pop(fusion.RRF)[:, 0]
     assert len(found) == 2
     for values in found.values():
         assert (values[:, 0] - rrf).mean() >= -0.005
 
 
-def test_the_last_ridge_keeps_rrf(script):
-    """Leave-query-out can then choose it: the best multiple of equal weights ranks as RRF does."""
+@pytest.mark.parametrize("n_runs", [6, 30])
+def test_fuse_with_few_judged_queries_does_not_fall_below_rrf(script, n_runs):
     fusion = script("fusion")
-    train, test = fusion.tasks(6, 7, 1.0)
-    for features in (fusion._reciprocal, fusion._minmax_and_reciprocal):
-        weights, alphas = fusion.rrf_and_ridges(features(train), train, threads=1)
-        model = pairgram.RankRLS(alphas[-1], prior=weights)
-        scores = model.fit(features(train), train.y, qid=train.qid).predict(features(test))
-        rrf = weights[-1] * test.reciprocal.sum(axis=1)
-        np.testing.assert_allclose(scores, rrf, rtol=1e-5)
-        # No other multiple is as near to the labels.
-        total = pairgram.Pairgram.from_rows(features(train), train.y, qid=train.qid)
-        loss = [
-            w @ total.G @ w - 2 * w @ total.g for w in (weights, 0.99 * weights, 1.01 * weights)
-        ]
-        assert np.argmin(loss) == 0
+    ways = {name: fusion.WAYS[name] for name in (fusion.RRF, fusion.LEARNT)}
+    found = fusion.run(n_runs, range(1000, 1010), ways, threads=1, judged=[3, 5, 10, 20])
+    leads = [(own[fusion.LEARNT] - own[fusion.RRF])[:, 0] for own in found]
+    for lead in leads:
+        assert lead.mean() >= -2 * lead.std(ddof=1) / np.sqrt(len(lead))
+    assert not leads[0].any() and leads[-1].any()  # of three queries nothing is learnt
+
+
+def test_the_methods_of_fuse_are_those_of_the_features(script):
+    fusion = script("fusion")
+    ((train, test),) = fusion.tasks(6, 7, 1.0)
+    sums = {
+        fusion.RRF: test.reciprocal.sum(axis=1) / 60,
+        "CombSUM: sum of scores": test.minmax.sum(axis=1),
+        "CombMNZ": test.minmax.sum(axis=1) * (~np.isnan(test.raw)).sum(axis=1),
+    }
+    for name, expected in sums.items():
+        found = fusion.WAYS[name](train, 1)(test)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_tables_of_fusion(script, monkeypatch, capsys):

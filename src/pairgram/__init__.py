@@ -12,6 +12,7 @@ Train:
     RankSVM, RankSVMCV                        squared hinge loss on pairs
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
+    fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
 
 Map features:
@@ -78,6 +79,7 @@ _NAMES = {
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),
     "rankers.fit_many": ("fit_many",),
+    "rankers.fuse": ("fuse",),
     "rankers.load": ("load_model", "save_model"),
     "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),

@@ -46,6 +46,7 @@ from pairgram.rankers.elm import (
 )
 from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
 from pairgram.rankers.fit_many import fit_many as fit_many
+from pairgram.rankers.fuse import fuse as fuse
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
 from pairgram.rankers.rank_rls import (
     LSSVR as LSSVR,

@@ -1,6 +1,7 @@
 """Measuring on the command line: TREC runs, values of every query, comparisons."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,9 @@ from pairgram import (
     dump_letor,
     evaluate,
     evaluate_run,
+    fuse,
     make_ranking,
+    read_run,
     write_run,
 )
 from parts.cli import app
@@ -147,9 +150,68 @@ def test_compare_runs(files):
     assert report == {"file": "qrels.txt", **expected}
 
 
+def assert_run(path, expected):
+    found = read_run(path)
+    for name, column in expected.run.items():
+        np.testing.assert_array_equal(found[name], column)
+
+
+def test_fuse_runs(files):
+    runs = ["a.run", "b.run", "c.run"]
+    run("fuse", *runs, "--output", "rrf.run", "--tag", "mine")
+    assert_run("rrf.run", fuse(runs))
+    assert Path("rrf.run").read_text().count(" mine\n") == len(fuse(runs).run["score"])
+    second = Path("b.run").read_text()
+    text, note = run("fuse", "a.run", "-", "--method", "combmnz", input=second)
+    Path("mnz.run").write_text(text)
+    assert_run("mnz.run", fuse(runs[:2], method="combmnz"))
+    assert note == ""
+
+
+def test_fuse_by_learnt_weights(files):
+    runs = ["a.run", "b.run", "c.run"]
+    options = ("--qrels", "qrels.txt", "--save-model", "fusion.model", "--output", "fused.run")
+    _, note = run("fuse", *runs, *options)
+    expected = fuse(runs, "qrels.txt")
+    assert_run("fused.run", expected)
+    kept = "weights are learnt" if expected.is_learnt else "the weights are those of rrf"
+    gain = f"{expected.gain:+.4f} ± {expected.gain_error:.4f}"
+    assert note.startswith(f"pairgram: note: {kept}: ") and gain in note and "11 judged" in note
+    run("fuse", *runs, "--model", "fusion.model", "--output", "again.run")
+    assert_run("again.run", expected)
+    lines = Path("qrels.txt").read_text().splitlines(keepends=True)
+    Path("few.txt").write_text("".join(line for line in lines if line.startswith("3 ")))
+    _, note = run("fuse", *runs, "--qrels", "few.txt", "--output", "rrf.run")
+    assert "1 judged query of different labels is too few to learn from" in note
+    np.testing.assert_array_equal(read_run("rrf.run")["docno"], fuse(runs).run["docno"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("fuse", "a.run"), "fuse needs at least two runs, got 1 file"),
+        (("fuse", "-", "-"), "RUN 1 and RUN 2 cannot both be -, standard input"),
+        (("fuse", "a.run", "qrels.txt"), "qrels.txt:1: found 4 fields, want 6: qid Q0 docno rank"),
+        (("fuse", "a.run", "b.run", "--method", "x"), "--method must be one of 'rrf', 'combsum'"),
+        (
+            ("fuse", "a.run", "b.run", "--method", "learnt"),
+            "--qrels is for --method learnt, which needs it",
+        ),
+        (
+            ("fuse", "a.run", "b.run", "--method", "rrf", "--qrels", "qrels.txt"),
+            "--qrels is for --method learnt, which needs it",
+        ),
+        (
+            ("fuse", "a.run", "b.run", "--model", "model.safetensors", "--method", "rrf"),
+            "--model is given in place of --method and --qrels",
+        ),
+        (
+            ("fuse", "a.run", "b.run", "--model", "model.safetensors"),
+            "method must be a ranker with inputs='runs', got one without",
+        ),
+        (("fuse", "a.run", "b.run", "--save-model", "m"), "--save-model needs --qrels: nothing is"),
+        (("fuse", "a.run", "b.run", "-o", "b.run"), "--output b.run is the RUN 2 file"),
+        (("fuse", "a.run", "b.run", "-o", "no/f.run"), "no/f.run: its folder does not exist"),
         (("evaluate",), "evaluate needs FILE, or --qrels and --run"),
         (("evaluate", "--qrels", "qrels.txt"), "--qrels and --run belong together: give both"),
         ((*RUN, "test.txt"), "FILE is not for TREC runs: give --qrels and --run alone"),

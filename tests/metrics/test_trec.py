@@ -248,6 +248,45 @@ def test_a_row_whose_query_begins_like_a_comment_is_no_comment(tmp_path):
     assert read_qrels(path)["qid"].tolist() == ["#shoes", "b"]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_are_read_one_by_one(tmp_path, seed):
+    """Rows among comments, blank lines, and tags with blanks, wherever they stand."""
+    rng = np.random.default_rng(seed)
+    lines, expected = [], []
+    for number in range(rng.integers(1, 60)):
+        kind = rng.choice(["row", "row", "row", "tag", "comment", "row like a comment", "blank"])
+        query = f"#q{number % 3}" if kind == "row like a comment" else f"q{number % 3}"
+        row = f"{query}\tQ0 d{number}  {number} {number / 8} run"
+        if kind == "comment":
+            lines.append(rng.choice([f"# {row}", "#made by hand", "#q Q0 d 1 high tag"]))
+        elif kind == "blank":
+            lines.append(" \t")
+        else:
+            lines.append(row + (" of two words" if kind == "tag" else ""))
+            expected.append((query, f"d{number}", number / 8))
+    path = tmp_path / "run.txt"
+    path.write_text("\n".join([*lines, "end Q0 d 1 1 t"]))
+    expected.append(("end", "d", 1.0))
+    assert (
+        list(zip(*(column.tolist() for column in read_run(path).values()), strict=True)) == expected
+    )
+    wrong = int(rng.integers(len(lines) + 1))
+    for text, message in (("q Q0 d 1 1", "5 fields"), ("q Q0 d 1 x t", "the score 'x'")):
+        path.write_text("\n".join([*lines[:wrong], text, *lines[wrong:]]))
+        with pytest.raises(ValueError, match=rf"run.txt:{wrong + 1}: found {message}"):
+            read_run(path)
+
+
+def test_a_null_character_ends_no_line(tmp_path):
+    path = tmp_path / "run.txt"
+    rows = "".join(f"q Q0 d{number} 1 2 tag\n" for number in range(200))
+    path.write_text(f"{rows}q Q0 a 1 2\n\0 q Q0 b 1 2 t\n")
+    with pytest.raises(ValueError, match=r":201: found 5 fields, want 6"):
+        read_run(path)
+    path.write_text(f"{rows}q Q0 \0 1 2 t\nq Q0 b 1 2 t\n")
+    assert read_run(path)["docno"].tolist()[-2:] == ["\0", "b"]
+
+
 WORDS = st.one_of(
     st.text(max_size=6),
     st.text('#\ufeffBZh\x85\u2028\u00a0\x1c\x00\x7f 1{":', max_size=12),

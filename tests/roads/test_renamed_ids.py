@@ -29,6 +29,7 @@ from pairgram import (
     evaluate_run,
     export,
     fit_many,
+    fuse,
     get_metric,
     learning_curve,
     make_ranking,
@@ -99,6 +100,13 @@ def _run(ids: Any) -> Any:
     return found["map"], found["ndcg@3"]
 
 
+def _fused(ids: Any) -> Any:
+    frame = _frame({"qid": ids}).assign(docno=[f"d{row:03}" for row in range(len(y))])
+    runs = [frame.assign(score=column).drop(columns="label") for column in (X[:, 0], X[:, 1])]
+    found = fuse(runs, frame)
+    return found.run["score"], [int(name[1:]) for name in found.run["docno"]], found.gain
+
+
 def _compared(ids: Any) -> Any:
     systems = {"a": MODEL.predict(X), "b": X[:, 0]}
     found = compare(y, ids, systems, ["ndcg@3", "map"], n_permutations=200, n_resamples=50)
@@ -130,14 +138,20 @@ def _weighted(ids: Any) -> Any:
 # by their texts.
 REFUSED = {
     ("Pairgram", "types of all kinds"): "one side has query ids that are numbers",
-    ("evaluate_run", "numbers and numerals"): "must have different texts",
-    ("evaluate_run", "a tuple of numbers and numerals"): "must have different texts",
-    ("evaluate_run", "types of all kinds"): "must have different texts",
-    ("evaluate_run", "booleans and text"): "must have different texts",
+}
+REFUSED |= {
+    (name, renaming): "must have different texts"
+    for name in ("evaluate_run", "fuse")
+    for renaming in (
+        "numbers and numerals",
+        "a tuple of numbers and numerals",
+        "types of all kinds",
+        "booleans and text",
+    )
 }
 REFUSED |= {
     (name, "objects in an array"): REFUSED[name, "types of all kinds"]
-    for name in ("Pairgram", "evaluate_run")
+    for name in ("Pairgram", "evaluate_run", "fuse")
 }
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -175,6 +189,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "export.verify": _parity,
     "evaluate_run": _run,
+    "fuse": _fused,
 }
 
 
@@ -227,7 +242,8 @@ def test_missing_ids_are_refused(name, container, missing):
 
 
 # The functions that take ids as an argument, not as a column of a frame.
-OF_ARRAYS = [name for name in FUNCTIONS if name not in ("fit_many of queries", "evaluate_run")]
+OF_FRAMES = ("fit_many of queries", "evaluate_run", "fuse")
+OF_ARRAYS = [name for name in FUNCTIONS if name not in OF_FRAMES]
 COLUMNS = {
     "polars": polars.Series,
     "pyarrow": pyarrow.array,

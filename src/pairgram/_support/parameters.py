@@ -39,6 +39,9 @@ Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Missing = Literal["zero", "mean"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
+FusionName = Literal[
+    "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
+]
 Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
 
 # These kernels mix all columns in one number.

@@ -18,7 +18,7 @@ from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
 from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
-from pairgram.cli.scoring import compare, evaluate, predict
+from pairgram.cli.scoring import compare, evaluate, fuse, predict
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 N_TRAIN = 60
@@ -133,7 +133,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, evaluate, compare, cv, letor, inspect, export, demo):
+for command in (train, predict, evaluate, compare, fuse, cv, letor, inspect, export, demo):
     app.command(cls=Command)(command)
 
 

@@ -1,4 +1,4 @@
-"""``pairgram predict``, ``evaluate`` and ``compare``: scores of rows, and how good they are."""
+"""``pairgram predict``, ``fuse``, ``evaluate`` and ``compare``: scores, and how good they are."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
 import pairgram
 from pairgram._support.files import naming, replacing, shown
-from pairgram._support.parameters import check_text, option_of
+from pairgram._support.parameters import FusionName, check_text, option_of
 from pairgram.cli import options as opt
 from pairgram.cli.options import load_scores, name_of, option, parse_names
 from pairgram.cli.report import (
@@ -28,6 +28,9 @@ from pairgram.cli.report import (
     warn,
 )
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
+
+if TYPE_CHECKING:
+    from pairgram.rankers.fuse import Fusion
 
 COMPARED = ("ndcg@10", "map")
 # Columns of which a narrow terminal shows others that say the same.
@@ -156,6 +159,108 @@ def compare(
         ]
         rows = zip(*columns_of_table, strict=True)
         print_table(list(table), rows, title=title, n_keys=number + 2, optional=LEFT_OUT)
+
+
+def fuse(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Two or more TREC runs; - is standard input."),
+    ],
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of TREC relevance judgements of some of the queries, to learn weights from.",
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"How to fuse: {', '.join(get_args(FusionName))}. [default: rrf; with --qrels "
+            "learnt]",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Fuse by the weights of an earlier --save-model, of runs in the same order.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File, device or pipe for the fused run; - stands for standard output.",
+        ),
+    ] = Path("-"),
+    *,
+    save_model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Model file to write the learnt weights to."),
+    ] = None,
+    tag: Annotated[str, typer.Option(metavar="NAME", help="Name of the fused run.")] = "pairgram",
+    threads: opt.Threads = None,
+) -> None:
+    """Fuse TREC runs into one: reciprocal rank fusion, CombSUM, CombMNZ, Borda, or learnt weights.
+
+    Without judgements, a document gets the sum of 1 / (60 + rank) over the runs. With --qrels,
+    scores from 0 to 1 in every query and reciprocal ranks get weights that are learnt from the
+    judged queries, if queries that are held out become better by them. Documents that a run lacks
+    count as beyond its end.
+
+    \b
+    Examples:
+      pairgram fuse bm25.run dense.run --output fused.run
+      pairgram fuse bm25.run dense.run --method combsum --output fused.run
+      pairgram fuse bm25.run dense.run --qrels qrels.txt --output fused.run --save-model f.model
+      pairgram fuse new-bm25.run new-dense.run --model f.model --output new.run
+    """
+    from pairgram.datasets.trec import run_lines
+
+    inputs: dict[str, Any] = {f"RUN {at}": Path(file) for at, file in enumerate(files, 1)}
+    inputs |= {"--qrels": qrels, "--model": model}
+    opt.check_one_stdin(**inputs)
+    if len(files) < 2:
+        raise ValueError(f"fuse needs at least two runs, got {count(len(files), 'file')}")
+    if method is not None:
+        check_text("--method", method, get_args(FusionName))
+        if (method == "learnt") != (qrels is not None):
+            raise ValueError("--qrels is for --method learnt, which needs it")
+    if model is not None and (method is not None or qrels is not None):
+        raise ValueError("--model is given in place of --method and --qrels")
+    if save_model is not None and qrels is None:
+        raise ValueError("--save-model needs --qrels: nothing is learnt without judgements")
+    for path in (output, save_model):
+        if path is not None:
+            opt.check_output(path, **inputs)
+    runs = [opt.load_run(Path(file)) for file in files]
+    judged = None if qrels is None else opt.load_qrels(qrels)
+    how: Any = method if model is None else opt.load_model_file(model)
+    fused = pairgram.fuse(runs, judged, how, n_threads=threads)
+    if save_model is not None:
+        fused.model.save(save_model)
+    if fused.n_judged is not None:
+        warn(f"note: {_learnt(fused)}")
+    _write(output, run_lines(**fused.run, tag=tag))
+
+
+def _learnt(fused: Fusion) -> str:
+    """Return words on what judged queries have taught."""
+    n_judged = fused.n_judged or 0
+    queries = f"{count(n_judged, 'judged query', 'judged queries')} of different labels"
+    if fused.gain is None:
+        verb = "is" if n_judged == 1 else "are"
+        return f"{queries} {verb} too few to learn from: the weights are those of rrf"
+    kept = "weights are learnt" if fused.is_learnt else "the weights are those of rrf"
+    return (
+        f"{kept}: those learnt have an NDCG@10 {fused.gain:+.4f} ± {fused.gain_error:.4f} above "
+        f"rrf in {queries} that were held out"
+    )
 
 
 def _short(names: list[str]) -> dict[str, str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import io
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,17 +107,17 @@ def _read(
 
 def parse_run(raw: io.BufferedReader, name: str) -> Columns:
     """Do the work of `read_run` for an open file, which messages call `name`."""
-    return _parse(raw, name, "qid Q0 docno rank score tag", 4, "score", _score)
+    return _parse(raw, name, _RUN)
 
 
 def parse_qrels(raw: io.BufferedReader, name: str) -> Columns:
     """Do the work of `read_qrels` for an open file, which messages call `name`."""
-    return _parse(raw, name, "qid iteration docno label", 3, "label", _label)
+    return _parse(raw, name, _QRELS)
 
 
 def _score(text: str) -> float:
     value = float(text)
-    if not np.isfinite(value) or "_" in text:
+    if not math.isfinite(value) or "_" in text:
         raise ValueError
     return value
 
@@ -126,59 +128,89 @@ def _label(text: str) -> int:
     return value
 
 
-def _parse(
-    raw: io.BufferedReader,
-    name: str,
-    form: str,
-    place: int,
-    column: str,
-    number: Callable[[str], float],
-) -> Columns:
+class _Form(NamedTuple):
+    """The form of lines: their fields, the place of the number among them, and what it is."""
+
+    fields: str
+    place: int
+    column: str
+    wanted: str
+    number: Callable[[str], float]
+    dtype: type
+
+
+_RUN = _Form("qid Q0 docno rank score tag", 4, "score", "a finite number", _score, np.float64)
+_QRELS = _Form("qid iteration docno label", 3, "label", "an integer", _label, np.int64)
+
+
+class _Rows(NamedTuple):
+    """The numbers of lines, with what they have."""
+
+    places: list[int]
+    ids: list[str]
+    documents: list[str]
+    values: list[float]
+
+
+def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
     """Return ids, documents and the numbers at a place of every line."""
-    n_fields = len(form.split())
-    ids: list[str] = []
-    documents: list[str] = []
-    values: list[float] = []
-    lists: dict[str, dict[str, int]] = {}  # the line of every document of a query
-    for at, line in _lines(raw, name):
-        # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others.
-        parts = line.split(maxsplit=n_fields - 1)
-        try:
-            fields = [field.decode() for field in parts]
-            if len(fields) != n_fields or (place == n_fields - 1 and len(parts[place].split()) > 1):
-                found = len(line.split())
-                raise ValueError(f"found {found} fields, want {n_fields}: {form}")
-            try:
-                value = number(fields[place].strip())
-            except ValueError:
-                wanted = "a finite number" if column == "score" else "an integer"
-                raise ValueError(
-                    f"found the {column} {fields[place].strip()!r}, want {wanted}: {form}"
-                ) from None
-        except ValueError as error:
-            if line.startswith(b"#"):  # a comment
-                continue
-            if isinstance(error, UnicodeDecodeError):
-                error = ValueError("found bytes that are not UTF-8")
-            raise ValueError(f"{name}:{at}: {error}") from None
-        query, document = fields[0], fields[2]
-        seen = lists.setdefault(query, {})
-        if seen.setdefault(document, at) != at:
-            raise ValueError(
-                f"{name}:{at}: found document {document!r} of query {query!r} again, which line "
-                f"{seen[document]} has"
-            )
-        ids.append(query)
-        documents.append(document)
-        values.append(value)
+    places, ids, documents, values = _rows(list(_lines(raw, name)), name, form)
     if not ids:
-        raise ValueError(f"{name}: found no line, want lines {form}")
-    dtype = np.float64 if column == "score" else np.int64
-    return {
-        "qid": object_array(ids),
-        "docno": object_array(documents),
-        column: np.array(values, dtype),
-    }
+        raise ValueError(f"{name}: found no line, want lines {form.fields}")
+    keys = list(zip(ids, documents, strict=True))
+    if len(set(keys)) < len(keys):
+        seen: dict[tuple[str, str], int] = {}
+        for at, key in zip(places, keys, strict=True):
+            if seen.setdefault(key, at) != at:
+                raise ValueError(
+                    f"{name}:{at}: found document {key[1]!r} of query {key[0]!r} again, which "
+                    f"line {seen[key]} has"
+                )
+    numbers: NDArray[Any] = np.array(values, form.dtype)
+    return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
+
+
+def _rows(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows:
+    """Return the rows of numbered lines. Halves of lines that are not all rows are read alone."""
+    try:
+        return _rows_at_once(lines, form)
+    except ValueError as error:
+        if len(lines) > 1:
+            half = len(lines) // 2
+            parts = [_rows(part, name, form) for part in (lines[:half], lines[half:])]
+            return _Rows(*(list(chain(*both)) for both in zip(*parts, strict=True)))
+        ((at, line),) = lines
+        fields, size = line.split(), len(form.fields.split())
+        if len(fields) > size > form.place + 1:  # what stands last may have blanks
+            return _rows([(at, b" ".join(fields[:size]))], name, form)
+        if line.startswith(b"#"):  # a comment
+            return _Rows([], [], [], [])
+        text = "found bytes that are not UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise ValueError(f"{name}:{at}: {text}") from None
+
+
+def _rows_at_once(lines: list[tuple[int, bytes]], form: _Form) -> _Rows:
+    """Return the rows of numbered lines, which must all be rows."""
+    if not lines:
+        return _Rows([], [], [], [])
+    size = len(form.fields.split())
+    # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others. All lines are
+    # split at once, with a null character as a field between two of them.
+    text = b" \0 ".join([line for _, line in lines])
+    fields = text.split()
+    n, ends = len(lines), fields[size :: size + 1]
+    is_form = len(fields) == n * (size + 1) - 1 and ends.count(b"\0") == n - 1
+    if not is_form or (n > 1 and text.count(b"\0") > n - 1):
+        raise ValueError(f"found {len(lines[0][1].split())} fields, want {size}: {form.fields}")
+    ids, documents, numbers = (
+        b"\n".join(fields[place :: size + 1]).decode().split("\n") for place in (0, 2, form.place)
+    )
+    try:
+        values = [form.number(text) for text in numbers]
+    except ValueError:
+        found = f"found the {form.column} {numbers[0]!r}, want {form.wanted}: {form.fields}"
+        raise ValueError(found) from None
+    return _Rows([at for at, _ in lines], ids, documents, values)
 
 
 def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
@@ -247,6 +279,13 @@ def write_run(
     7 Q0 b 2 1.000000000001 mine
     7 Q0 a 3 1.0 mine
     """
+    lines = run_lines(qid, docno, score, tag)
+    with replacing(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def run_lines(qid: ArrayLike, docno: ArrayLike, score: ArrayLike, tag: str) -> list[str]:
+    """Return the lines that `write_run` writes."""
     scores = real_array(score, "score")
     if scores.ndim != 1:
         raise ValueError(f"score must have shape (n_rows,), got {scores.shape}")
@@ -265,20 +304,16 @@ def write_run(
                 f"docno must be different within a query, got {document!r} of query {query!r} in "
                 f"rows {own[document]} and {row}"
             )
-    with replacing(path) as file:
-        for query, own in lists.items():
-            _write_list(file, query, own, scores, tag)
+    return [line for query in lists.items() for line in _lines_of(*query, scores, tag)]
 
 
-def _write_list(
-    file: IO[bytes], query: str, rows: dict[str, int], scores: NDArray[Any], tag: str
-) -> None:
-    """Write the lines of a query, given the row of every document."""
+def _lines_of(query: str, rows: dict[str, int], scores: NDArray[Any], tag: str) -> Iterator[str]:
+    """Yield the lines of a query, given the row of every document."""
     own = scores[list(rows.values())]
     names = [name for name, value in zip(rows, own, strict=True) if value == value]
     own = own[~np.isnan(own)]
     for rank, at in enumerate(by_trec_order(names, own), 1):
-        file.write(f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}\n".encode())
+        yield f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}"
 
 
 def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:

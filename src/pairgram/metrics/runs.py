@@ -272,9 +272,9 @@ def qrels_of(source: object) -> Lists:
     return lists
 
 
-def run_of(source: object) -> Lists:
-    """Return a run in any of the forms of `evaluate_run`."""
-    return _lists(source, "run", "score", read_run)
+def run_of(source: object, argument: str = "run") -> Lists:
+    """Return a run in any of the forms of `evaluate_run`, which messages call by a name."""
+    return _lists(source, argument, "score", read_run)
 
 
 def _lists(source: object, argument: str, number: str, read: Callable[[Any], Any]) -> Lists:

@@ -1,0 +1,402 @@
+"""`fuse`: one result list of those of several systems, by ranks, scores or learnt weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.arrays import object_array, without_names
+from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.parameters import FusionName, check_text
+from pairgram.data.queries import Queries
+from pairgram.datasets.trec import by_trec_order
+from pairgram.features.inputs import ListInputs
+from pairgram.metrics.evaluation import get_metric
+from pairgram.metrics.runs import Lists, qrels_of, run_of
+from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
+from pairgram.solvers.pairgram import Pairgram
+
+if TYPE_CHECKING:
+    from pairgram._support.types import BaseEstimator
+
+RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al., SIGIR 2009)
+# With fewer judged queries nothing can tell learnt weights from equal ones.
+FEWEST_QUERIES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """What `fuse` returns.
+
+    Attributes
+    ----------
+    run : dict of str to ndarray of shape (n_rows,)
+        ``qid``, ``docno`` and ``score``, as `read_run` returns them: every document that any of
+        the runs has, the best first in every query. `write_run` and `evaluate_run` take it.
+    model : ranker or None
+        For learnt weights the ranker of the columns of scores, with ``inputs="runs"``. It can be
+        saved, and be the `method` of another `fuse`. None for other methods.
+    names : list
+        The keys of `runs`, or the numbers of the runs from 0.
+    n_judged : int or None
+        How many queries could teach weights: those with documents of different labels. None if
+        nothing was to be learnt.
+    gain, gain_error : float or None
+        NDCG@10 of learnt weights minus that of RRF on judged queries that were held out: the mean,
+        and its standard error. None if there were too few queries to learn.
+    is_learnt : bool
+        Whether the weights are learnt. If not, `model` has those of RRF.
+    """
+
+    run: dict[str, NDArray[Any]]
+    model: Any
+    names: list[Any]
+    n_judged: int | None = None
+    gain: float | None = None
+    gain_error: float | None = None
+    is_learnt: bool = False
+
+    @property
+    def weights(self) -> dict[str, NDArray[np.float64]] | None:
+        """Weights of every run for an engine, or None without linear weights.
+
+        ``run`` are the names of the runs, ``score`` the weights of scores from 0 to 1 in every
+        query, and ``reciprocal_rank`` those of 1 / (60 + rank).
+        """
+        coef = getattr(self.model, "coef_", None)
+        if coef is None or len(coef) != 2 * len(self.names):
+            return None
+        scores, ranks = np.split(np.array(coef, np.float64), 2)
+        names = object_array(self.names)
+        return {"run": names, "score": scores, "reciprocal_rank": RANK_OFFSET * ranks}
+
+
+def fuse(
+    runs: Mapping[Any, object] | Sequence[object],
+    qrels: object = None,
+    method: FusionName | BaseEstimator | None = None,
+    *,
+    n_threads: int | None = None,
+) -> Fusion:
+    """Fuse the result lists of several systems, such as BM25, dense retrieval and rerankers.
+
+    Parameters
+    ----------
+    runs : dict of names to runs, or list of runs
+        At least two runs, each in one of the forms of `evaluate_run`: a file of TREC, a data frame,
+        a dict of columns or of dicts, or ir_measures' named tuples. A higher score is better. A
+        score NaN leaves a document out.
+    qrels : path, data frame, mapping, iterable of named tuples, or None
+        Judgements of some of the queries, in the forms of `evaluate_run`, for learnt weights alone.
+        A document without a judgement is not relevant.
+    method : str, fitted ranker or None
+        How a document gets its score in a query. None stands for "learnt" if there are `qrels`, and
+        else for "rrf".
+
+        - "rrf": the sum of 1 / (60 + rank) over the runs (reciprocal rank fusion [1]_);
+        - "combsum": the sum of the scores [2]_, from 0 to 1 in every query of every run;
+        - "combmnz": the same, times the number of runs that have the document [2]_;
+        - "combsum_zscore", "combmnz_zscore": the same of the scores in standard deviations of a
+          query's list, above the lowest score there;
+        - "borda": the sum of the shares of the query's other documents that a run has below it
+          [3]_;
+        - "learnt": a weighted sum of the scores from 0 to 1 and of the reciprocal ranks, with
+          weights from the judged queries, which all queries then have;
+        - a fitted ranker with ``inputs="runs"``, such as the `model` of an earlier `fuse`. If it
+          knows names, `runs` must be a dict with them, and else a list in the same order.
+    n_threads : int ≥ 1 or None
+        As in `RankRLS`.
+
+    Returns
+    -------
+    Fusion
+        The fused run, and the fusing model.
+
+    Raises
+    ------
+    ValueError
+        If a run or the judgements are not as `evaluate_run` wants them, if a score is infinite, if
+        `method` or the number of runs is wrong, or if no judged query is in a run.
+    TypeError
+        If an argument has another type.
+
+    Notes
+    -----
+    Documents that a run lacks count as beyond its end: their score and reciprocal rank are 0, and
+    for "borda" they share the last places. The lowest score of a list also becomes 0. Where all
+    scores of a list are equal, as that of a single document, they become 1. Tied documents have
+    their mean rank. Ids are compared as texts, as by `evaluate_run`.
+
+    Learnt weights start from those of RRF, in the multiple that fits the labels best, from which a
+    ridge lets them go so far as NDCG@10 of held-out queries says, exactly, as `RankRLSCV` does
+    with a `prior`. They are equal ones again, those of RRF, if fewer than five judged queries have
+    documents of different labels, or if the mean gain over RRF in held-out queries is not larger
+    than its standard error. So few judgements do no harm, but for chance.
+
+    References
+    ----------
+    .. [1] Cormack, Clarke, Büttcher (2009). Reciprocal rank fusion outperforms Condorcet and
+       individual rank learning methods. SIGIR.
+    .. [2] Fox, Shaw (1993). Combination of multiple searches. TREC-2.
+    .. [3] Aslam, Montague (2001). Models for metasearch. SIGIR.
+
+    Examples
+    --------
+    >>> from pairgram import fuse
+    >>> bm25 = {"q1": {"a": 12.0, "b": 9.0, "c": 3.0}, "q2": {"a": 7.0, "d": 5.0}}
+    >>> dense = {"q1": {"b": 0.9, "d": 0.8}, "q2": {"d": 0.7, "a": 0.6}}
+    >>> fused = fuse({"bm25": bm25, "dense": dense}, method="combsum")
+    >>> for row in zip(*fused.run.values()):
+    ...     print(*row)
+    q1 b 1.6666666666666665
+    q1 a 1.0
+    q1 d 0.0
+    q1 c 0.0
+    q2 d 1.0
+    q2 a 1.0
+    """
+    word, model = _method_of(method, qrels)
+    names, lists = _runs_of(runs, model)
+    rows = _Rows.of(names, lists)
+    results: dict[str, Any] = {}
+    if model is None and word == "learnt":
+        model, results = _learn(rows, qrels, len(names), n_threads)
+        if isinstance(runs, Mapping):
+            model.feature_names_in_ = object_array(names)
+    if model is None:
+        scores = _FUNCTIONS[word](rows, n_threads)
+    else:
+        scores = without_names(model).predict(rows.scores, qid=rows.query)
+    return Fusion(rows.run(np.asarray(scores, np.float64)), model, names, **results)
+
+
+def _method_of(
+    method: FusionName | BaseEstimator | None, qrels: object
+) -> tuple[str, BaseEstimator | None]:
+    """Return the word of a method, and the ranker that it is in place of a word, or None."""
+    if method is None:
+        method = "rrf" if qrels is None else "learnt"
+    elif hasattr(method, "predict"):
+        check_is_fitted(method)
+        if getattr(getattr(method, "inputs_", None), "kind", None) != "runs":
+            raise ArgumentError("method", "must be a ranker with inputs='runs', got one without")
+        if qrels is not None:
+            raise ArgumentError("qrels", "must be None: a fitted ranker learns nothing more")
+        return "learnt", method
+    check_text("method", method, get_args(FusionName))
+    if (method == "learnt") != (qrels is not None):
+        wanted = "must be given for" if qrels is None else "is for method='learnt' alone, not"
+        raise ArgumentError("qrels", f"{wanted} method={method!r}")
+    return method, None
+
+
+def _runs_of(
+    runs: Mapping[Any, object] | Sequence[object], model: BaseEstimator | None
+) -> tuple[list[Any], list[Lists]]:
+    """Return the names of runs, in the order of a model that knows them, and the runs."""
+    is_named = isinstance(runs, Mapping)
+    if not is_named and (isinstance(runs, (str, bytes)) or not isinstance(runs, Sequence)):
+        raise TypeError(f"runs must be a dict or a list of runs, got {type(runs).__name__}")
+    names = list(runs) if is_named else list(range(len(runs)))
+    if len(names) < 2:
+        raise ArgumentError("runs", f"must be at least two, got {len(names)}")
+    if model is not None:
+        known = getattr(model, "feature_names_in_", None)
+        if (known is None) == is_named:
+            wanted = "a list in the order" if known is None else "a dict with the names"
+            raise ArgumentError("runs", f"must be {wanted} of those that the ranker was fitted to")
+        own = list(range(model.n_features_in_)) if known is None else known.tolist()
+        if set(own) != set(names):
+            listed = f"{len(own)} runs" if known is None else f"runs {own}"
+            text = f"must be the {listed} of the ranker, got {names}"
+            raise ArgumentError("runs", verbatim(text))
+        names = own
+    return names, [run_of(runs[name], f"runs[{name!r}]") for name in names]
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The documents of all runs, those of a query together.
+
+    Attributes
+    ----------
+    queries : list of str
+    begins : ndarray of shape (n_queries + 1,), int64
+        Where the documents of every query begin.
+    documents : list of str
+    scores : ndarray of shape (n_rows, n_runs), float64
+        NaN where a run lacks the document.
+    """
+
+    queries: list[str]
+    begins: NDArray[np.int64]
+    documents: list[str]
+    scores: NDArray[np.float64]
+    query: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        sizes = np.diff(self.begins)
+        object.__setattr__(self, "query", np.repeat(np.arange(len(sizes)), sizes))
+
+    @classmethod
+    def of(cls, names: list[Any], runs: list[Lists]) -> _Rows:
+        """Bring runs together by the ids of queries and documents."""
+        queries: list[str] = []
+        documents: list[str] = []
+        begins = [0]
+        places: list[list[int]] = [[] for _ in runs]
+        values: list[list[float]] = [[] for _ in runs]
+        for query in dict.fromkeys(chain.from_iterable(runs)):
+            known: dict[str, int] = {}
+            for run, at, found in zip(runs, places, values, strict=True):
+                for document, score in run.get(query, {}).items():
+                    if score == score:  # NaN is no result
+                        at.append(begins[-1] + known.setdefault(document, len(known)))
+                        found.append(score)
+            if known:
+                queries.append(query)
+                begins.append(begins[-1] + len(known))
+                documents += known
+        if not documents:
+            raise ArgumentError("runs", "must have documents with scores, got none")
+        scores = np.full((len(documents), len(runs)), np.nan)
+        for column, (at, found) in enumerate(zip(places, values, strict=True)):
+            scores[at, column] = found
+        if np.isinf(scores).any():
+            row, column = np.argwhere(np.isinf(scores))[0]
+            query = queries[np.searchsorted(begins, row, "right") - 1]
+            text = f"{scores[row, column]} of document {documents[row]!r} of query {query!r}"
+            text = verbatim(f"must have finite scores, got {text}")
+            raise ArgumentError(f"runs[{names[column]!r}]", text)
+        return cls(queries, np.array(begins), documents, scores)
+
+    def inputs(self, kind: str, scores: Vector, n_threads: int | None) -> Any:
+        """Return columns within the lists of the queries."""
+        lists = Queries.make(len(scores), qid=self.query)
+        return ListInputs(kind, scores.shape[1]).values(scores, n_threads, lists)
+
+    def halves(self, n_threads: int | None) -> tuple[Vector, Vector]:
+        """Return the scores from 0 to 1, and 60 / (60 + rank), (n_rows, n_runs) each."""
+        columns = self.inputs("runs", self.scores, n_threads)
+        return columns[:, : self.scores.shape[1]], columns[:, self.scores.shape[1] :]
+
+    def labels(self, judgements: Lists) -> tuple[Vector, NDArray[np.bool_]]:
+        """Return the labels of the rows, 0 where there is none, and which queries can teach."""
+        y = np.zeros(len(self.documents))
+        for query, begin, end in zip(self.queries, self.begins, self.begins[1:], strict=False):
+            own = judgements.get(query)
+            if own is not None:
+                found = [own.get(document, 0.0) for document in self.documents[begin:end]]
+                y[begin:end] = np.maximum(found, 0.0)  # below 0 says that it was not judged
+        low, high = (least.reduceat(y, self.begins[:-1]) for least in (np.minimum, np.maximum))
+        return y, low < high
+
+    def run(self, scores: Vector) -> dict[str, NDArray[Any]]:
+        """Return scores as a run, the best documents first, as trec_eval sees them."""
+        orders = [
+            begin + by_trec_order(self.documents[begin:end], scores[begin:end])
+            for begin, end in zip(self.begins[:-1].tolist(), self.begins[1:].tolist(), strict=True)
+        ]
+        order = np.concatenate(orders)
+        documents = object_array(self.documents)[order]
+        queries = object_array(self.queries)[self.query[order]]
+        return {"qid": queries, "docno": documents, "score": scores[order]}
+
+
+# --- methods -----------------------------------------------------------------------------------
+
+Function = Callable[[_Rows, int | None], Vector]
+
+
+def _total(columns: Vector) -> Vector:
+    """Return the sums of rows, which have the same bits for columns in any order."""
+    total: Vector = np.sort(columns, axis=1).sum(axis=1)
+    return total
+
+
+def _rrf(rows: _Rows, n_threads: int | None) -> Vector:
+    return _total(rows.halves(n_threads)[1] / RANK_OFFSET)
+
+
+def _combsum(rows: _Rows, n_threads: int | None) -> Vector:
+    return _total(rows.halves(n_threads)[0])
+
+
+def _combsum_zscore(rows: _Rows, n_threads: int | None) -> Vector:
+    begins, query = rows.begins[:-1], rows.query
+    found = ~np.isnan(rows.scores)
+    scaled = rows.halves(n_threads)[0]  # its deviations cannot overflow
+    n = np.maximum(np.add.reduceat(found, begins, dtype=np.int64), 1)
+    mean = np.add.reduceat(scaled, begins) / n
+    squares = np.where(found, scaled - mean[query], 0.0) ** 2
+    deviation = np.sqrt(np.add.reduceat(squares, begins) / n)
+    return _total(scaled / np.where(deviation > 0, deviation, 1.0)[query])
+
+
+def _borda(rows: _Rows, n_threads: int | None) -> Vector:
+    lowest = np.fmin.reduceat(rows.scores, rows.begins[:-1])[rows.query]
+    below = np.where(np.isnan(lowest), 0.0, np.nextafter(lowest, -np.inf))
+    # What a run lacks ties below its lowest score.
+    places = np.where(np.isnan(rows.scores), below, rows.scores)
+    return _total(rows.inputs("rank", places, n_threads))
+
+
+def _times_found(function: Function) -> Function:
+    """Return a method that multiplies the scores of another by the number of runs."""
+    return lambda rows, n_threads: function(rows, n_threads) * (~np.isnan(rows.scores)).sum(axis=1)
+
+
+_FUNCTIONS: dict[str, Function] = {
+    "rrf": _rrf,
+    "combsum": _combsum,
+    "combmnz": _times_found(_combsum),
+    "combsum_zscore": _combsum_zscore,
+    "combmnz_zscore": _times_found(_combsum_zscore),
+    "borda": _borda,
+}
+
+
+def _learn(
+    rows: _Rows, qrels: object, n_runs: int, n_threads: int | None
+) -> tuple[Any, dict[str, Any]]:
+    """Return a ranker of the columns of scores, and what `Fusion` tells of it."""
+    weights = np.repeat([0.0, 1.0], n_runs)  # of RRF
+    judgements = qrels_of(qrels)
+    if not any(query in judgements for query in rows.queries):
+        raise ArgumentError("qrels", "and runs must have queries in common, but they have none")
+    y, teaches = rows.labels(judgements)
+    results: dict[str, Any] = {"n_judged": int(teaches.sum())}
+    if results["n_judged"] >= FEWEST_QUERIES:
+        kept = teaches[rows.query]
+        y, query, metric = y[kept], rows.query[kept], get_metric("ndcg@10", "trec")
+        rrf = rows.halves(n_threads)[1][kept].sum(axis=1)
+        only = Pairgram.from_rows(rrf[:, None], y, qid=query, n_threads=n_threads)
+        multiple = max(only.g[0] / only.G[0, 0], 0.0) if only.G[0, 0] > 0 else 0.0
+        search = RankRLSCV(
+            prior=multiple * weights,
+            inputs="runs",
+            scoring=metric,
+            store_held_out=True,
+            n_threads=n_threads,
+        ).fit(rows.scores[kept], y, qid=query)
+        gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)
+        results["gain"] = float(gains.mean())
+        results["gain_error"] = float(gains.std(ddof=1) / np.sqrt(len(gains)))
+        # Of many queries one standard error, of few ones more: their error itself is uncertain.
+        if results["gain"] > stdtrit(len(gains) - 1, ndtr(1.0)) * results["gain_error"]:
+            return search, {**results, "is_learnt": True}
+    # Weights that explain the labels of rows exactly stay as they are.
+    X = np.repeat([[1.0], [0.0]], n_runs, axis=1)
+    labels = RANK_OFFSET / (RANK_OFFSET + np.array([1.0, 2.0])) * n_runs / RANK_OFFSET
+    model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs", n_threads=n_threads)
+    return model.fit(X, labels), results
