@@ -299,7 +299,7 @@ def train(
     if as_json:
         print_json(report)
         return
-    (params,), made = show_rows([report.pop("params")]), _once(report.pop("trials", []))
+    (params,), made = show_rows([report.pop("params")]), report.pop("trials", [])
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -471,20 +471,6 @@ def _require_positive(
         raise ValueError(
             f"--positive: found feature {last}, but {name} has {count(n_features, 'feature')}"
         )
-
-
-def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of trials without those that chose all settings of a trial before them.
-
-    A trial that chooses pairs and target may choose those of the first trial.
-    """
-    kept: dict[Any, dict[str, Any]] = {}
-    for number, row in enumerate(rows):
-        settings = tuple(row[name] for name in ("features", "inputs", "pairs", "target", "alpha"))
-        key = number if row["alpha"] is None else settings  # None if it was not made
-        if key not in kept or row["outcome"] == "best":
-            kept[key] = row
-    return list(kept.values())
 
 
 def _cells(row: dict[str, Any]) -> list[Any]:

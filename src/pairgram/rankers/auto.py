@@ -39,8 +39,8 @@ FIRST_OF_FAMILY = 2
 # Models that are behind the best by at most so many standard errors cannot be told apart from it.
 ALIKE = 2.0
 # Trials without gain may cost this many times what the trials up to the last gain have cost, and
-# a second more.
-PATIENCE, GRACE = 3.0, 1.0
+# a second more. Once features or a kernel have led, others are worth more time.
+PATIENCE, PATIENCE_OF_FEATURES, GRACE = 2.0, 10.0, 1.0
 # A trial is begun if so many times the seconds that are expected are left.
 MARGIN = 1.2
 # The settings that are not numbers.
@@ -79,7 +79,7 @@ class TrialsSpec(Spec):
         splits = None if cv is None else make_splits(cv, data)
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
-        common |= {"store_held_out": self.search.store, "cv": None if cv is None else list(splits)}
+        common |= {"store_held_out": self.search.store, "cv": splits and list(splits)}
         named = rows.arguments | {"validation": validation}
         course = _Course(self, common, named)
         every = trials(task, self.random_state, self.engine)
@@ -105,6 +105,7 @@ class _Course:
         self.linear: list[RankRLSCV] = []
         self.behind: dict[str, list[bool]] = {}  # of every family, in the order of its trials
         self.useful = self.idle = 0.0  # costs up to the last gain, and since
+        self.gained = False  # whether features or a kernel have led
 
     @property
     def best(self) -> RankRLSCV:
@@ -133,7 +134,8 @@ class _Course:
         if trial.family != COLUMNS:
             if len(of_family) == FIRST_OF_FAMILY and all(of_family):
                 return GIVEN_UP
-            if self.idle + trial.cost > PATIENCE * self.useful + GRACE:
+            patience = PATIENCE_OF_FEATURES if self.gained else PATIENCE
+            if self.idle + trial.cost > patience * self.useful + GRACE:
                 return NO_GAIN
         in_time = time.perf_counter() + MARGIN * expected <= self.end
         return "" if in_time else OVER_BUDGET
@@ -142,14 +144,11 @@ class _Course:
         if expected > limits.now.long_seconds:
             self._print(f"{trial.name}: takes about {expected:.0f} s")
         best = self.first
-        pairs, target = FIRST
-        if trial.choice is not None:
-            pairs, target = trial.choice
-        elif best is not None:
+        pairs, target = trial.choice or FIRST
+        if trial.choice is None and best is not None:
             pairs, target = best.pairs_, best.target_
-        search = RankRLSCV(
-            inputs=trial.inputs, **trial.parameters, pairs=pairs, target=target, **self.common
-        )
+        settings = {"inputs": trial.inputs, "pairs": pairs, "target": target, **trial.parameters}
+        search = RankRLSCV(**settings, **self.common)
         began = time.perf_counter()
         end = self.end if best is not None else float("inf")
         try:
@@ -168,17 +167,18 @@ class _Course:
             return
         seconds = time.perf_counter() - began
         self.rates.learn(trial.work, seconds)
-        lead, error = (np.nan, np.nan) if best is None else _lead(search, best)
+        lead, spread = (np.nan, np.nan) if best is None else _lead(search, best)
         is_linear = trial.family == COLUMNS
-        self.table.add(trial, "tried", expected, search, seconds, (lead, error))
+        self.table.add(trial, "tried", expected, search, seconds, (lead, spread))
         self._print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
         self.idle += trial.cost
         if is_linear:
             self.linear.append(search)
-        margin = np.nan_to_num(error)
-        self.behind.setdefault(trial.family, []).append(lead < -margin)
-        if best is None or lead > (0.0 if is_linear else LEAD * margin):
+        spread = np.nan_to_num(spread)
+        self.behind.setdefault(trial.family, []).append(lead < -spread)
+        if best is None or lead > (0.0 if is_linear else LEAD * spread):
             self.first, self.table.best = search, len(self.table.rows) - 1
+            self.gained = not is_linear
         if is_linear or self.first is search:
             self.useful, self.idle = self.useful + self.idle, 0.0
 
@@ -202,15 +202,18 @@ class _Course:
         held_rows = tests if splits else slice(None)
         try:
             with without_row_warnings(), until(self.end, self.rates.slowness):
-                mean = mean_of_columns(members, rows.data, self.spec.rows, judge, held_rows)
+                mean, deviation = mean_of_columns(
+                    members, rows.data, self.spec.rows, judge, held_rows
+                )
         except TimeoutError:
             return
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
-        trial = Trial(f"mean of {len(members)} linear models", mean.inputs, {})
-        self.table.add(trial, "tried", np.nan, mean, seconds, (lead, error))
+        inputs: Any = None if mean.inputs_ is None else mean.inputs_.kind
+        trial = Trial(f"mean of {len(members)} linear models", inputs, {})
+        self.table.add(trial, "tried", np.nan, mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
-        if lead >= -error:
+        if lead >= -ALIKE * error:
             self.first, self.table.best = mean, len(self.table.rows) - 1
 
     def _print(self, line: str) -> None:
@@ -222,24 +225,28 @@ class _Course:
 class AutoRanker(LinearSearch):
     """Rank without choosing settings: try several models on held-out queries and keep the best.
 
-    The models are `RankRLSCV` searches: of the columns as they are, scaled, replaced by their
-    distribution functions, or both; then of random Fourier features; then of the kernels "minmax"
-    and "rbf" if there are at most 6,000 rows, or of Nyström features of "minmax" if there are more.
-    The cheapest comes first: the linear default. Each chooses its ridge, and the linear ones choose
-    `pairs` and `target`, by exact leave-query-out.
+    The models are `RankRLSCV` searches, linear ones first: of the columns as they are, of these and
+    their distribution functions, of the functions alone, and scaled, each with several `pairs` and
+    `target`. Then come random Fourier features, and then the kernels "minmax" and "rbf" if there
+    are at most 6,000 rows, or Nyström features of "minmax" if there are more. Each chooses its
+    ridge by exact leave-query-out.
 
     A model that is linear in the columns replaces the best before it if its mean over the held-out
-    queries is higher. Features or a kernel must lead by a standard error of the difference in the
-    single queries, so that a model that is more complex does not win by chance.
+    queries is higher. Then the *mean* of all linear models that are behind the best by at most two
+    standard errors takes the place of the best, unless it is further behind itself: the best of
+    many is in part the luckiest. Features or a kernel must lead by a standard error of the
+    difference in the single queries, so that a model that is more complex does not win by chance.
 
     Parameters
     ----------
-    time_budget : float > 0, default=30.0
-        Seconds that the trials may take together. Before the first fit, the budget chooses the
-        trials by their expected times, which depend on the shape of X alone. Equal data, settings
-        and seeds therefore give the same model on every machine. The first trial is always made.
-        Trials that are left when ten seconds more than three times the budget are over are skipped,
-        with a warning.
+    time_budget : float > 0 or None, default=30.0
+        Seconds in which the fit ends, but for a tenth and 0.2 s. The first trial, of
+        ``RankRLSCV()``, is always made. After each trial its seconds tell how long the others will
+        take; one that would not end in time is not begun, and one that runs over is stopped. How
+        fast the machine is therefore decides which trials are made, and `trials_` tells which it
+        left out: those of the outcomes "over budget" and "stopped". If there are none, the model
+        follows from the data, the settings and the seed alone. None sets no time, so that this is
+        always so.
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
@@ -251,7 +258,8 @@ class AutoRanker(LinearSearch):
         not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
         and Vespa and ONNX every model.
     verbose : bool, default=False
-        Whether to print a line for every trial on standard error.
+        Whether to print a line for every trial on standard error: what came of it, or why it was
+        left out.
     random_state : int, RandomState instance, Generator or None, default=0
         Seed of the random features.
     n_threads : int or None, default=None
@@ -261,13 +269,24 @@ class AutoRanker(LinearSearch):
     ----------
     best_estimator_ : RankRLSCV
         The search that won, fitted to all rows. All other attributes of a `RankRLSCV` are here too.
+        If a mean of linear models won, `coef_`, `inputs_`, `held_out_`, `per_query_` and
+        `best_score_` are its own, and settings, ridges and `coef_path_` are those of its best
+        member.
     best_score_ : float
         Its mean held-out score. It is the best of many, so it flatters: a test set tells more.
     trials_ : dict of str to ndarray
-        A row for every trial that was planned, or could have been: ``features``, ``inputs``,
-        ``pairs``, ``target``, ``alpha``, ``score``, ``lead`` (over the best model before it),
-        ``standard_error`` (of the lead), ``seconds``, ``expected_seconds`` and ``outcome``:
-        "best", "tried", "over budget", "skipped" or why it failed.
+        A row for every trial, in their order: ``features``, ``inputs``, ``pairs``, ``target``,
+        ``alpha``, ``score``, ``lead`` (over the best model before it), ``standard_error`` (of the
+        lead), ``seconds``, ``expected_seconds`` (by the trials before it) and ``outcome``, which is
+
+        - "best", or "tried" if another model won;
+        - "over budget" if it was not begun, because it would not have ended in time;
+        - "stopped" if it did not end in time;
+        - "given up" if the first two trials of its kind were further behind than a standard error;
+        - "no gain" if trials without gain would have cost more than twice what those up to the last
+          gain did, and a second; ten times once features or a kernel have led. Costs are seconds at
+          rates that are the same on every machine;
+        - or why it failed.
     cv_results_ : dict
         The trials that were made, in the columns of scikit-learn's searches: ``params``,
         ``param_features``, ``param_inputs``, ``param_pairs``, ``param_target``, ``param_alpha``,
@@ -282,7 +301,12 @@ class AutoRanker(LinearSearch):
     Notes
     -----
     `fit` takes no table of `scan`. A linear path costs n · n_features² + n_features³ flops, a
-    kernel n³. Memory is that of the largest trial.
+    kernel n³. Memory is that of the largest trial, and of 8 n bytes for each linear model.
+
+    Models are divided by the standard deviation of their held-out scores within queries before they
+    are averaged. Their mean is a model of the columns, of their distribution functions or of both,
+    as `inputs_` says, and its held-out scores are exact as theirs are. There is no mean with
+    offsets, with a single query, or if a row is held out several times.
 
     Examples
     --------
@@ -295,7 +319,7 @@ class AutoRanker(LinearSearch):
 
     feature_map = None
 
-    time_budget: float = 30.0
+    time_budget: float | None = 30.0
     _: KW_ONLY
     cv: CV = None
     scoring: Scoring = None
@@ -309,7 +333,7 @@ class AutoRanker(LinearSearch):
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
-            float(self.time_budget),
+            None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,
             self.verbose,
             self.random_state,
@@ -351,11 +375,13 @@ class _Table:
         search: RankRLSCV | None = None,
         seconds: float = np.nan,
         lead: tuple[float, float] = (np.nan, np.nan),
+        deviation: float | None = None,
     ) -> None:
         """Add a trial, with what was found if it was made."""
         numbers, (pairs, target) = (np.nan,) * 3, trial.choice or (None, None)
         if search is not None:
-            deviation = search.cv_results_["std_test_score"][search.best_index_]
+            if deviation is None:
+                deviation = search.cv_results_["std_test_score"][search.best_index_]
             numbers = (search.alpha_, search.best_score_, deviation)
         row = {
             "features": trial.features,

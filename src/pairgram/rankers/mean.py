@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairgram._support.checks import Rows, Vector
+from pairgram._support.parameters import InputsName
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.inputs import QuantileInputs
 from pairgram.model_selection.judge import Judge
-from pairgram.rankers.preparation import Preparation
+from pairgram.rankers.preparation import QUANTILES, Preparation
 from pairgram.solvers.formulation import Coordinates
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ def mean_of_columns(
     preparation: Preparation,
     judge: Judge,
     held_rows: Rows | slice,
-) -> RankRLSCV:
-    """Return a search whose model is the mean of the models of several, with its held-out scores.
+) -> tuple[RankRLSCV, float]:
+    """Return a search whose model is the mean of the models of several.
+
+    The deviation of its held-out scores, as in `Judged`, is returned beside it.
 
     Parameters
     ----------
@@ -49,59 +51,48 @@ def mean_of_columns(
     it, so that their mean is held out as well.
     """
     first = members[0]
-    held_out = [one.held_out_ for one in members]
-    spreads = np.array([_spread(scores[held_rows], judge.scored) for scores in held_out])
+    held_out = np.array([np.asarray(one.held_out_)[held_rows] for one in members])
+    spreads = np.array([_spread(scores, judge.scored) for scores in held_out])
     shares = np.divide(spreads[0], spreads, out=np.zeros(len(spreads)), where=spreads > 0)
     shares /= len(members)
-    parts = [_parts(one, one.coef_) for one in members]
-    raw = _sum(shares, [part[0] for part in parts])
-    quantile = _sum(shares, [part[1] for part in parts])
-    kind = None if quantile is None else "quantile" if raw is None else "raw+quantile"
+    kinds = {None if one.inputs_ is None else one.inputs_.kind for one in members}
+    kind: InputsName | None = None
+    if kinds & set(QUANTILES):
+        kind = "quantile" if kinds == {"quantile"} else "raw+quantile"
+    own = slice(
+        data.X.shape[1] if kind == "quantile" else 0, data.X.shape[1] if kind is None else None
+    )
+    coef = np.sum([s * _weights(m, m.coef_)[own] for s, m in zip(shares, members, strict=True)], 0)
+    judged = judge.judge(judge.shared(np.asarray(shares @ held_out)[None]))
+    inputs = preparation.inputs(data, kind)
+    settings = PairSettings(first.pairs_, target=first.target_)
+    coordinates = Coordinates.of_features(preparation.with_map(data, inputs), [settings])
+    total = coordinates.statistics(settings, preparation.n_threads)
     mean: RankRLSCV = copy.copy(first)
     mean.inputs = kind
-    width = data.X.shape[1]
-
-    def joined(one: Vector | None, other: Vector | None) -> Vector:
-        """Return weights of the columns of the mean."""
-        shape = (one if one is not None else other).shape[:-1] + (width,)  # type: ignore[union-attr]
-        wanted = [raw is not None, quantile is not None]
-        pieces = [np.zeros(shape) if part is None else part for part in (one, other)]
-        return np.concatenate([p for p, is_there in zip(pieces, wanted, strict=True) if is_there], -1)
-
-    inputs = preparation.inputs(data, kind)
-    with_inputs = preparation.with_map(data, inputs)
-    settings = PairSettings(first.pairs_, target=first.target_)
-    coordinates = Coordinates.of_features(with_inputs, [settings])
-    coef = joined(raw, quantile)
-    sums = coordinates.column_sums(coordinates.statistics(settings, preparation.n_threads), coef)
-    scores = _sum(shares, [scores[held_rows] for scores in held_out])
-    assert scores is not None
-    judged = judge.judge(judge.shared(scores[None]))
     fitted: dict[str, Any] = {
         "coef_": coef,
-        "coef_path_": joined(*_parts(first, first.coef_path_)),
+        "coef_path_": _weights(first, first.coef_path_)[:, own],
         "inputs_": inputs,
         "form_": "primal",
         "best_score_": float(judged.means[0]),
-        "_column_sums": sums,
+        "_column_sums": coordinates.column_sums(total, coef),
         **judged.stored,
     }
-    vars(mean).update(fitted)
-    return mean
+    mean.__dict__.update(fitted)
+    return mean, float(judged.deviations[0])
 
 
-def _parts(model: RankRLSCV, coef: Vector) -> tuple[Vector | None, Vector | None]:
-    """Return what weights of the inputs of a model are as weights of columns and of quantiles."""
+def _weights(model: RankRLSCV, coef: Vector) -> Vector:
+    """Return weights of the inputs of a model as weights of the columns, and of their quantiles."""
     inputs = model.inputs_
-    if isinstance(inputs, QuantileInputs):
-        width = inputs.n_features_in_
-        return (coef[..., :-width] if coef.shape[-1] > width else None), coef[..., -width:]
-    return (coef if inputs is None else coef * inputs.factors), None
-
-
-def _sum(shares: Vector, parts: Sequence[Vector | None]) -> Vector | None:
-    given = [share * part for share, part in zip(shares, parts, strict=True) if part is not None]
-    return np.sum(given, axis=0) if given else None
+    if inputs is not None and inputs.kind == "raw+quantile":
+        return coef
+    if inputs is not None and inputs.factors is not None:
+        coef = coef * inputs.factors
+    halves = (coef, np.zeros_like(coef))
+    is_quantile = inputs is not None and inputs.kind == "quantile"
+    return np.concatenate(halves[::-1] if is_quantile else halves, axis=-1)
 
 
 def _spread(scores: Vector, data: RankingData) -> float:

@@ -117,8 +117,10 @@ class Task:
     def of(cls, data: RankingData, choices: Sequence[Choice], n_refits: int) -> Task:
         """Return the task of dense or CSR rows."""
         X, sparse = data.X, scipy.sparse.issparse(data.X)
+        n_rows, n_columns = X.shape
         return cls(
-            *X.shape,
+            n_rows,
+            n_columns,
             n_entries=X.nnz if sparse else X.size,
             choices=tuple(choices),
             sparse=sparse,
