@@ -1,6 +1,6 @@
 """The parts of rankers that have tests of their own."""
 
-from pairgram.rankers import auto, fit_many, preparation, scores, trials as trials_of_auto
+from pairgram.rankers import auto, fit_many, preparation, scores
 from pairgram.rankers.trials import FIRST, Rates, Task, trials
 
 __all__ = [
@@ -12,5 +12,4 @@ __all__ = [
     "preparation",
     "scores",
     "trials",
-    "trials_of_auto",
 ]

@@ -103,6 +103,7 @@ class _Course:
         self.rates, self.table = Rates(), _Table()
         self.first: RankRLSCV | None = None
         self.linear: list[RankRLSCV] = []
+        self.linear_best: list[RankRLSCV] = []  # the single one, beside its mean with others
         self.behind: dict[str, list[bool]] = {}  # of every family, in the order of its trials
         self.useful = self.idle = 0.0  # costs up to the last gain, and since
         self.gained = False  # whether features or a kernel have led
@@ -174,9 +175,16 @@ class _Course:
         self.idle += trial.cost
         if is_linear:
             self.linear.append(search)
-        spread = np.nan_to_num(spread)
-        self.behind.setdefault(trial.family, []).append(lead < -spread)
-        if best is None or lead > (0.0 if is_linear else LEAD * spread):
+        if is_linear:
+            gains = best is None or lead > 0
+        else:
+            rivals = [_lead(search, one) for one in (self.best, *self.linear_best)]
+            errors = [np.nan_to_num(error) for _, error in rivals]
+            leads = [one for one, _ in rivals]
+            gains = all(one > LEAD * error for one, error in zip(leads, errors, strict=True))
+            behind = any(one < -error for one, error in zip(leads, errors, strict=True))
+            self.behind.setdefault(trial.family, []).append(behind)
+        if gains:
             self.first, self.table.best = search, len(self.table.rows) - 1
             self.gained = not is_linear
         if is_linear or self.first is search:
@@ -185,6 +193,7 @@ class _Course:
     def average(self, rows: GivenArrays, validation: Validation, splits: Any) -> None:
         """Take the mean of the linear models that cannot be told apart from the best of them."""
         best = self.best
+        self.linear_best = [best]
         members = [best]
         for search in self.linear:
             lead, error = _lead(search, best)
@@ -234,7 +243,7 @@ class AutoRanker(LinearSearch):
     A model that is linear in the columns replaces the best before it if its mean over the held-out
     queries is higher. Then the *mean* of all linear models that are behind the best by at most two
     standard errors takes the place of the best, unless it is further behind itself: the best of
-    many is in part the luckiest. Features or a kernel must lead by a standard error of the
+    many is in part the luckiest. Features or a kernel must lead both by a standard error of the
     difference in the single queries, so that a model that is more complex does not win by chance.
 
     Parameters
