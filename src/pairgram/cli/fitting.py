@@ -204,7 +204,7 @@ def train(
 ) -> None:
     """Fit a model, choose its settings, and write it to a file.
 
-    Without --model, several models are tried on held-out queries, the cheapest first, and the best
+    Without --model, several models are tried on held-out queries, linear ones first, and the best
     is kept; see --time-budget. With --model, or options of rankrls, every combination of --alphas
     or --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that
     have not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
