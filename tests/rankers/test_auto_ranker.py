@@ -278,12 +278,14 @@ def test_a_trial_that_would_not_end_in_time_is_not_begun(monkeypatch):
 
 
 @pytest.mark.parametrize("n_queries", [2, 350])
-def test_a_trial_that_runs_over_is_stopped_and_leaves_nothing_behind(n_queries, monkeypatch):
+def test_a_trial_that_runs_over_is_stopped_and_leaves_nothing_behind(
+    n_queries, monkeypatch, set_limits
+):
     """Large queries of a kernel need eigenvectors of LAPACK, which cannot be interrupted."""
     X, y, qid = make_ranking(n_queries, 3500 // n_queries, 3, random_state=0)
     every = auto_ranker.trials
     monkeypatch.setattr(auto_ranker, "trials", lambda *given: [every(*given)[0], every(*given)[-1]])
-    monkeypatch.setattr(auto_ranker, "GRACE", 1e9)
+    set_limits(patient_seconds=1e9)
     monkeypatch.setattr(Rates, "seconds", lambda self, work: 0.0)
     began = time.perf_counter()
     model = AutoRanker(time_budget=0.3).fit(X, y, qid=qid)
@@ -312,10 +314,9 @@ def test_families_are_given_up_whose_first_trials_stay_behind():
         assert (table["outcome"][rows[2:]] == "given up").all()
 
 
-def test_time_without_gain_is_bounded_by_that_of_linear_models(monkeypatch):
+def test_time_without_gain_is_bounded_by_that_of_linear_models(set_limits):
     X, y, qid = _made()
-    monkeypatch.setattr(auto_ranker, "GRACE", 0.0)
-    monkeypatch.setattr(auto_ranker, "PATIENCE", 0.0)
+    set_limits(patience=0.0, patient_seconds=0.0)
     model = AutoRanker(time_budget=None).fit(X, y, qid=qid)
     features = model.trials_["features"]
     linear = [name == "columns" or name.startswith("mean of") for name in features]

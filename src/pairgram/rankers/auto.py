@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.deadline import until
+from pairgram._support.machine import until
 from pairgram._support.parameters import EngineName, check_parameters
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
@@ -38,9 +38,8 @@ LEAD = 1.0
 FIRST_OF_FAMILY = 2
 # Models that are behind the best by at most so many standard errors cannot be told apart from it.
 ALIKE = 2.0
-# Trials without gain may cost this many times what the trials up to the last gain have cost, and
-# a second more. Once features or a kernel have led, others are worth more time.
-PATIENCE, PATIENCE_OF_FEATURES, GRACE = 2.0, 10.0, 1.0
+# Once features or a kernel have led, others are worth so many times more time.
+AFTER_GAIN = 5.0
 # A trial is begun if so many times the seconds that are expected are left.
 MARGIN = 1.2
 # The settings that are not numbers.
@@ -135,8 +134,8 @@ class _Course:
         if trial.family != COLUMNS:
             if len(of_family) == FIRST_OF_FAMILY and all(of_family):
                 return GIVEN_UP
-            patience = PATIENCE_OF_FEATURES if self.gained else PATIENCE
-            if self.idle + trial.cost > patience * self.useful + GRACE:
+            patience = limits.now.patience * (AFTER_GAIN if self.gained else 1.0)
+            if self.idle + trial.cost > patience * self.useful + limits.now.patient_seconds:
                 return NO_GAIN
         in_time = time.perf_counter() + MARGIN * expected <= self.end
         return "" if in_time else OVER_BUDGET

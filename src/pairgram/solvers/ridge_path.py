@@ -14,8 +14,12 @@ from numpy.typing import ArrayLike
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.deadline import deadline
-from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import (
+    cached_property,
+    deadline,
+    resolve_n_threads,
+    single_threaded_blas,
+)
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200
