@@ -81,6 +81,7 @@ LINEAR = "linear, all defaults"
 QUANTILES = "linear in columns and quantiles, by leave-query-out"
 FOURIER = "500 Fourier features of quantiles, by leave-query-out"
 AUTOMATIC = "AutoRanker, all defaults"
+BUDGETS = {"AutoRanker, 0.4 s a fold": 0.4, "AutoRanker, 3 s a fold": 3.0}
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
 PAIRS_AND_TARGETS = (
@@ -183,6 +184,8 @@ def trainers(threads: int) -> dict[str, Trainer]:
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
     ways[FOURIER] = functools.partial(single, inputs="quantile", feature_map=fourier)
     ways[AUTOMATIC] = functools.partial(train_automatic, threads=threads)
+    for name, budget in BUDGETS.items():
+        ways[name] = functools.partial(train_automatic, threads=threads, time_budget=budget)
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
     return ways
 
