@@ -1,6 +1,10 @@
-"""Quality of the ranker without settings on made data, beside six settings of LightGBM.
+"""The ranker without settings: quality on made data beside LightGBM, and how it keeps to its time.
 
     python bench/automatic.py [--seeds N] [--threads N]
+    python bench/automatic.py --budgets [SECONDS ...] [--busy N]
+
+The first prints quality beside six settings of LightGBM, the second how long fits take beside their
+time budgets, while N other processes are busy.
 
 The data have the shape of LightGBM's example of ranking: 200 queries x 15 documents, 300 sparse
 features and interactions; see `data.make_interactions`. Each seed makes 200 more queries to test
@@ -13,9 +17,12 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
+import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 import pairgram
@@ -85,14 +92,75 @@ def measured(ways: dict[str, Train], n_seeds: int, threads: int) -> dict[str, tu
     return {way: (values[way], times[way]) for way in ways}
 
 
+# Rows, columns and rows of a query.
+SHAPES = ((3_500, 28, 20), (1_500, 12, 20), (1_500, 12, 375), (50_000, 136, 50))
+WIDE = (20_000, 6_000, 30)  # rows, columns and ones in a row
+
+
+def made_rows(n_rows: int, n_columns: int, size: int) -> Ranking:
+    """Return rows whose labels are a sum of two columns and a product of two others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_columns))
+    score = X[:, 0] - X[:, 1] + 0.5 * X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=n_rows)
+    return Ranking(X, _grades(score), np.arange(n_rows) // size)
+
+
+def wide_rows(n_rows: int, n_columns: int, n_ones: int) -> Ranking:
+    """Return sparse rows of ones, in queries of 20 rows."""
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, n_columns, n_rows * n_ones)
+    places = (np.repeat(np.arange(n_rows), n_ones), columns)
+    X = scipy.sparse.csr_array((np.ones(len(columns)), places), shape=(n_rows, n_columns))
+    score = X @ rng.normal(size=n_columns) + rng.normal(size=n_rows)
+    return Ranking(X, _grades(score), np.arange(n_rows) // 20)
+
+
+def _grades(score: np.ndarray) -> np.ndarray:
+    return np.digitize(score, np.quantile(score, [0.6, 0.85, 0.95])).astype(float)
+
+
+def kept_times(budgets: list[float], busy: int, threads: int) -> str:
+    """Return the table of the seconds that fits took, while other processes were busy."""
+    data = {f"{n} x {d}, queries of {size}": made_rows(n, d, size) for n, d, size in SHAPES}
+    data[f"{WIDE[0]} x {WIDE[1]}, CSR"] = wide_rows(*WIDE)
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    try:
+        rows = []
+        for name, ranking in data.items():
+            row = [name]
+            for budget in budgets:
+                model = pairgram.AutoRanker(time_budget=budget, n_threads=threads)
+                fit = functools.partial(model.fit, ranking.X, ranking.y, qid=ranking.qid)
+                time, _ = stopwatch(fit)
+                first = model.trials_["seconds"][0]
+                alone = f" (the first trial {first:.2f})" if first > budget else ""
+                made = int(np.isfinite(model.trials_["score"]).sum())
+                row.append(f"{time:.2f}{alone}, {made} trials")
+                progress(f"{name}, {budget:g} s: {row[-1]}")
+                assert time <= max(1.1 * budget, 1.1 * first) + 0.2, "the budget does not hold"
+            rows.append(row)
+    finally:
+        for process in others:
+            process.kill()
+    return markdown_table(["rows", *(f"{budget:g} s" for budget in budgets)], rows)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Compare the automatic ranker with LightGBM.")
     parser.add_argument("--seeds", type=int, default=20, metavar="N")
     parser.add_argument("--threads", type=int, metavar="N", help="of pairgram and LightGBM")
+    parser.add_argument(
+        "--budgets", type=float, nargs="*", metavar="SECONDS", help="print times beside budgets"
+    )
+    parser.add_argument("--busy", type=int, default=2, metavar="N", help="other processes")
     arguments = parser.parse_args()
     threads = threads_of(arguments.threads)
     threadpool_limits(threads)
+    if arguments.budgets is not None:
+        print(machine_line(threads, ("numpy", "scipy")))
+        print(kept_times(arguments.budgets or [0.3, 1.0, 2.0, 10.0], arguments.busy, threads))
+        return
     print(machine_line(threads, ("numpy", "scipy", "lightgbm")))
     ways = {"AutoRanker": automatic, "RankRLSCV, linear": linear}
     peers = {

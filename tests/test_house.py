@@ -183,8 +183,8 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 92),
-        (lines_of_code, 24_365),
+        (lambda: len(PATHS), 97),
+        (lines_of_code, 24_700),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 924),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),

@@ -3,7 +3,7 @@ A ranker without settings
 =========================
 
 `AutoRanker` tries linear models of the columns and of their quantiles, then Fourier features and
-kernels, the cheapest first. A budget in seconds decides what is tried.
+kernels. It ends within a budget of seconds, and stops earlier where further trials promise nothing.
 """
 
 import numpy as np

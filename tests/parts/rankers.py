@@ -1,6 +1,15 @@
 """The parts of rankers that have tests of their own."""
 
 from pairgram.rankers import auto, fit_many, preparation, scores
-from pairgram.rankers.auto import Task, planned, trials
+from pairgram.rankers.trials import FIRST, Rates, Task, trials
 
-__all__ = ["Task", "auto", "fit_many", "planned", "preparation", "scores", "trials"]
+__all__ = [
+    "FIRST",
+    "Rates",
+    "Task",
+    "auto",
+    "fit_many",
+    "preparation",
+    "scores",
+    "trials",
+]

@@ -4,10 +4,17 @@ from pairgram._support import limits, machine
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import require_finite
 from pairgram._support.files import replacing, shown
-from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import (
+    cached_property,
+    deadline,
+    resolve_n_threads,
+    single_threaded_blas,
+    until,
+)
 
 __all__ = [
     "cached_property",
+    "deadline",
     "limits",
     "machine",
     "real_array",
@@ -16,4 +23,5 @@ __all__ = [
     "resolve_n_threads",
     "shown",
     "single_threaded_blas",
+    "until",
 ]

@@ -5,8 +5,10 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from pairgram import RankRLSCV, _core, make_ranking
+from pairgram import RankRLSCV, _core, kernel_matrix, make_ranking
+from parts.support import deadline as deadline_of_thread, until
 
 
 @pytest.fixture
@@ -55,3 +57,29 @@ def test_other_threads_go_on(deadline):
 def test_it_must_be_finite(seconds):
     with pytest.raises(ValueError, match="seconds must be finite"):
         _core.set_deadline(seconds)
+
+
+def test_what_cannot_be_interrupted_asks_before():
+    clock = deadline_of_thread()
+    clock.require(1e9)
+    with until(time.perf_counter() + 100.0, slowness=10.0):
+        deadline_of_thread().require(5.0)
+        with pytest.raises(TimeoutError):
+            deadline_of_thread().require(11.0)
+        with until(0.0), pytest.raises(TimeoutError):
+            deadline_of_thread().require()
+        deadline_of_thread().require()
+        _core.score_rows(np.ones((10, 3)), np.ones(3))
+    assert deadline_of_thread() is clock
+
+
+def test_what_python_computes_keeps_to_it_too(set_limits):
+    """The minmax kernel of sparse rows is NumPy's work, in threads of its own."""
+    set_limits(tile=16)
+    X = scipy.sparse.random_array((64, 5), density=0.5, format="csr", rng=0)
+    for n_threads in (1, 2):
+        with until(0.0), pytest.raises(TimeoutError, match="time for this computation"):
+            kernel_matrix(X, kernel="minmax", n_threads=n_threads)
+    X, y, _ = make_ranking(1, 40, 3, random_state=0)
+    with until(0.0), pytest.raises(TimeoutError):  # eigenvectors, and rows that are held out
+        RankRLSCV(kernel="rbf").fit(X, y)

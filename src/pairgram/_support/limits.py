@@ -107,6 +107,11 @@ class Limits:
     kept_bytes: int = 64 << 20
     # Trials that are expected to take longer than this many seconds are announced.
     long_seconds: float = 10.0
+    # Trials of features and kernels without gain may cost this many times what the trials up to
+    # the last gain have cost,
+    patience: float = 2.0
+    # and so many seconds more.
+    patient_seconds: float = 1.0
 
 
 # The limits of this process: all threads read them at every use.

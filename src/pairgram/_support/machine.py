@@ -1,13 +1,15 @@
-"""The threads and the memory of the machine, and values that are computed once."""
+"""The threads, the memory and the time of the machine, and values that are computed once."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from math import inf
 from numbers import Integral
 from pathlib import Path, PurePosixPath
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import ThreadpoolController
 
+import pairgram._core as _core
 from pairgram._support import limits
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -167,6 +170,57 @@ def at_most_threads(n_threads: int) -> Iterator[None]:
         yield
     finally:
         _most.reset(token)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When the work of a thread ends.
+
+    Attributes
+    ----------
+    end : float
+        The time of `time.perf_counter`.
+    slowness : float
+        How many times the expected seconds work takes on this machine now.
+    """
+
+    end: float = inf
+    slowness: float = 1.0
+
+    def require(self, seconds: float = 0.0) -> None:
+        """Raise a TimeoutError if work that is expected to take so long would not end in time."""
+        if time.perf_counter() + self.slowness * seconds > self.end:
+            raise TimeoutError("the time for this computation is over")
+
+
+class _OfThread(threading.local):
+    deadline = Deadline()
+
+
+_of_thread = _OfThread()
+
+
+def deadline() -> Deadline:
+    """Return the deadline of this thread. Threads that it starts are handed it, or have none."""
+    return _of_thread.deadline
+
+
+@contextmanager
+def until(end: float, slowness: float = 1.0) -> Iterator[None]:
+    """End what this thread does within this context by a TimeoutError at a time.
+
+    Compiled code looks at the clock about ten times a second. Long work that is not compiled here
+    has to ask: a call of LAPACK before it begins, a loop of NumPy in every round.
+    """
+    before = _of_thread.deadline
+    _of_thread.deadline = Deadline(end, slowness)
+    _core.set_deadline(end - time.perf_counter() if end < inf else None)
+    try:
+        yield
+    finally:
+        _of_thread.deadline = before
+        left = before.end - time.perf_counter()
+        _core.set_deadline(left if before.end < inf else None)
 
 
 class _BlasGuard:

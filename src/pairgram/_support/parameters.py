@@ -364,10 +364,10 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         )
     ),
     "time_budget": Parameter(
-        POSITIVE,
+        optional(POSITIVE),
         "--time-budget SECONDS",
-        "How long the models that --model auto tries may take together, at fixed rates that do not "
-        "depend on the machine. [default: 30]",
+        "When --model auto is to end. The first model is always fitted; others are tried as long "
+        "as they end in time on this machine, and promise something. [default: 30]",
     ),
     "exportable_to": Parameter(optional(choice(*words(EngineName)))),
     "n_threads": Parameter(

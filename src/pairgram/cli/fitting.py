@@ -206,7 +206,7 @@ def train(
 ) -> None:
     """Fit a model, choose its settings, and write it to a file.
 
-    Without --model, several models are tried on held-out queries, the cheapest first, and the best
+    Without --model, several models are tried on held-out queries, linear ones first, and the best
     is kept; see --time-budget. With --model, or options of rankrls, every combination of --alphas
     or --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that
     have not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
@@ -301,7 +301,7 @@ def train(
     if as_json:
         print_json(report)
         return
-    (params,), made = show_rows([report.pop("params")]), _once(report.pop("trials", []))
+    (params,), made = show_rows([report.pop("params")]), report.pop("trials", [])
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -473,20 +473,6 @@ def _require_positive(
         raise ValueError(
             f"--positive: found feature {last}, but {name} has {count(n_features, 'feature')}"
         )
-
-
-def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of trials without those that chose all settings of a trial before them.
-
-    A trial that chooses pairs and target may choose those of the first trial.
-    """
-    kept: dict[Any, dict[str, Any]] = {}
-    for number, row in enumerate(rows):
-        settings = tuple(row[name] for name in ("features", "inputs", "pairs", "target", "alpha"))
-        key = number if row["alpha"] is None else settings  # None if it was not made
-        if key not in kept or row["outcome"] == "best":
-            kept[key] = row
-    return list(kept.values())
 
 
 def _cells(row: dict[str, Any]) -> list[Any]:

@@ -156,7 +156,7 @@ _KERNEL_SVM_GRID = _SVM_GRID | {"gamma": parse_grid("2^-12:2^2", "gamma")}
 MODELS: Mapping[str, Model] = {
     "auto": Model(
         "tries linear models of the features and of their quantiles, then Fourier features and "
-        "kernels, and keeps the best",
+        "kernels, and keeps the best, or the mean of the linear ones that are as good",
         *("AutoRanker", {"time_budget", "random_state"}),
         in_memory=True,
         adapt=lambda given: {"verbose": sys.stderr.isatty(), **given},

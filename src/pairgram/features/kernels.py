@@ -20,7 +20,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, not_finite, require_finite
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import KernelName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.formulas import Terms, native_nodes
@@ -108,7 +108,10 @@ def matrix_of(
     K = np.empty(shape)
     values = _Values(settings, X, support, steady=not symmetric)
 
+    clock = deadline()  # which other threads have not
+
     def fill(tile: tuple[slice, slice]) -> None:
+        clock.require()
         rows, columns = tile
         part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
         K[tile] = part

@@ -4,236 +4,48 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.checks import warn_caller
-from pairgram._support.parameters import EngineName, InputsName, PluginName, check_parameters, words
+from pairgram._support.machine import until
+from pairgram._support.parameters import EngineName, check_parameters
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
-from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
-from pairgram.features.nystroem import Nystroem
-from pairgram.features.random_fourier import RandomFourier
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import Judged, choose, column_of, search_results
-from pairgram.model_selection.splits import make_splits
+from pairgram.model_selection.judge import Judge, Judged, choose, column_of, search_results
+from pairgram.model_selection.splits import default_cv, make_splits
 from pairgram.rankers.base import LinearSearch
-from pairgram.rankers.preparation import (
-    QUANTILES,
-    GivenArrays,
-    Preparation,
-    Search,
-    Spec,
-    needs_rows,
-)
+from pairgram.rankers.mean import mean_of_columns
+from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec, needs_rows
 from pairgram.rankers.rank_rls import RankRLSCV
-from pairgram.solvers.ridge_path import DEFAULT_POWERS
+from pairgram.rankers.trials import COLUMNS, FIRST, Rates, Task, Trial, choices_of, trials
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Matrix, RandomState
+    from pairgram._support.types import CV, RandomState
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
-
-# Seconds per operation, near what trials take on two cores. They are constants, so that a budget
-# chooses the same trials on every machine.
-GRAM = 3e-11  # a product and a sum of the Gram matrix
-DECOMPOSITION = 1e-10  # times n_features³
-HELD_OUT = 3e-9  # a feature of a row at one ridge
-MAPPED = 2e-10  # a product and a sum of a feature map
-
-# Engines that take weights of columns alone, and those that take quantiles too.
-LINEAR_ENGINES, ENGINES_OF_COLUMNS = (*words(PluginName), "ranklib"), ("solr", "sql", "python")
-COLUMNS = "columns"
-
-N_FEATURES = 500
-MOST_KERNEL_ROWS = 6_000
-# Shares of the width at which an rbf kernel of columns with variance 1 falls off.
-WIDTHS = (1 / 16, 1 / 4)
-# The variance of the distribution function of a column.
-OF_QUANTILES = 1 / 12
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is known of a data set before the first fit.
-
-    Attributes
-    ----------
-    n_rows, n_columns : int
-    n_choices : int
-        The number of combinations of pairs and targets that linear models choose from.
-    sparse : bool
-    """
-
-    n_rows: int
-    n_columns: int
-    n_choices: int
-    sparse: bool
-
-    @classmethod
-    def of(cls, X: Matrix, n_choices: int) -> Task:
-        """Return the task of dense or CSR rows."""
-        n_rows, n_columns = X.shape
-        return cls(n_rows, n_columns, n_choices, scipy.sparse.issparse(X))
-
-    @property
-    def scaled(self) -> InputsName:
-        """The inputs that bring columns to a similar size."""
-        return "maxabs" if self.sparse else "standard"
-
-    @property
-    def even(self) -> tuple[InputsName, ...]:
-        """The inputs for features and kernels that mix all columns in one number."""
-        return (self.scaled,) if self.sparse else (self.scaled, "quantile")
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One search: a `RankRLSCV` with these parameters.
-
-    Attributes
-    ----------
-    features : str
-        What the model is linear in, for people: "columns", "500 Fourier features, gamma 0.1".
-    inputs : str or None
-    seconds : float
-        How long the search is expected to take.
-    parameters : dict
-        Further parameters of `RankRLSCV`.
-    chooses : bool
-        Whether the search chooses pairs and target. Otherwise it takes those of the best model
-        before it, or all pairs and the labels if it is the first.
-    """
-
-    features: str
-    inputs: InputsName | None
-    seconds: float
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    chooses: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name for people."""
-        return self.features if self.inputs is None else f"{self.features} of {self.inputs} inputs"
-
-
-def trials(task: Task, random_state: RandomState, engine: EngineName | None = None) -> list[Trial]:
-    """Return all trials for a task, in the order in which they are made.
-
-    With an `engine`, those whose models it cannot express are left out; see `pairgram.export`.
-    """
-    every = _all_trials(task, random_state)
-    if engine in LINEAR_ENGINES:
-        return [one for one in every if one.features == COLUMNS and one.inputs not in QUANTILES]
-    if engine in ENGINES_OF_COLUMNS:
-        return [one for one in every if one.features == COLUMNS]
-    return every
-
-
-def _all_trials(task: Task, random_state: RandomState) -> list[Trial]:
-    linear: list[InputsName | None] = [None, task.scaled]
-    if not task.sparse:
-        linear += ["quantile", "raw+quantile"]
-    found = [Trial(COLUMNS, None, _seconds(task, task.n_columns))]
-    found += [
-        Trial(COLUMNS, inputs, _seconds(task, _width(task, inputs), task.n_choices), {}, True)
-        for inputs in linear[task.n_choices == 1 :]
-    ]
-    for width in WIDTHS:
-        for inputs in task.even:
-            gamma = _gamma(task, inputs, width)
-            found.append(_fourier(task, inputs, gamma, random_state))
-    small = task.n_rows <= MOST_KERNEL_ROWS
-    of_minmax: tuple[InputsName | None, ...] = (*task.even, None)  # counts need no scale
-    found += [
-        _kernel(task, kind, "minmax") if small else _nystroem(task, kind, random_state)
-        for kind in of_minmax
-    ]
-    if small:
-        for width in WIDTHS:
-            for inputs in task.even:
-                found.append(_kernel(task, inputs, "rbf", _gamma(task, inputs, width)))
-    return found
-
-
-def planned(every: Sequence[Trial], budget: float) -> list[Trial]:
-    """Return the trials that a budget in seconds pays for, in their order.
-
-    The first is always made. A trial that is too long is left out, and shorter ones after it may
-    still be made.
-    """
-    chosen, left = [every[0]], budget - every[0].seconds
-    for trial in every[1:]:
-        if trial.seconds <= left:
-            chosen.append(trial)
-            left -= trial.seconds
-    return chosen
-
-
-def _width(task: Task, inputs: InputsName | None) -> int:
-    return task.n_columns * (2 if inputs == "raw+quantile" else 1)
-
-
-def _gamma(task: Task, inputs: InputsName | None, width: float) -> float:
-    variance = OF_QUANTILES if inputs == "quantile" else 1.0
-    return width / (task.n_columns * variance)
-
-
-def _seconds(task: Task, n_features: int, n_choices: int = 1) -> float:
-    """Return the expected time of a path of ridges by leave-query-out, for every choice."""
-    order = min(n_features, task.n_rows)
-    return n_choices * (GRAM * task.n_rows * n_features * order + _path(task, order))
-
-
-def _path(task: Task, order: int) -> float:
-    """Return the expected time of a path from a Gram or kernel matrix of this order."""
-    held_out = HELD_OUT * task.n_rows * order * len(DEFAULT_POWERS)
-    return DECOMPOSITION * order**3 + held_out
-
-
-def _fourier(
-    task: Task, inputs: InputsName | None, gamma: float, random_state: RandomState
-) -> Trial:
-    feature_map = RandomFourier(N_FEATURES, gamma=gamma, random_state=random_state)
-    seconds = _seconds(task, N_FEATURES) + MAPPED * task.n_rows * task.n_columns * N_FEATURES
-    name = f"{N_FEATURES} Fourier features, gamma {gamma:.2g}"
-    return Trial(name, inputs, seconds, {"feature_map": feature_map})
-
-
-def _nystroem(task: Task, inputs: InputsName | None, random_state: RandomState) -> Trial:
-    feature_map = Nystroem("minmax", n_components=N_FEATURES, random_state=random_state)
-    seconds = _seconds(task, N_FEATURES) + MAPPED * task.n_rows * task.n_columns * N_FEATURES * 4
-    name = f"{N_FEATURES} minmax landmarks"
-    return Trial(name, inputs, seconds, {"feature_map": feature_map})
-
-
-def _kernel(
-    task: Task, inputs: InputsName | None, kernel: str, gamma: float | None = None
-) -> Trial:
-    seconds = _path(task, task.n_rows) + MAPPED * task.n_rows**2 * task.n_columns
-    name = f"{kernel} kernel" if gamma is None else f"{kernel} kernel, gamma {gamma:.2g}"
-    return Trial(name, inputs, seconds, {"kernel": kernel, "gamma": gamma})
-
 
 # By how many standard errors of the difference features or a kernel must lead. They have more ways
 # to be better by chance than models that are linear in the columns.
 LEAD = 1.0
-# The plan keeps to fixed rates. The clock ends the trials after this multiple of the budget and
-# these seconds, in which a short plan may load what it needs.
-PATIENCE, GRACE = 3.0, 10.0
-# Labels up to this are grades, of which 2^y makes a gain.
-LARGEST_GRADE = 10
-# The settings of the first model.
-FIRST = {"pairs": "with_ties", "target": "label"}
+# A family of features or kernels is given up if so many of its trials stay further behind.
+FIRST_OF_FAMILY = 2
+# Models that are behind the best by at most so many standard errors cannot be told apart from it.
+ALIKE = 2.0
+# Once features or a kernel have led, others are worth so many times more time.
+AFTER_GAIN = 5.0
+# A trial is begun if so many times the seconds that are expected are left.
+MARGIN = 1.2
 # The settings that are not numbers.
 TEXTS = ("features", "inputs", "pairs", "target")
+# Why a trial was not made, or not to its end.
+OVER_BUDGET, STOPPED, GIVEN_UP, NO_GAIN = "over budget", "stopped", "given up", "no gain"
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,104 +57,204 @@ class TrialsSpec(Spec):
     rows : Preparation
     search : Search
         How every trial holds rows out.
+    budget : float or None
+    began : float
+        When the fit began, by `time.perf_counter`.
     """
 
     search: Search
-    budget: float
+    budget: float | None
     engine: EngineName | None
     verbose: bool
     random_state: RandomState
+    began: float = field(default_factory=time.perf_counter)
 
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Try the models that the budget allows; return the attributes of the best."""
         data, cv = rows.data, self.search.cv
-        choices = _choices(data)
-        task = Task.of(data.X, len(choices["pairs"]) * len(choices["target"]))
-        every = trials(task, self.random_state, self.engine)
+        task = Task.of(data, choices_of(data), 0)
+        if cv is None and validation is None and task.iterates:  # all trials have these folds
+            cv = default_cv(data.queries.n_filled, len(data.y))
+        splits = None if cv is None else make_splits(cv, data)
+        task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
-        common["store_held_out"] = self.search.store
-        common["cv"] = None if cv is None else list(make_splits(cv, data))
+        common |= {"store_held_out": self.search.store, "cv": splits and list(splits)}
         named = rows.arguments | {"validation": validation}
-        best, table = self._try(every, choices, common, named)
+        course = _Course(self, common, named)
+        every = trials(task, self.random_state, self.engine)
+        course.make([trial for trial in every if trial.family == COLUMNS])
+        course.average(rows, validation, splits)
+        course.make([trial for trial in every if trial.family != COLUMNS])
+        best = course.best
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
         if data.offset is None and not data.labels_differ(PairSettings()):
             warn_of_equal_labels()
-        return found | {"best_estimator_": best} | table.results(best.scoring_)
+        return found | {"best_estimator_": best} | course.table.results(best.scoring_)
 
-    def _try(
-        self,
-        every: list[Trial],
-        choices: dict[str, Any],
-        common: dict[str, Any],
-        named: dict[str, Any],
-    ) -> tuple[RankRLSCV, _Table]:
-        """Make the trials that the budget pays for; return the best search and all trials."""
-        start, best, table = time.perf_counter(), None, _Table()
-        plan, longest = planned(every, self.budget), PATIENCE * self.budget + GRACE
+
+class _Course:
+    """The trials of one fit, one after the other, and the best search so far."""
+
+    def __init__(self, spec: TrialsSpec, common: dict[str, Any], named: dict[str, Any]) -> None:
+        self.spec, self.common, self.named = spec, common, named
+        self.end = float("inf") if spec.budget is None else spec.began + spec.budget
+        self.rates, self.table = Rates(), _Table()
+        self.first: RankRLSCV | None = None
+        self.linear: list[RankRLSCV] = []
+        self.linear_best: list[RankRLSCV] = []  # the single one, beside its mean with others
+        self.behind: dict[str, list[bool]] = {}  # of every family, in the order of its trials
+        self.useful = self.idle = 0.0  # costs up to the last gain, and since
+        self.gained = False  # whether features or a kernel have led
+
+    @property
+    def best(self) -> RankRLSCV:
+        """The best search so far."""
+        assert self.first is not None  # the first trial is always made
+        return self.first
+
+    def make(self, every: Sequence[Trial]) -> None:
+        """Make the trials that are worth it and end in time."""
         for trial in every:
-            if trial not in plan:
-                table.add(trial, "over budget")
-                continue
-            if best is not None and time.perf_counter() - start > longest:
-                table.add(trial, "skipped")
-                continue
-            if self.verbose and trial.seconds > limits.now.long_seconds:
-                _print(f"{trial.name}: takes about {trial.seconds:.0f} s")
-            settings = choices
-            if not trial.chooses:
-                settings = FIRST if best is None else {"pairs": best.pairs_, "target": best.target_}
-            search = RankRLSCV(inputs=trial.inputs, **trial.parameters, **settings, **common)
-            began = time.perf_counter()
-            try:
-                with one_query_meant(), without_row_warnings():
-                    search.fit(**named)
-            except (ValueError, MemoryError) as error:
-                if best is None:
-                    raise
-                table.add(trial, f"failed: {error}")
-                continue
+            expected = self.rates.seconds(trial.work)
+            reason = self._reason_against(trial, expected)
+            if reason:
+                self.table.add(trial, reason, expected)
+                left = max(0.0, self.end - time.perf_counter())
+                over = f" (takes about {expected:.2g} s, {left:.2g} s are left)"
+                self._print(f"{trial.name}: {reason}{over if reason == OVER_BUDGET else ''}")
+            else:
+                self._make(trial, expected)
+
+    def _reason_against(self, trial: Trial, expected: float) -> str:
+        """Return why a trial should not be made, or an empty string."""
+        if self.first is None:
+            return ""
+        of_family = self.behind.get(trial.family, [])
+        if trial.family != COLUMNS:
+            if len(of_family) == FIRST_OF_FAMILY and all(of_family):
+                return GIVEN_UP
+            patience = limits.now.patience * (AFTER_GAIN if self.gained else 1.0)
+            if self.idle + trial.cost > patience * self.useful + limits.now.patient_seconds:
+                return NO_GAIN
+        in_time = time.perf_counter() + MARGIN * expected <= self.end
+        return "" if in_time else OVER_BUDGET
+
+    def _make(self, trial: Trial, expected: float) -> None:
+        if expected > limits.now.long_seconds:
+            self._print(f"{trial.name}: takes about {expected:.0f} s")
+        best = self.first
+        pairs, target = trial.choice or FIRST
+        if trial.choice is None and best is not None:
+            pairs, target = best.pairs_, best.target_
+        settings = {"inputs": trial.inputs, "pairs": pairs, "target": target, **trial.parameters}
+        search = RankRLSCV(**settings, **self.common)
+        began = time.perf_counter()
+        end = self.end if best is not None else float("inf")
+        try:
+            with one_query_meant(), without_row_warnings(), until(end, self.rates.slowness):
+                search.fit(**self.named)
+        except TimeoutError:
             seconds = time.perf_counter() - began
-            lead = (np.nan, np.nan) if best is None else _lead(search, best)
-            table.add(trial, "tried", search, seconds, lead)
-            needed = LEAD if trial.parameters else 0.0
-            if best is None or lead[0] > needed * np.nan_to_num(lead[1]):
-                best, table.best = search, len(table.outcomes) - 1
-            if self.verbose:
-                _print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
-        assert best is not None  # the first trial is always made
-        if "skipped" in table.outcomes:
-            warn_caller(
-                f"the trials took more than {longest:.0f} s with a budget of "
-                f"{self.budget:g} s, so {table.outcomes.count('skipped')} were skipped: "
-                "another run may try more of them, and find another model",
-                UserWarning,
-            )
-        return best, table
+            self.table.add(trial, STOPPED, expected, seconds=seconds)
+            self._print(f"{trial.name}: stopped after {seconds:.2f} s, when the time was over")
+            return
+        except (ValueError, MemoryError) as error:
+            if best is None:
+                raise
+            self.table.add(trial, f"failed: {error}", expected)
+            self._print(f"{trial.name}: failed: {error}")
+            return
+        seconds = time.perf_counter() - began
+        self.rates.learn(trial.work, seconds)
+        lead, spread = (np.nan, np.nan) if best is None else _lead(search, best)
+        is_linear = trial.family == COLUMNS
+        self.table.add(trial, "tried", expected, search, seconds, (lead, spread))
+        self._print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
+        self.idle += trial.cost
+        if is_linear:
+            self.linear.append(search)
+        if is_linear:
+            gains = best is None or lead > 0
+        else:
+            rivals = [_lead(search, one) for one in (self.best, *self.linear_best)]
+            errors = [np.nan_to_num(error) for _, error in rivals]
+            leads = [one for one, _ in rivals]
+            gains = all(one > LEAD * error for one, error in zip(leads, errors, strict=True))
+            behind = any(one < -error for one, error in zip(leads, errors, strict=True))
+            self.behind.setdefault(trial.family, []).append(behind)
+        if gains:
+            self.first, self.table.best = search, len(self.table.rows) - 1
+            self.gained = not is_linear
+        if is_linear or self.first is search:
+            self.useful, self.idle = self.useful + self.idle, 0.0
+
+    def average(self, rows: GivenArrays, validation: Validation, splits: Any) -> None:
+        """Take the mean of the linear models that cannot be told apart from the best of them."""
+        best = self.best
+        self.linear_best = [best]
+        members = [best]
+        for search in self.linear:
+            lead, error = _lead(search, best)
+            if search is not best and lead >= -ALIKE * error:  # not with an error of NaN
+                members.append(search)
+        tests = np.concatenate([test for _, test in splits]) if splits else np.arange(0)
+        alone = len(np.unique(tests)) == len(tests)  # no row has several held-out scores
+        if len(members) == 1 or rows.data.offset is not None or not alone:
+            return
+        began = time.perf_counter()
+        held = rows.held(validation, None)
+        judge = Judge.of_targets(
+            rows.data, None, self.common["cv"], held, best.scoring_, self.spec.rows.n_threads, True
+        )[0]
+        held_rows = tests if splits else slice(None)
+        try:
+            with without_row_warnings(), until(self.end, self.rates.slowness):
+                mean, deviation = mean_of_columns(
+                    members, rows.data, self.spec.rows, judge, held_rows
+                )
+        except TimeoutError:
+            return
+        lead, error = _lead(mean, best)
+        seconds = time.perf_counter() - began
+        inputs: Any = None if mean.inputs_ is None else mean.inputs_.kind
+        trial = Trial(f"mean of {len(members)} linear models", inputs, {})
+        self.table.add(trial, "tried", np.nan, mean, seconds, (lead, error), deviation)
+        self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
+        if lead >= -ALIKE * error:
+            self.first, self.table.best = mean, len(self.table.rows) - 1
+
+    def _print(self, line: str) -> None:
+        if self.spec.verbose:
+            print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(eq=False, repr=False)
 class AutoRanker(LinearSearch):
     """Rank without choosing settings: try several models on held-out queries and keep the best.
 
-    The models are `RankRLSCV` searches: of the columns as they are, scaled, replaced by their
-    distribution functions, or both; then of random Fourier features; then of the kernels "minmax"
-    and "rbf" if there are at most 6,000 rows, or of Nyström features of "minmax" if there are more.
-    The cheapest comes first: the linear default. Each chooses its ridge, and the linear ones choose
-    `pairs` and `target`, by exact leave-query-out.
+    The models are `RankRLSCV` searches, linear ones first: of the columns as they are, of these and
+    their distribution functions, of the functions alone, and scaled, each with several `pairs` and
+    `target`. Then come random Fourier features, and then the kernels "minmax" and "rbf" if there
+    are at most 6,000 rows, or Nyström features of "minmax" if there are more. Each chooses its
+    ridge by exact leave-query-out.
 
     A model that is linear in the columns replaces the best before it if its mean over the held-out
-    queries is higher. Features or a kernel must lead by a standard error of the difference in the
-    single queries, so that a model that is more complex does not win by chance.
+    queries is higher. Then the *mean* of all linear models that are behind the best by at most two
+    standard errors takes the place of the best, unless it is further behind itself: the best of
+    many is in part the luckiest. Features or a kernel must lead both by a standard error of the
+    difference in the single queries, so that a model that is more complex does not win by chance.
 
     Parameters
     ----------
-    time_budget : float > 0, default=30.0
-        Seconds that the trials may take together. Before the first fit, the budget chooses the
-        trials by their expected times, which depend on the shape of X alone. Equal data, settings
-        and seeds therefore give the same model on every machine. The first trial is always made.
-        Trials that are left when ten seconds more than three times the budget are over are skipped,
-        with a warning.
+    time_budget : float > 0 or None, default=30.0
+        Seconds in which the fit ends, but for a tenth and 0.2 s. The first trial, of
+        ``RankRLSCV()``, is always made. After each trial its seconds tell how long the others will
+        take; one that would not end in time is not begun, and one that runs over is stopped. How
+        fast the machine is therefore decides which trials are made, and `trials_` tells which it
+        left out: those of the outcomes "over budget" and "stopped". If there are none, the model
+        follows from the data, the settings and the seed alone. None sets no time, so that this is
+        always so.
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
@@ -354,7 +266,8 @@ class AutoRanker(LinearSearch):
         not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
         and Vespa and ONNX every model.
     verbose : bool, default=False
-        Whether to print a line for every trial on standard error.
+        Whether to print a line for every trial on standard error: what came of it, or why it was
+        left out.
     random_state : int, RandomState instance, Generator or None, default=0
         Seed of the random features.
     n_threads : int or None, default=None
@@ -364,13 +277,24 @@ class AutoRanker(LinearSearch):
     ----------
     best_estimator_ : RankRLSCV
         The search that won, fitted to all rows. All other attributes of a `RankRLSCV` are here too.
+        If a mean of linear models won, `coef_`, `inputs_`, `held_out_`, `per_query_` and
+        `best_score_` are its own, and settings, ridges and `coef_path_` are those of its best
+        member.
     best_score_ : float
         Its mean held-out score. It is the best of many, so it flatters: a test set tells more.
     trials_ : dict of str to ndarray
-        A row for every trial that was planned, or could have been: ``features``, ``inputs``,
-        ``pairs``, ``target``, ``alpha``, ``score``, ``lead`` (over the best model before it),
-        ``standard_error`` (of the lead), ``seconds``, ``expected_seconds`` and ``outcome``:
-        "best", "tried", "over budget", "skipped" or why it failed.
+        A row for every trial, in their order: ``features``, ``inputs``, ``pairs``, ``target``,
+        ``alpha``, ``score``, ``lead`` (over the best model before it), ``standard_error`` (of the
+        lead), ``seconds``, ``expected_seconds`` (by the trials before it) and ``outcome``, which is
+
+        - "best", or "tried" if another model won;
+        - "over budget" if it was not begun, because it would not have ended in time;
+        - "stopped" if it did not end in time;
+        - "given up" if the first two trials of its kind were further behind than a standard error;
+        - "no gain" if trials without gain would have cost more than twice what those up to the last
+          gain did, and a second; ten times once features or a kernel have led. Costs are seconds at
+          rates that are the same on every machine;
+        - or why it failed.
     cv_results_ : dict
         The trials that were made, in the columns of scikit-learn's searches: ``params``,
         ``param_features``, ``param_inputs``, ``param_pairs``, ``param_target``, ``param_alpha``,
@@ -385,7 +309,12 @@ class AutoRanker(LinearSearch):
     Notes
     -----
     `fit` takes no table of `scan`. A linear path costs n · n_features² + n_features³ flops, a
-    kernel n³. Memory is that of the largest trial.
+    kernel n³. Memory is that of the largest trial, and of 8 n bytes for each linear model.
+
+    Models are divided by the standard deviation of their held-out scores within queries before they
+    are averaged. Their mean is a model of the columns, of their distribution functions or of both,
+    as `inputs_` says, and its held-out scores are exact as theirs are. There is no mean with
+    offsets, with a single query, or if a row is held out several times.
 
     Examples
     --------
@@ -398,7 +327,7 @@ class AutoRanker(LinearSearch):
 
     feature_map = None
 
-    time_budget: float = 30.0
+    time_budget: float | None = 30.0
     _: KW_ONLY
     cv: CV = None
     scoring: Scoring = None
@@ -412,7 +341,7 @@ class AutoRanker(LinearSearch):
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
-            float(self.time_budget),
+            None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,
             self.verbose,
             self.random_state,
@@ -422,17 +351,6 @@ class AutoRanker(LinearSearch):
         """Return the contents of a file of the best model; `load_model` reads it as one."""
         best: RankRLSCV = self.best_estimator_
         return best._contents()
-
-
-def _choices(data: RankingData) -> dict[str, Any]:
-    """Return the pairs and targets that linear models choose from, by the labels."""
-    if data.queries.n_filled == 1:  # without tied pairs, every row held out would need a fit
-        return {"pairs": ["with_ties"], "target": ["label"]}
-    y = data.y
-    graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)
-    if not graded:
-        return {"pairs": ["with_ties", "without_ties"], "target": ["label"]}
-    return {"pairs": ["with_ties", "without_ties", "gain_difference"], "target": ["label", "gain"]}
 
 
 def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:
@@ -449,10 +367,6 @@ def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:
     return float(lead), float(error)
 
 
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 class _Table:
     """What came of all trials."""
 
@@ -465,24 +379,27 @@ class _Table:
         self,
         trial: Trial,
         outcome: str,
+        expected: float,
         search: RankRLSCV | None = None,
         seconds: float = np.nan,
         lead: tuple[float, float] = (np.nan, np.nan),
+        deviation: float | None = None,
     ) -> None:
         """Add a trial, with what was found if it was made."""
-        numbers = (np.nan,) * 3
+        numbers, (pairs, target) = (np.nan,) * 3, trial.choice or (None, None)
         if search is not None:
-            deviation = search.cv_results_["std_test_score"][search.best_index_]
+            if deviation is None:
+                deviation = search.cv_results_["std_test_score"][search.best_index_]
             numbers = (search.alpha_, search.best_score_, deviation)
         row = {
             "features": trial.features,
             "inputs": trial.inputs,
-            "pairs": None if search is None else search.pairs_,
-            "target": None if search is None else search.target_,
+            "pairs": pairs if search is None else search.pairs_,
+            "target": target if search is None else search.target_,
             **dict(zip(("alpha", "score", "deviation"), numbers, strict=True)),
             **dict(zip(("lead", "standard_error"), lead, strict=True)),
             "seconds": seconds,
-            "expected_seconds": trial.seconds,
+            "expected_seconds": expected,
         }
         self.rows.append(row)
         self.outcomes.append(outcome)

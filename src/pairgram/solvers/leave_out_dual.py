@@ -13,7 +13,12 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import (
+    cached_property,
+    deadline,
+    resolve_n_threads,
+    single_threaded_blas,
+)
 from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
@@ -321,6 +326,7 @@ class RowRegression:
             z = self.features(rows)
             known = factors[rows] > 0
             for i, alpha in enumerate(alphas):
+                deadline().require()
                 ridges = np.divide(alpha, factors[rows], out=np.full(len(z), np.inf), where=known)
                 inverse = 1 / (self.eigenvalues + ridges[:, None])
                 fit = np.einsum("ij,j,ij->i", z, self.projection, inverse)

@@ -14,7 +14,12 @@ from numpy.typing import ArrayLike
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import cached_property, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import (
+    cached_property,
+    deadline,
+    resolve_n_threads,
+    single_threaded_blas,
+)
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200
@@ -203,6 +208,7 @@ class EigenPath:
         Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
         on one thread, so the result has the same bits for any number.
         """
+        require_time_for_eigenvectors(len(G))
         constant = G.diagonal() == 0
         with single_threaded_blas:
             # The transpose is the same matrix, in the memory order of LAPACK.
@@ -352,6 +358,8 @@ class RidgePath:
     @cached_property
     def eigen(self) -> EigenPath:
         """The decomposition into eigenvectors, which takes the place of the band form."""
+        if self.band is not None:
+            require_time_for_eigenvectors(len(self.band.target))
         made = self._make()
         self.band = None
         del self._make  # which keeps a matrix
@@ -396,6 +404,16 @@ class RidgePath:
 def has_band(order: int) -> bool:
     """Tell whether a path of this many unknowns takes a band form where it can."""
     return order >= limits.now.band_order
+
+
+# Seconds of eigenvectors for each n³, about twice what they take on one core. LAPACK cannot be
+# interrupted, so they must end in time on a slower machine too.
+SECONDS_OF_EIGENVECTORS = 4e-10
+
+
+def require_time_for_eigenvectors(order: int) -> None:
+    """Raise a TimeoutError if the time of this thread ends before eigenvectors would."""
+    deadline().require(SECONDS_OF_EIGENVECTORS * order**3)
 
 
 def smallest_eigenvalue(order: int, largest: float) -> float:

@@ -1,0 +1,335 @@
+"""The trials of an `AutoRanker`: what there is to try, in which order, and how long it takes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from pairgram._support import limits
+from pairgram._support.parameters import EngineName, InputsName, PluginName, Target, words
+from pairgram.data.dataset import RankingData
+from pairgram.features.nystroem import Nystroem
+from pairgram.features.random_fourier import RandomFourier
+from pairgram.solvers.ridge_path import DEFAULT_POWERS
+from pairgram.solvers.sparse_systems import worth_iterating
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RandomState
+
+# Seconds per operation, near what trials take on two cores. They say what a trial costs beside
+# others, on every machine alike. How many seconds it takes is told by `Rates`.
+SECONDS = {
+    "trial": 2e-3,
+    "inputs": 2e-8,  # a value of X whose place among the knots of its column is looked up
+    "gram": 3e-11,  # a product and a sum of the Gram matrix
+    "eigenvectors": 2e-10,  # times n³
+    "band": 1e-10,  # times n³
+    "held out": 3e-9,  # a feature of a row at one ridge
+    "map": 2e-10,  # a product and a sum of a feature map or a kernel
+    "steps": 2e-9,  # an entry of sparse rows in a step of conjugate gradients
+}
+Work = Mapping[str, float]
+# The steps that all ridges take on wide sparse rows.
+STEPS = 300
+
+# Engines that take weights of columns alone, and those that take quantiles too.
+LINEAR_ENGINES, ENGINES_OF_COLUMNS = (*words(PluginName), "ranklib"), ("solr", "sql", "python")
+COLUMNS = "columns"
+
+N_FEATURES = 500
+MOST_KERNEL_ROWS = 6_000
+# Shares of the width at which an rbf kernel of columns with variance 1 falls off.
+WIDTHS = (1 / 16, 1 / 4)
+# The variance of the distribution function of a column.
+OF_QUANTILES = 1 / 12
+
+# Pairs and target.
+Choice = tuple[str, Target]
+FIRST: Choice = ("with_ties", "label")
+
+
+class InputKind(NamedTuple):
+    """A kind of inputs that linear models try.
+
+    Attributes
+    ----------
+    name : str or None
+    width : int
+        The columns that it makes of a column of X.
+    searches : bool
+        Whether it looks for the place of a value among those of its column.
+    takes_sparse : bool
+    is_linear : bool
+        Whether a model of the inputs is also a model of the columns of X.
+    """
+
+    name: InputsName | None
+    width: int = 1
+    searches: bool = False
+    takes_sparse: bool = False
+    is_linear: bool = True
+
+
+KINDS = (
+    InputKind(None, takes_sparse=True),
+    InputKind("raw+quantile", width=2, searches=True, is_linear=False),
+    InputKind("quantile", searches=True, is_linear=False),
+    InputKind("standard"),
+    InputKind("maxabs", takes_sparse=True),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is known of a data set before the first fit.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+    n_entries : int
+        The values of X that are stored.
+    choices : tuple of (pairs, target)
+        What linear models choose from. `FIRST` is the first.
+    sparse : bool
+    iterates : bool
+        Whether linear models are found by conjugate gradients.
+    n_refits : int
+        The fits of every model to parts of the rows, as in folds.
+    largest_query : int
+        The rows of the largest query.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_entries: int
+    choices: tuple[Choice, ...] = (FIRST,)
+    sparse: bool = False
+    iterates: bool = False
+    n_refits: int = 0
+    largest_query: int = 1
+
+    @classmethod
+    def of(cls, data: RankingData, choices: Sequence[Choice], n_refits: int) -> Task:
+        """Return the task of dense or CSR rows."""
+        X, sparse = data.X, scipy.sparse.issparse(data.X)
+        n_rows, n_columns = X.shape
+        return cls(
+            n_rows,
+            n_columns,
+            n_entries=X.nnz if sparse else X.size,
+            choices=tuple(choices),
+            sparse=sparse,
+            iterates=worth_iterating(data),
+            n_refits=n_refits,
+            largest_query=int(data.queries.sizes.max(initial=1)),
+        )
+
+    @property
+    def scaled(self) -> InputsName:
+        """The inputs that bring columns to a similar size."""
+        return "maxabs" if self.sparse else "standard"
+
+    @property
+    def even(self) -> tuple[InputsName, ...]:
+        """The inputs for features and kernels that mix all columns in one number."""
+        return (self.scaled,) if self.sparse else (self.scaled, "quantile")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One search: a `RankRLSCV` with these parameters.
+
+    Attributes
+    ----------
+    features : str
+        What the model is linear in, for people: "columns", "500 Fourier features, gamma 0.1".
+    inputs : str or None
+    work : mapping of str to float
+        The operations of the search, by the names in `SECONDS`.
+    parameters : dict
+        Further parameters of `RankRLSCV`.
+    choice : (pairs, target) or None
+        None takes those of the best model before it.
+    family : str
+        Which trials it is like.
+    """
+
+    features: str
+    inputs: InputsName | None
+    work: Work
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    choice: Choice | None = None
+    family: str = COLUMNS
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        pairs = f", {self.choice[0]}, {self.choice[1]}" if self.choice else ""
+        of = "" if self.inputs is None else f" of {self.inputs} inputs"
+        return f"{self.features}{of}{pairs}"
+
+    @property
+    def cost(self) -> float:
+        """The seconds at the rates of `SECONDS`, which are the same on every machine."""
+        return sum(SECONDS[kind] * amount for kind, amount in self.work.items())
+
+
+class Rates:
+    """How long work takes here and now, as the trials that were made tell.
+
+    A trial tells of every kind of work by its share of the seconds that were expected. What is
+    known of a kind before the first trial counts as much as `KNOWN` seconds of it would.
+    """
+
+    KNOWN = 0.02
+
+    def __init__(self) -> None:
+        self._work = dict.fromkeys(SECONDS, 0.0)
+        self._seconds = dict.fromkeys(SECONDS, 0.0)
+
+    @property
+    def slowness(self) -> float:
+        """How many times the seconds of `SECONDS` all work has taken together."""
+        expected = sum(SECONDS[kind] * amount for kind, amount in self._work.items())
+        return (self.KNOWN + sum(self._seconds.values())) / (self.KNOWN + expected)
+
+    def _parts(self, work: Work) -> dict[str, float]:
+        known = self.KNOWN
+        return {
+            kind: amount
+            * (known * self.slowness + self._seconds[kind])
+            / (known / SECONDS[kind] + self._work[kind])
+            for kind, amount in work.items()
+        }
+
+    def seconds(self, work: Work) -> float:
+        """Return how long work is expected to take."""
+        return sum(self._parts(work).values())
+
+    def learn(self, work: Work, seconds: float) -> None:
+        """Take in how long work has taken."""
+        parts = self._parts(work)
+        whole = sum(parts.values())
+        for kind, part in parts.items():
+            self._seconds[kind] += seconds * part / whole
+            self._work[kind] += work[kind]
+
+
+def trials(task: Task, random_state: RandomState, engine: EngineName | None = None) -> list[Trial]:
+    """Return all trials for a task, in the order in which they are made.
+
+    Linear models come first. Inputs and pairs take turns among them, so that few trials have tried
+    some of both. With an `engine`, those whose models it cannot express are left out; see
+    `pairgram.export`.
+    """
+    kinds = [
+        kind for kind in KINDS if (kind.takes_sparse if task.sparse else kind.name != "maxabs")
+    ]
+    if engine in LINEAR_ENGINES:
+        kinds = [kind for kind in kinds if kind.is_linear]
+    pairs = itertools.product(enumerate(kinds), enumerate(task.choices))
+    in_turn = sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0])
+    found = [
+        Trial(COLUMNS, kind.name, _linear(task, kind), choice=choice)
+        for (_, kind), (_, choice) in in_turn
+    ]
+    if engine in LINEAR_ENGINES or engine in ENGINES_OF_COLUMNS:
+        return found
+    for width in WIDTHS:
+        for inputs in task.even:
+            found.append(_fourier(task, inputs, _gamma(task, inputs, width), random_state))
+    small = task.n_rows <= MOST_KERNEL_ROWS
+    of_minmax: tuple[InputsName | None, ...] = (*task.even, None)  # counts need no scale
+    found += [
+        _kernel(task, kind, "minmax") if small else _nystroem(task, kind, random_state)
+        for kind in of_minmax
+    ]
+    if small:
+        for width in WIDTHS:
+            for inputs in task.even:
+                found.append(_kernel(task, inputs, "rbf", _gamma(task, inputs, width)))
+    return found
+
+
+def _gamma(task: Task, inputs: InputsName | None, width: float) -> float:
+    variance = OF_QUANTILES if inputs == "quantile" else 1.0
+    return width / (task.n_columns * variance)
+
+
+def _linear(task: Task, kind: InputKind) -> Work:
+    searched = {"inputs": float(task.n_entries if kind.searches else 0)}
+    if task.iterates:
+        entries = float(task.n_entries) * (1 + task.n_refits)
+        return {"trial": 1.0, "steps": entries * STEPS} | searched
+    return _path(task, task.n_columns * kind.width) | searched
+
+
+def _path(task: Task, n_features: int) -> dict[str, float]:
+    """Return the work of a path of ridges of features, and of its held-out scores."""
+    if n_features > task.n_rows:
+        return _dual_path(task) | {"gram": float(task.n_rows) ** 2 * n_features}
+    return {
+        "trial": 1.0,
+        "gram": float(task.n_rows) * n_features**2 * (1 + bool(task.n_refits)),
+        "eigenvectors": float(n_features) ** 3 * (1 + task.n_refits),
+        "held out": float(task.n_rows) * n_features * len(DEFAULT_POWERS),
+    }
+
+
+def _dual_path(task: Task) -> dict[str, float]:
+    """Return the work of a path of ridges of a kernel matrix, and of its held-out scores."""
+    n_rows = float(task.n_rows)
+    largest = n_rows / task.n_refits if task.n_refits else task.largest_query
+    work = {"trial": 1.0, "band": n_rows**3, "held out": n_rows**2 * len(DEFAULT_POWERS)}
+    if largest > limits.now.fold_share * n_rows:
+        work["eigenvectors"] = n_rows**3
+    return work
+
+
+def _on_map(task: Task, products: float) -> dict[str, float]:
+    return _path(task, N_FEATURES) | {"map": products * task.n_entries * N_FEATURES}
+
+
+def _fourier(
+    task: Task, inputs: InputsName | None, gamma: float, random_state: RandomState
+) -> Trial:
+    feature_map = RandomFourier(N_FEATURES, gamma=gamma, random_state=random_state)
+    name = f"{N_FEATURES} Fourier features, gamma {gamma:.2g}"
+    found = {"feature_map": feature_map}
+    return Trial(name, inputs, _on_map(task, 1.0), found, family="Fourier features")
+
+
+def _nystroem(task: Task, inputs: InputsName | None, random_state: RandomState) -> Trial:
+    feature_map = Nystroem("minmax", n_components=N_FEATURES, random_state=random_state)
+    name = f"{N_FEATURES} minmax landmarks"
+    return Trial(name, inputs, _on_map(task, 4.0), {"feature_map": feature_map}, family="minmax")
+
+
+def _kernel(
+    task: Task, inputs: InputsName | None, kernel: str, gamma: float | None = None
+) -> Trial:
+    work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
+    name = f"{kernel} kernel" if gamma is None else f"{kernel} kernel, gamma {gamma:.2g}"
+    return Trial(name, inputs, work, {"kernel": kernel, "gamma": gamma}, family=kernel)
+
+
+# Labels up to this are grades, of which 2^y makes a gain.
+LARGEST_GRADE = 10
+
+
+def choices_of(data: RankingData) -> tuple[Choice, ...]:
+    """Return the pairs and targets that linear models choose from, by the labels."""
+    if data.queries.n_filled == 1:  # without tied pairs, every row held out would need a fit
+        return (FIRST,)
+    y = data.y
+    graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)
+    if not graded:
+        return FIRST, ("without_ties", "label")
+    pairs = ("with_ties", "without_ties", "gain_difference")
+    targets: tuple[Target, ...] = ("label", "gain")
+    return tuple((pair, target) for target in targets for pair in pairs)
