@@ -203,7 +203,7 @@ class _Course:
         if len(members) == 1 or rows.data.offset is not None or not alone:
             return
         began = time.perf_counter()
-        held = rows.held(validation, None)
+        held = rows.held(validation, rows.data)
         judge = Judge.of_targets(
             rows.data, None, self.common["cv"], held, best.scoring_, self.spec.rows.n_threads, True
         )[0]
