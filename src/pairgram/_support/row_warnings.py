@@ -1,4 +1,4 @@
-"""Warn of rows that do not suit a kernel or a feature map, and of labels without differences."""
+"""Warn of rows that do not suit a kernel or map, of labels without differences, and of time."""
 
 from __future__ import annotations
 
@@ -53,6 +53,16 @@ def warn_of_equal_labels() -> None:
         warn_caller(
             "no query has two rows with different labels, so there is nothing to learn: the model "
             "is zero",
+            UserWarning,
+        )
+
+
+def warn_of_time(seconds: float, advice: str) -> None:
+    """Warn that a fit is expected to take long; `advice` says what takes less time."""
+    if not _silent.get():
+        size, unit = (seconds, "s") if seconds < 120 else (seconds / 60, "minutes")
+        warn_caller(
+            f"this fit is expected to take about {size:.2g} {unit} on two cores: {advice}",
             UserWarning,
         )
 

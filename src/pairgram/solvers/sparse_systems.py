@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
@@ -34,12 +34,6 @@ PROGRESS = 0.5
 EPSILON = float(np.finfo(np.float64).eps)
 
 
-def worth_iterating(data: RankingData) -> bool:
-    """Tell whether the rows are sparse and both systems are too large to be factorised."""
-    sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
-    return sparse and min(data.X.shape) > limits.now.direct_order
-
-
 def systems_at_once(data: RankingData) -> int:
     """Return how many systems of these rows to solve together: what a product takes, or memory."""
     vectors = len(DEFAULT_POWERS) + 24  # of n_features: solutions, their products, directions
@@ -56,6 +50,13 @@ class SparseSystems:
         The same CSR rows and targets, without a feature map, with the row weights of each system.
     settings : PairSettings
     n_threads : int or None, default=None
+    most_products : float, default=infinity
+        `solve` gives up once so many vectors were multiplied.
+
+    Attributes
+    ----------
+    n_products : int
+        How many vectors were multiplied.
 
     Notes
     -----
@@ -74,9 +75,14 @@ class SparseSystems:
     """
 
     def __init__(
-        self, systems: Sequence[RankingData], settings: PairSettings, n_threads: int | None = None
+        self,
+        systems: Sequence[RankingData],
+        settings: PairSettings,
+        n_threads: int | None = None,
+        most_products: float = inf,
     ) -> None:
         X = systems[0].X
+        self.n_products, self._most_products = 0, most_products
         require_finite(X, "X")
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
@@ -96,8 +102,10 @@ class SparseSystems:
         ]
         self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
-    def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64]:
+    def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64] | None:
         """Return the coefficients of all systems, shape (n_systems, n_alphas, n_features).
+
+        The result is None if `most_products` do not suffice.
 
         Parameters
         ----------
@@ -121,6 +129,8 @@ class SparseSystems:
             )
         ]
         while live := [number for number, one in enumerate(descents) if not one.is_done]:
+            if self.n_products >= self._most_products:
+                return None
             directions = np.array([factors[number] * descents[number].vector for number in live])
             for number, product in zip(live, self.products(directions, live), strict=True):
                 descents[number].take(factors[number] * product)
@@ -140,6 +150,7 @@ class SparseSystems:
     def products(self, vectors: Vector, systems: Sequence[int]) -> Vector:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
         numbers = np.array(systems, dtype=np.int64)
+        self.n_products += len(numbers)
         return np.asarray(self._pairs.product(vectors, numbers, self._threads))
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:

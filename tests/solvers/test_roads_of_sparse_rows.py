@@ -1,0 +1,141 @@
+"""Which way sparse rows are solved, and what is told of the time."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pairgram import MPRank, RankRLS, RankRLSCV, make_ranking
+from problems import BY_STEPS
+
+# Steps are begun whatever they may take, and end when the direct solution would be there.
+IMPATIENT = {"direct_seconds": 0.0, "exact_patience": 0.0}
+
+
+def sparse_rows(n_features=80):
+    rng = np.random.default_rng(3)
+    X = sp.random_array((600, n_features), density=0.1, rng=rng, format="csr")
+    y = np.digitize(X @ rng.normal(size=n_features), [-0.5, 0, 0.5]).astype(float)
+    return X, y, np.repeat(np.arange(50), 12)
+
+
+def has_folds(search):
+    return "split0_test_score" in search.cv_results_
+
+
+def test_small_rows_are_held_out_exactly():
+    X, y, qid = sparse_rows()
+    search = RankRLSCV().fit(X, y, qid=qid)
+    assert not has_folds(search)
+    np.testing.assert_allclose(search.scores_, RankRLSCV().fit(X.toarray(), y, qid=qid).scores_)
+
+
+def wide_rows(n_rows, n_features):
+    rng = np.random.default_rng(0)
+    index = rng.integers(0, n_features, 5 * n_rows)
+    X = sp.csr_array((np.ones(5 * n_rows), index, np.arange(0, 5 * n_rows + 1, 5)))
+    X.resize(n_rows, n_features)
+    return X, rng.integers(0, 3, n_rows).astype(float), np.arange(n_rows) // 20
+
+
+@pytest.mark.parametrize(
+    ("shape", "cv", "folds"),
+    [
+        ((4_000, 500), None, False),  # the direct solution takes a moment
+        ((4_000, 3_000), None, True),
+        ((4_000, 3_000), 3, True),
+        ((500, 4_000), None, False),  # the dual form is small
+    ],
+)
+def test_the_shape_decides(shape, cv, folds):
+    X, y, qid = wide_rows(*shape)
+    search = RankRLSCV([1.0, 10.0], cv=cv).fit(X, y, qid=qid)
+    assert has_folds(search) == folds
+    assert search.form_ == ("dual" if shape[0] < shape[1] else "primal")
+
+
+def test_one_ridge_of_rows_that_are_neither_small_nor_large_is_solved_by_steps(limits_of):
+    X, y, qid = wide_rows(4_000, 3_000)
+    found = RankRLS().fit(X, y, qid=qid).coef_
+    with limits_of(**BY_STEPS):
+        by_steps = RankRLS().fit(X, y, qid=qid).coef_
+    with limits_of(step_patience=0.0):
+        direct = RankRLS().fit(X, y, qid=qid).coef_
+    assert (found == by_steps).all() and not (found == direct).all()
+    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-8 * abs(direct).max())
+
+
+@pytest.mark.parametrize("n_features", [80, 700])  # the primal form, and the dual one
+def test_many_steps_end_in_the_direct_solution(limits_of, n_features):
+    X, y, qid = sparse_rows(n_features)
+    one = RankRLS(1e-7, pairs="without_ties", inputs="maxabs")
+    many = RankRLSCV([1e-8, 1e-7], cv=3, pairs=["with_ties", "without_ties"])
+    direct, searched = one.fit(X, y, qid=qid).coef_, many.fit(X, y, qid=qid).coef_path_
+    with limits_of(**IMPATIENT), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (one.fit(X, y, qid=qid).coef_ == direct).all()
+        assert (many.fit(X, y, qid=qid).coef_path_ == searched).all()
+    assert one.form_ == many.form_ == ("dual" if n_features > len(y) else "primal")
+
+
+def test_folds_that_were_begun_by_steps_are_folds_in_the_end(limits_of):
+    X, y, qid = sparse_rows()
+    folds = RankRLSCV([1e-8], cv=5).fit(X, y, qid=qid)
+    with limits_of(**IMPATIENT):
+        search = RankRLSCV([1e-8]).fit(X, y, qid=qid)
+    assert has_folds(search) and (search.scores_ == folds.scores_).all()
+
+
+@pytest.mark.parametrize("n_features", [80, 700])
+def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features):
+    X, y, qid = sparse_rows(n_features)
+    direct = RankRLS().fit(X, y, qid=qid).coef_
+    free_memory(100_000)
+    search = RankRLSCV([1.0, 1e-1]).fit(X, y, qid=qid)
+    assert has_folds(search) and search.form_ == "primal"
+    np.testing.assert_allclose(search.coef_path_[0], direct, rtol=0, atol=1e-6 * abs(direct).max())
+
+
+@pytest.mark.parametrize(
+    ("model", "dense", "advice"),
+    [
+        (RankRLS(), False, "RankSVM"),
+        (RankRLS(), True, "fewer features"),
+        (RankRLS(kernel="rbf"), True, "Nystroem"),
+        (MPRank(kernel="rbf"), True, "Nystroem"),
+        (RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
+        (RankRLS(positive=True), False, "fewer columns"),
+    ],
+)
+def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
+    X, y, qid = sparse_rows()
+    set_limits(long_fit_seconds=1e-6)
+    with pytest.warns(UserWarning, match=f"expected to take .* two cores: .*{advice}") as told:
+        model.fit(X.toarray() if dense else X, y, qid=qid)
+    assert len(told) == 1
+
+
+def test_long_steps_are_announced(set_limits):
+    X, y, qid = sparse_rows()
+    set_limits(**BY_STEPS, long_fit_seconds=1e-6)
+    with pytest.warns(UserWarning, match="larger alpha needs fewer steps, as do fewer folds"):
+        RankRLSCV(cv=3).fit(X, y, qid=qid)
+
+
+def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
+    X, y, qid = make_ranking(200, 20, 200, random_state=0)
+    set_limits(long_fit_seconds=0.0)
+
+    def told(model):
+        with pytest.warns(UserWarning, match="expected to take") as found:
+            model.fit(X, y, qid=qid)
+        number, unit = str(found[0].message).split("about ")[1].split()[:2]
+        assert unit == "s"
+        return float(number)
+
+    one, five = told(RankRLS()), told(RankRLSCV(cv=5))
+    assert 0 < 2 * one < five
+    assert told(RankRLSCV(cv=5, pairs=["with_ties", "without_ties"])) == pytest.approx(
+        2 * five, 0.1
+    )
