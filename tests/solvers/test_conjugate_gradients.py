@@ -69,6 +69,21 @@ def test_no_ridge_gives_the_least_norm(iterate):
     np.testing.assert_allclose(RankRLS(0.0).fit(X, y, qid=qid).coef_, direct, atol=1e-7)
 
 
+@pytest.mark.parametrize("shape", [(300, 500), (300, 2_000), (600, 150)])
+@pytest.mark.parametrize("share", [1e-5, 1e-7, 1e-10])
+def test_a_small_ridge_decides_where_no_pair_differs(iterate, shape, share):
+    """Also among features whose ones add up to the same in every row."""
+    X, y, qid = wide_rows(*shape, 10)
+    X.data[:] = 1.0
+    dense = X.toarray()
+    alpha = share * RankRLSCV(cv=3).fit(dense, y, qid=qid).alphas_[0]
+    direct = RankRLS(alpha, form="dual").fit(dense, y, qid=qid).coef_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = RankRLS(alpha).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(found, direct, rtol=0, atol=3e-6 * abs(direct).max())
+
+
 def test_a_hundred_thousand_features():
     X, y, qid = wide_rows()  # their Gram matrix would take 80 GB
     model = RankRLS(1.0).fit(X, y, qid=qid)

@@ -626,7 +626,7 @@ class RankRLSCV(LinearSearch):
     vectors of n_features in each split.
 
     The shape of the rows decides which way is taken, as in `RankRLS`; `cv` decides too, by how many
-    systems there are to solve. With ``cv=None`` the direct way gives exact leave-query-out, so it is
+    systems there are to solve. With ``cv=None`` the direct way gives exact leave-query-out, and is
     taken unless it is estimated to take 4 times as long as the steps of five folds would, and more
     than 0.1 s, or does not fit in memory. Up to some 1,500 rows or features, held-out scores are
     therefore exact. With more, give `cv`, or a validation set, to know what they are; dense rows

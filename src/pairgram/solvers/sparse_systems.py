@@ -31,6 +31,11 @@ WIDEST_PRODUCT = 8
 # A solution whose true residual is no smaller than this share of the one before it is not improved
 # further: the rest is rounding error.
 PROGRESS = 0.5
+# A residual r leaves an error of at most ‖r‖ / alpha. If that is more than this share of the first
+# solution, larger ridges come before, each so many times the next: features that outnumber the rows
+# leave directions in which only the ridge decides, and residuals hardly see them. The solutions of
+# larger ridges do, and those of smaller ones start from them.
+LARGEST_ERROR, RIDGE_STEP = 1e-6, 10.0
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -69,6 +74,9 @@ class SparseSystems:
     Krylov space, but a preconditioner leaves no shifts: ``D (G + alpha I) D = D G D + alpha D²``.
     Without one, columns of different scale take thousands of steps. With it, the 34 default ridges
     of 160,000 × 20,000 rows take no more products than the shared space and its residuals do.
+
+    A small first ridge comes after larger ones of which the solutions are not returned. Directions
+    in which no pair differs would otherwise keep what the preconditioner has put there.
 
     The memory is X, 4 vectors of n_rows per system, and about n_alphas + 24 vectors of n_features
     per system.
@@ -228,7 +236,7 @@ class Descent:
     def __init__(
         self, b: Vector, diagonal: Vector, size: Vector, alphas: Vector, tolerance: float
     ) -> None:
-        self._b, self._diagonal, self._alphas = b, diagonal, alphas
+        self._b, self._diagonal, self._alphas, self._n_added = b, diagonal, alphas, 0
         self._varied, self._whole = np.sqrt(diagonal), np.sqrt(size)
         self._wanted = tolerance * float(np.linalg.norm(b))
         self._solved: list[Vector] = []
@@ -241,7 +249,7 @@ class Descent:
     @property
     def solutions(self) -> NDArray[np.float64]:
         """The solutions so far, (n_solved, n_features)."""
-        return np.array(self._solved)
+        return np.array(self._solved[self._n_added :])
 
     def take(self, product: Vector) -> None:
         """Go one step on, with G times `vector`."""
@@ -312,13 +320,26 @@ class Descent:
             self._before = found
             self._restart()
             return
-        if found > max(self._wanted, self._rounding()):
+        unsure = not self._solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
+        if unsure and 0 < alpha < self._diagonal.max() / RIDGE_STEP:
+            self._add_ridges()
+            return
+        asked = len(self._solved) >= self._n_added
+        if asked and found > max(self._wanted, self._rounding()):
             self.unsolved.append(alpha)
         self._solved.append(self._w)
         self._products = [*self._products[-KEPT_SOLUTIONS + 1 :], product]
         self.is_done = len(self._solved) == len(self._alphas)
         if not self.is_done:
             self._begin()
+
+    def _add_ridges(self) -> None:
+        """Begin anew with larger ridges before the first."""
+        first = float(self._alphas[0])
+        self._n_added = int(np.log(self._diagonal.max() / first) / np.log(RIDGE_STEP))
+        added = first * RIDGE_STEP ** np.arange(self._n_added, 0.0, -1.0)
+        self._alphas = np.concatenate((added, self._alphas))
+        self._begin()
 
     def _rounding(self) -> float:
         """Return about the rounding error of a true residual: of X w, and of Xᵀ times the rest."""
