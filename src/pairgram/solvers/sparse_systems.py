@@ -164,6 +164,8 @@ class SparseSystems:
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
         """Return λ_max of the first system, to rounding, by the Lanczos method."""
         factor = self._factor(0, scale)
+        if self._n_features == 1:
+            return float(factor[0] ** 2 * self._diagonals[0][0][0])
         matrix = LinearOperator(
             (self._n_features,) * 2,
             matvec=lambda w: factor * self.products((factor * w.ravel())[None], [0])[0],
