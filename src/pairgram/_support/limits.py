@@ -77,6 +77,8 @@ class Limits:
     cached_rows: int = 4096
     # Refits that would take more flops than this are refused.
     refit_flops: float = 1e11
+    # Of the queries that hold nearly all of a direction, so many at most are refitted without it.
+    held_refits: int = 32
     # Blocks of folds take about this many bytes in the basis of the dual form.
     fold_bytes: int = 64 << 20
     # Folds of at most this share of the rows are held out by the band form. It takes about half of
