@@ -139,3 +139,36 @@ def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
     assert told(RankRLSCV(cv=5, pairs=["with_ties", "without_ties"])) == pytest.approx(
         2 * five, 0.1
     )
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, dtype):
+    """Times that some queries have and others have not; rows of weight 0 are not seen."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60, 100), density=0.2, rng=rng).toarray().astype(dtype)
+    qid, y = np.repeat(np.arange(12), 5), rng.integers(0, 3, 60).astype(float)
+    weight = rng.choice([0.0, 1.0, 2.0], 60)
+    lists = qid if scope == "query" else np.zeros(60, int)
+    times = rng.integers(-8, 8, 60) + 2.0**40 * (1 + lists % 3)
+    X = np.column_stack([np.where(lists % 2 == 0, times, 0.0), X])
+    X[5, 7] = 0.0
+    model = RankRLS(1.0, form="dual", scope=scope)
+    dense = model.fit(X, y, qid=qid, sample_weight=weight).coef_
+    found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weight).coef_
+    np.testing.assert_allclose(found, dense, rtol=0, atol=1e-12 * abs(dense).max())
+    given = sp.csr_array(X)
+    before = given.data.copy()
+    model.fit(given, y, qid=qid, sample_weight=weight)
+    assert (given.data == before).all()
+
+
+def test_a_query_without_entries_is_one_of_zeros():
+    X, y, qid = sparse_rows(700)
+    X = X.tolil()
+    X[12:24] = 0
+    X = X.tocsr()
+    for rows in (X, 0 * X):
+        dense = RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
+        found = RankRLS(form="dual").fit(rows, y, qid=qid).coef_
+        np.testing.assert_allclose(found, dense, rtol=0, atol=1e-10 * (abs(dense).max() + 1e-300))

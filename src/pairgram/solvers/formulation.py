@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -19,7 +20,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
-from pairgram.features.kernels import alternatives, less, mean_without_gaps
+from pairgram.features.kernels import alternatives
 from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.costs import (
@@ -207,9 +208,9 @@ class Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
-        pair and keeps offsets out of the products. Sparse rows are centred in columns without zeros
-        alone, because others would be filled. H is kept for the coefficients; dense features take
-        8 n d bytes.
+        pair and keeps offsets out of the products. Sparse rows of a query are centred in columns of
+        which all have an entry, because others would be filled. H is kept for the coefficients;
+        dense features take 8 n d bytes.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(
@@ -229,7 +230,9 @@ class Coordinates:
             )
         of_pairs = all(setting.pairs is not None for setting in settings)
         if scipy.sparse.issparse(H):
-            H = less(H, mean_without_gaps(H) if of_pairs else None)
+            H = H.astype(np.float64)
+            if of_pairs:
+                _centre_entries(H, self.data.as_scope(settings[0]))
         else:
             ours = is_compiled(self.data.feature_map)  # other maps may return X itself
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
@@ -327,3 +330,22 @@ def _centre(H: Vector, data: RankingData) -> None:
         if (counted := rows[seen[rows]]).size:
             H[rows] -= H[counted[0]]
             H[rows] -= H[counted].mean(axis=0)
+
+
+def _centre_entries(H: Any, data: RankingData) -> None:
+    """Do what `_centre` does for CSR rows in the columns of which all rows of a query have entries.
+
+    The mean is that of all rows. What is subtracted from a whole query changes nothing but digits.
+    """
+    H.sum_duplicates()
+    query = data.queries.index()
+    key = np.repeat(query, np.diff(H.indptr)) * H.shape[1] + H.indices
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    counts = np.diff(np.append(starts, len(key)))
+    whole = counts == data.queries.sizes[key[order[starts]] // H.shape[1]]
+    values = H.data[order]
+    values -= np.repeat(np.where(whole, values[starts], 0.0), counts)
+    means = np.add.reduceat(values, starts) / counts if len(starts) else values
+    values -= np.repeat(np.where(whole, means, 0.0), counts)
+    H.data[order] = values
