@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pairgram import MPRank, RankRLS, RankRLSCV, make_ranking
+from pairgram import MPRank, RankRLS, RankRLSCV, make_ranking, scan
 from problems import BY_STEPS
 
 # Steps are begun whatever they may take, and end when the direct solution would be there.
@@ -172,3 +172,43 @@ def test_a_query_without_entries_is_one_of_zeros():
         dense = RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
         found = RankRLS(form="dual").fit(rows, y, qid=qid).coef_
         np.testing.assert_allclose(found, dense, rtol=0, atol=1e-10 * (abs(dense).max() + 1e-300))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(l1_ratio=0.5),
+        RankRLS(positive=True),
+        RankRLSCV([1.0], n_nonzero_coefs=5),
+        RankRLSCV(l1_ratio=0.5, cv=3),
+    ],
+    ids=repr,
+)
+def test_constraints_that_need_too_large_a_matrix_are_refused(model):
+    X, y, qid = wide_rows(400, 3_000_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(MemoryError, match=r"Gram matrix of 3000000 features.*RankRLS without"):
+            model.fit(X, y, qid=qid)
+
+
+def test_tables_say_what_takes_sparse_rows(free_memory):
+    X, y, qid = sparse_rows()
+    with pytest.raises(ValueError, match=r"got a sparse matrix: give fit all sparse rows in mem"):
+        RankRLS().fit(scan(lambda: iter([(X, y, qid)])))
+    table = scan(lambda: iter([(X.toarray(), y, qid)]))
+    free_memory(100_000)
+    for model in (RankRLS(), RankRLSCV()):
+        with pytest.raises(MemoryError, match=r"Gram matrix of 80 features, .* fewer features"):
+            model.fit(table)
+
+
+def test_a_search_of_labels_and_scales_by_steps_needs_no_matrix():
+    """Rows as hashed ids make them, with millions of columns."""
+    X, y, qid = wide_rows(400, 1_000_000)
+    search = RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"]).fit(X, y, qid=qid)
+    few = np.unique(X.indices)
+    dense = RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"])
+    dense.fit(X[:, few].toarray(), y, qid=qid)
+    np.testing.assert_allclose(search.scores_, dense.scores_, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(search.coef_[few], dense.coef_, rtol=0, atol=1e-6)

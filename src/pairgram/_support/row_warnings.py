@@ -60,9 +60,11 @@ def warn_of_equal_labels() -> None:
 def warn_of_time(seconds: float, advice: str) -> None:
     """Warn that a fit is expected to take long; `advice` says what takes less time."""
     if not _silent.get():
-        size, unit = (seconds, "s") if seconds < 120 else (seconds / 60, "minutes")
+        units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "s"))
+        size, unit = next((s, unit) for s, unit in units if seconds >= 2 * s or s == 1)
         warn_caller(
-            f"this fit is expected to take about {size:.2g} {unit} on two cores: {advice}",
+            f"this fit is expected to take about {seconds / size:.2g} {unit} on two cores: "
+            f"{advice}",
             UserWarning,
         )
 

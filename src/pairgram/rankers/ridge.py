@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
@@ -55,6 +56,7 @@ from pairgram.solvers.passes import (
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
+from pairgram.solvers.statistics import SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
+# A table takes memory for its Gram matrix, that of a block, and a solution.
+TABLE_GRAM = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +244,8 @@ class RidgeSpec(LeastSquares):
                 raise ValueError(
                     "form must not be 'dual' with positive, l1_ratio or n_nonzero_coefs"
                 )
+            if scipy.sparse.issparse(data.X):
+                require_gram(data.n_features, SPARSE_GRAM)
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraints=constraints, work=work)
         if self.search is not None and _leaves_pairs_out(self.search.cv):
@@ -533,6 +539,8 @@ class RidgeSpec(LeastSquares):
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, self.rows) for kind in self.rows.kinds]
         prior = rows.prior
+        for reader in readers:
+            require_gram(reader.pattern.n_features, TABLE_GRAM)
         pairs = [self._in_coordinates(reader) for reader in readers]
         own = [reader for reader, _ in pairs]
         folds = None if judge is None else judge.folds

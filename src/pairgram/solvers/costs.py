@@ -9,6 +9,7 @@ import scipy.sparse
 
 from pairgram._support import limits, machine as memory
 from pairgram.data.dataset import RankingData
+from pairgram.solvers.statistics import SPARSE_GRAM
 
 # Seconds on two cores. They are measured, and only ratios of sums decide anything.
 # A product of two entries of sparse rows, which lands anywhere in a matrix.
@@ -27,8 +28,6 @@ STEP_ENTRY, STEP_FEATURE, STEP = 1.4e-9, 4e-8, 1e-4
 FIRST_STEPS, FURTHER_STEPS = 30, 4
 # The weights of a constrained problem take about this, times the cube of the features.
 CONSTRAINED_CUBE = 1e-10
-# The sparse Gram matrix takes memory for this many matrices of its size.
-GRAM_MATRICES = 6
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def most_products(data: RankingData, work: Work, form: str, seconds: float) -> f
     to take, it is begun. The result is infinity if its matrices do not fit in memory.
     """
     d = data.n_features
-    bytes_ = 24.0 * len(data.y) ** 2 if form == "dual" else 8.0 * GRAM_MATRICES * (d + 1) ** 2
+    bytes_ = 24.0 * len(data.y) ** 2 if form == "dual" else 8.0 * SPARSE_GRAM * (d + 1) ** 2
     if not memory.fits(bytes_):
         return inf
     now, step = limits.now, step_seconds(data)
