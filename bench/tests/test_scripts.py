@@ -70,7 +70,7 @@ def test_tables_of_the_dual(script, monkeypatch, capsys):
 
 @pytest.mark.filterwarnings("ignore")
 def test_tables_of_wide_rows(script, monkeypatch, capsys):
-    small = ["--rows", "800", "--features", "120", "--large-rows", "1000", "--large-features", "300"]
+    small = ["--rows", "800", "--features", "120", "--large-rows", "900", "--large-features", "300"]
     monkeypatch.setattr(sys, "argv", ["wide.py", *small, "--repeat", "1"])
     wide = script("wide")
     wide.main()
