@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from parts.data import PairSettings, RankingData, apply_half_laplacian
+from problems import BY_STEPS
 
 RNG = np.random.default_rng(0)
 N = 48
@@ -121,7 +122,7 @@ def test_features_that_do_not_vary_are_no_error():
 
 
 def test_sparse_rows(set_limits):
-    set_limits(direct_order=0)
+    set_limits(**BY_STEPS)
     for rows, weights in ((X * 1e-200, None), (X, np.full(N, 1e-200)), (X, np.full(N, 1e154))):
         with pytest.raises(ValueError, match=r"too small|too large"):
             pg.RankRLS().fit(sp.csr_array(rows), Y, qid=QID, sample_weight=weights)

@@ -183,13 +183,13 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 97),
-        (lines_of_code, 24_700),
+        (lambda: len(PATHS), 98),
+        (lines_of_code, 25_000),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 924),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 51),
+        (lambda: stands_on("rankers.rank_rls"), 52),
         (lambda: stands_on("rankers.fit_many"), 42),
         (lambda: stands_on("solvers.pairgram"), 28),
         (lambda: stands_on("metrics.evaluation"), 15),
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 125, 21), (pairgram.RankRLSCV(), 268, 27), (pairgram.RankSVM(), 192, 18)],
+    [(pairgram.RankRLS(), 132, 22), (pairgram.RankRLSCV(), 283, 28), (pairgram.RankSVM(), 192, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

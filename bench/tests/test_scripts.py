@@ -66,3 +66,27 @@ def test_tables_of_the_dual(script, monkeypatch, capsys):
     formulas = [float(cells[1]) for cells in tables[-6:]]
     assert formulas == [1.0, 1.5, 1.5] * 2
     assert all(float(cells[2]) > 0 for cells in tables[-6:])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_wide_rows(script, monkeypatch, capsys):
+    small = ["--rows", "800", "--features", "120", "--large-rows", "900", "--large-features", "300"]
+    monkeypatch.setattr(sys, "argv", ["wide.py", *small, "--repeat", "1"])
+    wide = script("wide")
+    wide.main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    first = [cells[0].strip() for cells in tables]
+    assert first.count("as they are") == first.count("lognormal") == 1
+    assert first.count("RankRLSCV") == 2
+    products = [int(tables[first.index(scales)][1]) for scales in ("as they are", "lognormal")]
+    assert all(34 < count < 10_000 for count in products)
+    assert [cells[1].strip() for cells in tables[-3:]] == ["one ridge", "cv=None", "cv=5"]
+
+
+def test_residuals_of_wide_rows_are_those_of_dense_matrices(script):
+    """The residual of the solution vanishes, and that of another one does not."""
+    wide = script("wide")
+    rows = wide.make_rows(200, 60, 5)
+    exact = pairgram.RankRLS(2.0).fit(rows.X.toarray(), rows.y, qid=rows.qid).coef_
+    assert wide.residuals(rows, [2.0], exact[None]) < 1e-12
+    assert wide.residuals(rows, [2.0], 1.01 * exact[None]) > 1e-4

@@ -53,7 +53,8 @@ array<double> leave_query_out_array(const bound_problem& problem, const array<T>
                                     const array<double>& eigenvalues,
                                     const array<double>& projection, const array<double>& alphas,
                                     const optional_array<std::int64_t>& folds, py::ssize_t n_free,
-                                    const py::object& map, int n_threads) {
+                                    const py::object& map, optional_array<double> held,
+                                    int n_threads) {
     const auto rows = features_of(problem, features, targets, map);
     check(rows.n_targets == 1, "targets must have one column");
     check(!basis || (basis->ndim() == 2 && basis->shape(0) == rows.n_features),
@@ -73,8 +74,11 @@ array<double> leave_query_out_array(const bound_problem& problem, const array<T>
                           n_free};
     array<double> out({alphas.size(), problem.n_rows()});
     auto* data = out.mutable_data();
+    if (held) check_one_per("held: 1-d, one a row", *held, problem.n_rows());
+    pointer(held);  // aligned
+    double* const of_rows = held ? held->mutable_data() : nullptr;
     const without_gil release;
-    leave_query_out(problem.view, rows, bounds, path, data, n_threads);
+    leave_query_out(problem.view, rows, bounds, path, data, of_rows, n_threads);
     return out;
 }
 
@@ -110,7 +114,8 @@ void define(py::module_& m) {
           py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
           py::arg("folds").noconvert() = py::none(), py::arg("n_free") = 0,
-          py::arg("map") = py::none(), py::arg("n_threads") = 1);
+          py::arg("map") = py::none(), py::arg("held").noconvert() = py::none(),
+          py::arg("n_threads") = 1);
 }
 
 }  // namespace

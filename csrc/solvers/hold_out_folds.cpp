@@ -24,6 +24,8 @@ constexpr double smallest_ridge = 1e-10;    // relative to λ_max, for conjugate
 constexpr std::ptrdiff_t batch_rows = 128;  // that read the basis together
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 
+constexpr double all_but = 1e-4;  // of an eigenvalue: a fold that leaves less holds it
+
 // The matrices of one fold, but for z, of a batch of folds: kept between folds to save allocations.
 // Those with a column for each alpha have `stride` columns: zeros or numbers that do not count
 // stand behind the last alpha.
@@ -257,9 +259,25 @@ void load_query(const ranking_problem& problem, const double* targets, const rid
                            w.sums);
 }
 
-void hold_out(const ranking_problem& problem, const double* targets, const ridge_path& path,
-              const double* inverse, const double* coef, const query_range& fold, const double* z,
-              workspace& w, double* scores) {
+// The largest eigenvalue with a ridge of whose direction a fold of n rows holds nearly all pairs.
+double held_eigenvalue(const ridge_path& path, std::ptrdiff_t n, const double* e) {
+    buffer<double> squares(path.rank, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t k = 0; k < path.rank; ++k) {
+            const double value = e[i * (path.rank + 1) + k];
+            squares[k] += value * value;
+        }
+    double largest = 0;
+    for (std::ptrdiff_t k = 0; k < path.rank - path.n_free; ++k)
+        if (squares[k] > (1 - all_but) * path.eigenvalues[k])
+            largest = std::max(largest, path.eigenvalues[k]);
+    return largest;
+}
+
+// Returns the eigenvalue that the fold holds.
+double hold_out(const ranking_problem& problem, const double* targets, const ridge_path& path,
+                const double* inverse, const double* coef, const query_range& fold, const double* z,
+                workspace& w, double* scores) {
     const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas, n = fold.n, stride = in_column_groups(m);
     w.stride = stride;
@@ -301,6 +319,7 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
                 scores[j * n_rows + rows.row(rows.begin(q) + i)] =
                     of_row[i * stride + j] + of_pivot[j];
     }
+    return held_eigenvalue(path, n, w.e.data());
 }
 
 }  // namespace
@@ -308,7 +327,7 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
 template <class T>
 void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
                      const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
-                     int n_threads) {
+                     double* held, int n_threads) {
     const auto& rows = problem.rows;
     const auto width = path.rank, stride = in_column_groups(path.n_alphas);
     buffer<double> inverse(width * stride), coef(width * stride);
@@ -320,32 +339,41 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
         }
     column_panels<double> basis;
     if (path.basis) basis = column_panels<double>(features.n_features, width, path.basis);
-    buffer<buffer<query_range>> batches;  // of folds
+    buffer<buffer<std::ptrdiff_t>> batches;  // of folds
+    const auto fold_of = [&](std::ptrdiff_t f) {
+        return query_range(rows, folds[f], folds[f + 1]);
+    };
     std::ptrdiff_t n_in_batch = batch_rows;
-    for (std::size_t f = 0; f + 1 < folds.size(); ++f) {
-        const query_range fold(rows, folds[f], folds[f + 1]);
+    for (std::ptrdiff_t f = 0; f + 1 < static_cast<std::ptrdiff_t>(folds.size()); ++f) {
         if (n_in_batch >= batch_rows) {
             batches.emplace_back();
             n_in_batch = 0;
         }
-        batches.back().push_back(fold);
-        n_in_batch += fold.n;
+        batches.back().push_back(f);
+        n_in_batch += fold_of(f).n;
     }
     parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
         const auto& batch = batches[task];
-        const query_range queries(rows, batch.front().first, batch.back().last);
+        const query_range queries(rows, folds[batch.front()], folds[batch.back() + 1]);
         workspace w;
         load_batch(problem, features, path, basis, queries, w);
-        for (const auto& fold : batch)
-            if (fold.n > 0)
+        for (const auto f : batch) {
+            const auto fold = fold_of(f);
+            if (fold.n == 0) continue;
+            const double found =
                 hold_out(problem, features.targets, path, inverse.data(), coef.data(), fold,
                          w.z.data() + queries.place(rows, fold.first) * width, w, scores);
+            for (auto i = fold.begin; held && i < fold.begin + fold.n; ++i)
+                held[rows.row(i)] = found;
+        }
     });
 }
 
 template void leave_query_out<double>(const ranking_problem&, const feature_rows<double>&,
-                                      const buffer<std::int64_t>&, const ridge_path&, double*, int);
+                                      const buffer<std::int64_t>&, const ridge_path&, double*,
+                                      double*, int);
 template void leave_query_out<float>(const ranking_problem&, const feature_rows<float>&,
-                                     const buffer<std::int64_t>&, const ridge_path&, double*, int);
+                                     const buffer<std::int64_t>&, const ridge_path&, double*,
+                                     double*, int);
 
 }  // namespace pairgram

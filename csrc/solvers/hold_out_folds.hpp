@@ -35,10 +35,15 @@ struct ridge_path {
 // min(n, rank)²) per thread for a fold of n rows, at least 128: neighbouring folds share the
 // product with the basis, which would else be read anew for every fold. Same bits for any
 // n_threads. BLAS must be held to one thread. The relative error of a score is about 1e-16 λ_max /
-// λ at worst. Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
+// λ at worst.
+//
+// held (n,), if given, is for every row the largest eigenvalue of a direction in which the row's
+// fold has all but 1e-4 of the squares, or 0. Without the fold the direction is a small difference
+// of large numbers, and refits keep more digits. Source: the block hold-out identity of Pahikkala
+// et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
                      const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
-                     int n_threads);
+                     double* held, int n_threads);
 
 }  // namespace pairgram

@@ -182,6 +182,7 @@ def leave_query_out(
     folds: NDArray[np.int64] | None = None,
     n_free: int = 0,
     map: _NodeMap[_T] | None = None,
+    held: NDArray[np.float64] | None = None,  # (n_rows,), written
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
 def reduce_to_band(

@@ -1496,7 +1496,9 @@ def test_errors_of_the_library_are_shown_as_they_are(tmp_path):
     message = f"{wrong}:1: found '0:1', want an index of 1 or more"
     assert error("cv", wrong).startswith(message)
     wrong.write_text("1 qid:1 1:1 2147483647:1\n" * 2000)
-    assert error("cv", wrong).endswith("want them to fit into memory: pass sparse=True")
+    assert error("cv", wrong).endswith(
+        "want them to fit into memory: load_letor takes sparse=True, and the command line --sparse"
+    )
     wrong.write_text("-1 qid:1 1:1\n0 qid:1 1:2\n")
     for command in (("cv", wrong), ("train", wrong, "-o", tmp_path / "m")):
         message = "scoring='ndcg': ndcg takes labels >= 0, got y = -1 in row 0"

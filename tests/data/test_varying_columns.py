@@ -14,7 +14,7 @@ import reference
 from pairgram import Pairgram, RankRLS, _core
 from parts.files import read_file, write_file
 from parts.solvers import svm_training as training
-from problems import compiled, problems
+from problems import BY_STEPS, compiled, problems
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", "apart", None]
 
@@ -306,7 +306,7 @@ def test_sparse_columns_that_vary_by_a_little_of_their_size_keep_their_weight(mo
 def test_conjugate_gradients_keep_columns_that_vary(set_limits):
     X, y, qid = drifting()
     wanted = RankRLS().fit(X, y, qid=qid).coef_
-    set_limits(direct_order=0)
+    set_limits(**BY_STEPS)
     found = RankRLS().fit(sp.csr_array(X), y, qid=qid).coef_
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-3)
 

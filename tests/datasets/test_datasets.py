@@ -250,7 +250,7 @@ def test_a_matrix_too_large_for_memory_is_refused_for_the_reason(write):
         load_letor(path, n_features=2**31 - 1)
     assert str(caught.value) == (
         f"{path}: n_features=2147483647; X of 2 x 2147483647 numbers takes 32.0 GiB, want them to "
-        "fit into memory: pass sparse=True"
+        "fit into memory: load_letor takes sparse=True, and the command line --sparse"
     )
 
 

@@ -1,6 +1,7 @@
 """The parts of solvers that have tests of their own."""
 
 from pairgram.solvers import constrained, leave_out, newton, svm_training
+from pairgram.solvers.costs import Work
 from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import PathTies, leave_query_out, split_scores
@@ -21,6 +22,7 @@ __all__ = [
     "RidgePath",
     "RowRegression",
     "SmallProblem",
+    "Work",
     "_HeldOut",
     "band_width",
     "constrained",

@@ -35,7 +35,7 @@ from pairgram import (
     load_model,
     make_scorer,
 )
-from problems import problems
+from problems import BY_STEPS, problems
 from reference import laplacian
 from reference_metrics import pairs as pair_metric
 
@@ -87,7 +87,7 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
     form = how if how in ("primal", "dual") else "auto"
     model = RankRLS(alpha, **named, form=form, prior=w0)
     rows = {"qid": problem.query, "sample_weight": problem.v, "query_weight": problem.query_weight}
-    with limits_of(direct_order=0) if how == "iterated" else nullcontext():
+    with limits_of(**BY_STEPS) if how == "iterated" else nullcontext():
         try:
             model.fit(X, problem.y, **rows, offset=o)
         except ValueError as error:

@@ -1,5 +1,6 @@
 """The same rows in other arrays and frames, in another order, with other ids and threads."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from journeys import Journey, Rows
 from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import LINEAR, plain, road
+
+from pairgram._support.limits import limits_of
+from problems import BY_STEPS
 
 
 def of_array(journey: Journey, X: Any) -> Outcome:
@@ -70,6 +74,64 @@ def frames_of_float32(journey: Journey) -> Outcome:
 @road(refuses=("sparse", "CSR", "maxabs", "[Ss]parse data"), nudge=2.0**-34, nudge_values=True)
 def csr(journey: Journey) -> Outcome:
     return of_array(journey, scipy.sparse.csr_matrix(journey.rows.X))
+
+
+# What steps of conjugate gradients end with is not exact: residuals fall below 1e-8 of b, and small
+# ridges divide them.
+NUDGE_OF_STEPS = 2.0**-26
+ITERATED = (
+    *(kind for kind in LINEAR if kind.startswith("RankRLS")),
+    "RankRLSCV of choices",
+    "PointwiseELM",
+    "PairwiseELM",
+    "PointwiseELMCV",
+    "PairwiseELMCV",
+    "MPRank",
+    "LSSVR",
+)
+
+
+def of_folds(journey: Journey) -> Outcome:
+    """The plain road of the linear model, with the folds that steps take where `cv` is None."""
+    return plain(_of_inputs(journey))
+
+
+def _of_inputs(journey: Journey) -> Journey:
+    given = journey.parameters
+    changed = {"kernel": "linear"} if "kernel" in given else {}
+    if "cv" in given and given["cv"] is None:
+        n_queries = len(journey.rows.offsets) - 1
+        n_folds = min(5, n_queries if n_queries > 1 else len(journey.rows) // 2)
+        changed["cv"] = max(2, n_folds)
+    return journey.with_parameters(**changed)
+
+
+def _by_steps(journey: Journey, dtype: type) -> Outcome:
+    """Take `cv` as it is: None must stand for the folds of the plain road."""
+    kernel = {"kernel": "linear"} if "kernel" in journey.parameters else {}
+    with limits_of(**BY_STEPS):
+        X = scipy.sparse.csr_array(journey.rows.X.astype(dtype))
+        return of_array(journey.with_parameters(**kernel), X)
+
+
+@road(ITERATED, plain=of_folds, refuses=("CSR", "maxabs"), nudge=NUDGE_OF_STEPS, nudge_values=True)
+def csr_by_steps(journey: Journey) -> Outcome:
+    return _by_steps(journey, np.float64)
+
+
+def of_folds_in_single_precision(journey: Journey) -> Outcome:
+    return of_folds(replace(journey, rows=journey.rows.rounded_to_float32()))
+
+
+@road(
+    ITERATED,
+    plain=of_folds_in_single_precision,
+    refuses=("CSR", "maxabs"),
+    nudge=NUDGE_32,
+    nudge_values=True,
+)
+def csr_of_float32_by_steps(journey: Journey) -> Outcome:
+    return _by_steps(journey, np.float32)
 
 
 def _frame(journey: Journey, X: Any, package: str) -> Any:

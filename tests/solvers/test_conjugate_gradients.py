@@ -16,13 +16,13 @@ from pairgram import (
     RankRLS,
     RankRLSCV,
 )
-from problems import problems
+from problems import BY_STEPS, problems
 
 
 @pytest.fixture
 def iterate(set_limits):
     """Solve sparse rows of any shape by conjugate gradients."""
-    set_limits(direct_order=0)
+    set_limits(**BY_STEPS)
 
 
 def wide_rows(n_rows=5_000, n_features=100_000, per_row=20, seed=0):
@@ -49,7 +49,7 @@ def test_equal_to_the_direct_solution(limits_of, problem, pairs, weighting, scal
     except ValueError:  # no pairs
         assume(False)
     direct = model.coef_
-    with limits_of(direct_order=0):
+    with limits_of(**BY_STEPS):
         model.fit(sp.csr_array(problem.X), problem.y, qid=problem.query, **weights)
     # The condition of the system multiplies the residual, which is 1e-10 of the right-hand side.
     np.testing.assert_allclose(model.coef_, direct, rtol=0, atol=1e-6 * abs(direct).max())
@@ -67,6 +67,21 @@ def test_no_ridge_gives_the_least_norm(iterate):
     X, y, qid = wide_rows(50, 200, 5)
     direct = RankRLS(0.0).fit(X.toarray(), y, qid=qid).coef_
     np.testing.assert_allclose(RankRLS(0.0).fit(X, y, qid=qid).coef_, direct, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(300, 500), (300, 2_000), (600, 150)])
+@pytest.mark.parametrize("share", [1e-5, 1e-7, 1e-10])
+def test_a_small_ridge_decides_where_no_pair_differs(iterate, shape, share):
+    """Also among features whose ones add up to the same in every row."""
+    X, y, qid = wide_rows(*shape, 10)
+    X.data[:] = 1.0
+    dense = X.toarray()
+    alpha = share * RankRLSCV(cv=3).fit(dense, y, qid=qid).alphas_[0]
+    direct = RankRLS(alpha, form="dual").fit(dense, y, qid=qid).coef_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = RankRLS(alpha).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(found, direct, rtol=0, atol=3e-6 * abs(direct).max())
 
 
 def test_a_hundred_thousand_features():
@@ -161,7 +176,7 @@ def test_a_search_is_that_of_the_direct_solutions(limits_of, settings, more):
         pytest.skip("all rows are one query")
     named = {"qid": qid} | ({} if more is None else {more: others[more]})
     direct = RankRLSCV(**settings, store_held_out=True).fit(X, y, **named)
-    with limits_of(direct_order=0):
+    with limits_of(**BY_STEPS):
         iterated = RankRLSCV(**settings, store_held_out=True).fit(X, y, **named)
     same_search(direct, iterated)
     spread = np.ptp(direct.held_out_)
@@ -172,7 +187,7 @@ def test_a_search_is_that_of_the_direct_solutions(limits_of, settings, more):
 def test_a_search_of_a_machine_with_a_linear_kernel(limits_of, model):
     X, y, qid, _ = graded_rows()
     direct = model(kernel="linear", cv=3).fit(X, y, qid=qid)
-    with limits_of(direct_order=0):
+    with limits_of(**BY_STEPS):
         iterated = model(kernel="linear", cv=3).fit(X, y, qid=qid)
     np.testing.assert_allclose(iterated.scores_, direct.scores_, rtol=0, atol=1e-6)
     assert pytest.approx(direct.C_, rel=1e-12) == iterated.C_
@@ -183,7 +198,7 @@ def test_a_search_judges_by_a_validation_set_and_starts_from_a_prior(limits_of):
     held, prior = graded_rows(seed=2)[:3], np.linspace(-1, 1, 80)
     settings = {"prior": prior, "alphas": [1e6, 1.0, 0.01]}
     direct = RankRLSCV(**settings).fit(X, y, qid=qid, validation=held)
-    with limits_of(direct_order=0):
+    with limits_of(**BY_STEPS):
         iterated = RankRLSCV(**settings).fit(X, y, qid=qid, validation=held)
     same_search(direct, iterated)
 
@@ -208,7 +223,7 @@ def test_a_search_of_float32_rows_with_long_indices(limits_of):
     long = X.copy()
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
     direct = RankRLSCV(cv=3).fit(X.astype(np.float64), y, qid=qid)
-    with limits_of(direct_order=0):
+    with limits_of(**BY_STEPS):
         short, found = (RankRLSCV(cv=3).fit(rows, y, qid=qid) for rows in (X, long))
     np.testing.assert_array_equal(short.coef_path_, found.coef_path_)
     np.testing.assert_allclose(found.scores_, direct.scores_, rtol=0, atol=1e-6)
@@ -231,9 +246,9 @@ def test_a_column_that_varies_in_one_query_alone_does_not_order_its_rows(iterate
 
 def test_splits_are_solved_in_groups_that_memory_holds(limits_of):
     X, y, qid, _ = graded_rows()
-    with limits_of(direct_order=0):
+    with limits_of(**BY_STEPS):
         together = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
-    with limits_of(direct_order=0, available_memory=2.5 * 8 * 2 * (58 * 80 + 5 * 600)):
+    with limits_of(**BY_STEPS, available_memory=2.5 * 8 * 2 * (58 * 80 + 5 * 600)):
         by_two = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
     np.testing.assert_array_equal(by_two.coef_path_, together.coef_path_)
     np.testing.assert_array_equal(by_two.held_out_, together.held_out_)

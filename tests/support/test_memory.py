@@ -90,7 +90,10 @@ def test_dense_files_that_do_not_fit(tmp_path, free_memory):
     dump_letor(path, np.ones((2, 3)), [0, 1])
     path.write_text(path.read_text() + "1 1000:1\n")
     free_memory(1000.0)
-    with pytest.raises(ValueError, match="want them to fit into memory: pass sparse=True"):
+    with pytest.raises(
+        ValueError,
+        match="want them to fit into memory: load_letor takes sparse=True",
+    ):
         load_letor(path)
     assert load_letor(path, sparse=True)[0].shape == (3, 1000)
 

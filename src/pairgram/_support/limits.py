@@ -61,8 +61,13 @@ class Limits:
     # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those
     # of a dense product: above this share of entries other than 0, dense blocks are faster.
     dense_share: float = 0.15
-    # Sparse systems up to this order are solved directly, others by conjugate gradients.
-    direct_order: int = 4096
+    # Sparse systems that are estimated to take so many seconds at most are solved directly.
+    direct_seconds: float = 0.1
+    # Others are solved by conjugate gradients, which may take this many times as long as the direct
+    # solution before it is begun,
+    step_patience: float = 1.0
+    # unless that has exact held-out scores and takes at most this many times as long as they.
+    exact_patience: float = 4.0
     # After this many steps of conjugate gradients there is a warning.
     gradient_steps: int = 10_000
     # From this order on a band form takes less time than eigenvectors do: two thirds of it here, in
@@ -72,6 +77,8 @@ class Limits:
     cached_rows: int = 4096
     # Refits that would take more flops than this are refused.
     refit_flops: float = 1e11
+    # Of the queries that hold nearly all of a direction, so many at most are refitted without it.
+    held_refits: int = 32
     # Blocks of folds take about this many bytes in the basis of the dual form.
     fold_bytes: int = 64 << 20
     # Folds of at most this share of the rows are held out by the band form. It takes about half of
@@ -112,6 +119,8 @@ class Limits:
     patience: float = 2.0
     # and so many seconds more.
     patient_seconds: float = 1.0
+    # Fits that are expected to take longer than this many seconds are announced with a warning.
+    long_fit_seconds: float = 60.0
 
 
 # The limits of this process: all threads read them at every use.

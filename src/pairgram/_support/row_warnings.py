@@ -1,4 +1,4 @@
-"""Warn of rows that do not suit a kernel or a feature map, and of labels without differences."""
+"""Warn of rows that do not suit a kernel or map, of labels without differences, and of time."""
 
 from __future__ import annotations
 
@@ -53,6 +53,18 @@ def warn_of_equal_labels() -> None:
         warn_caller(
             "no query has two rows with different labels, so there is nothing to learn: the model "
             "is zero",
+            UserWarning,
+        )
+
+
+def warn_of_time(seconds: float, advice: str) -> None:
+    """Warn that a fit is expected to take long; `advice` says what takes less time."""
+    if not _silent.get():
+        units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "s"))
+        size, unit = next((s, unit) for s, unit in units if seconds >= 2 * s or s == 1)
+        warn_caller(
+            f"this fit is expected to take about {seconds / size:.2g} {unit} on two cores: "
+            f"{advice}",
             UserWarning,
         )
 

@@ -429,7 +429,7 @@ def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
     size = (
         f"; X of {n_rows} x {n_features} numbers takes "
         f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
-        "pass sparse=True"
+        "load_letor takes sparse=True, and the command line --sparse"
     )
     refused = LetorError(name, None, "", f"n_features={wanted}", size)
     if wanted is None:

@@ -330,10 +330,19 @@ class RankRLS(LinearRanker):
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
     Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
-    bytes if alpha is 0 or tiny. CSR data with more than 4,096 rows and more than 4,096
-    features, such as text, are solved by conjugate gradients to a residual of 1e-10, without a
-    matrix. Each step takes O(nnz + n_features) time and memory. A smaller alpha needs more steps;
-    after 10,000 steps there is a ``ConvergenceWarning``.
+    bytes if alpha is 0 or tiny.
+
+    Wide CSR data, such as one-hot ids or text, are solved by conjugate gradients to a residual of
+    1e-10, without a matrix. Each step takes O(nnz + n_features) time and memory. The shape of the
+    rows decides, never a clock: the time of the direct solution is estimated from the numbers of
+    rows, features, queries and entries, and that of 30 steps from the numbers of entries and
+    features. Steps are taken if they are estimated to take less time and the direct solution more
+    than 0.1 s, as with some 2,000 features or more; or if the direct solution does not fit in
+    memory. A smaller alpha needs more steps. Once they have taken as long as the direct solution is
+    estimated to take, that is begun in their place; if it does not fit in memory there are at most
+    10,000 steps, and a ``ConvergenceWarning``.
+
+    A fit that is expected to take more than 60 s on two cores says so in a warning.
 
     Scores have a relative error of about ``1e-16 λ_max / alpha`` in every form, where λ_max is the
     largest eigenvalue of XᵀLX. Primal and dual scores agree to 1e-8 if alpha is at least
@@ -513,8 +522,7 @@ class RankRLSCV(LinearSearch):
           row in turn if there is a single query. The scores are exact and come from one
           decomposition. If models had to be refitted at a cost of more than 1e11 flops, as for
           ``scope="global"`` with pairs other than "with_ties", five folds are used instead. So are
-          they for CSR rows with more than 4,096 rows and more than 4,096 features, whose matrix is
-          not formed;
+          they for wide CSR rows that are solved by conjugate gradients; see the notes;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
@@ -625,16 +633,24 @@ class RankRLSCV(LinearSearch):
     With ``pairs=None`` all models have the same origin, and the score is ``wᵀx_i`` plus these.
 
     A held-out score that is computed without a refit is NaN if alpha is so small that the score
-    would be only rounding error. Where one query holds nearly all of a feature's variation, its
-    scores lose more digits in the primal form than others do: relative errors were up to 4e-7 at
-    ``λ_max / alpha = 2e6`` and 1e-4 at 2e8, where the dual form had 1e-9 and 1e-7. A splitter, such
-    as `QueryKFold`, has the errors of a refit.
+    would be only rounding error. Where one query holds all but 1e-4 of a direction in which
+    features vary, with an eigenvalue of more than 1e5 alpha, the primal form refits the model
+    without it: the identities would lose up to 9 digits. At most 32 queries are refitted, those
+    that hold the largest directions. Others, and those of tables, have errors up to about 1e-4 at
+    ``λ_max / alpha = 2e8``. A splitter, such as `QueryKFold`, has the errors of a refit.
 
-    CSR data with more than 4,096 rows and more than 4,096 features are solved by conjugate
-    gradients. All rows and the splits, eight at most, take their steps together, so that X is read
-    once a step, and every ridge starts from the solutions of the larger ones. Residuals fall below
-    1e-8 of the right-hand side. The 34 default ridges take about 130 to 500 steps of O(nnz) flops,
-    with one more for each ridge, and memory for about 60 vectors of n_features in each split.
+    Wide CSR data are solved by conjugate gradients. All rows and the splits, eight at most, take
+    their steps together, so that X is read once a step, and every ridge starts from the solutions
+    of the larger ones. Residuals fall below 1e-8 of the right-hand side. The 34 default ridges take
+    about 130 to 500 steps of O(nnz) flops, with one more for each ridge, and memory for about 60
+    vectors of n_features in each split.
+
+    The shape of the rows decides which way is taken, as in `RankRLS`; `cv` decides too, by how many
+    systems there are to solve. With ``cv=None`` the direct way gives exact leave-query-out, and is
+    taken unless it is estimated to take 4 times as long as the steps of five folds would, and more
+    than 0.1 s, or does not fit in memory. Up to some 1,500 rows or features, held-out scores are
+    therefore exact. With more, give `cv`, or a validation set, to know what they are; dense rows
+    have exact scores always. `cv_results_` has a column ``split0_test_score`` if there were folds.
 
     In the dual form the folds of a splitter come from the one decomposition as well, if every row
     is a test row once and the folds are whole queries, or rows of one query with pairs with ties,

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
@@ -41,6 +42,7 @@ from pairgram.rankers.preparation import (
     Spec,
 )
 from pairgram.solvers.constrained import NO_MAP, Constraints
+from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
@@ -51,9 +53,10 @@ from pairgram.solvers.passes import (
     statistics_of,
     warn_of_equal_table,
 )
-from pairgram.solvers.ridge_path import ColumnSums, blas_guard, default_alphas
+from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
+from pairgram.solvers.statistics import SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
+# A table takes memory for its Gram matrix, that of a block, and a solution.
+TABLE_GRAM = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,22 +200,34 @@ class RidgeSpec(LeastSquares):
         assert alphas is not None
         coordinates = self._coordinates(data, small)
         fitted = []
-        solved: list[tuple[Vector, ColumnSums | None]]
+        solved: list[tuple[Vector, ColumnSums | None, str]]
         if small:
             (paths,) = decompose_each([coordinates], settings, labels, self.rows.n_threads)
-            solved = [(coordinates.coefs(ridge.coef(alphas))[0], None) for ridge, _ in paths]
+            models = (coordinates.coefs(ridge.coef(alphas))[0] for ridge, _ in paths)
+            solved = [(coef, None, coordinates.name) for coef in models]
         else:
+            coordinates.warn_of_time(1 if labels is None else labels.shape[1])
             solved = [
                 target.solve(settings, alphas[0], scale=scale, n_threads=self.rows.n_threads)
                 for target in coordinates.of_targets(labels)
             ]
-        for coef, sums in solved:
-            kept = {"form_": coordinates.name, "_column_sums": sums}
+        for coef, sums, form in solved:
+            kept = {"form_": form, "_column_sums": sums}
             fitted.append(kept | self._kept(data, prior, {"coef_": coef}))
         return fitted
 
-    def _coordinates(self, data: RankingData, small: bool = False) -> Coordinates:
-        """Choose how the problem is solved. A small problem always stays in features."""
+    def _coordinates(
+        self,
+        data: RankingData,
+        small: bool = False,
+        *,
+        validates: bool = False,
+        iterate: bool | None = None,
+    ) -> Coordinates:
+        """Choose how the problem is solved. A small problem always stays in features.
+
+        `validates` says that a validation set judges. `iterate` is as in `Coordinates.choose`.
+        """
         if small:
             return Coordinates.of_features(data, self.settings, small=True)
         scale = any(self.scales)
@@ -227,17 +244,38 @@ class RidgeSpec(LeastSquares):
                 raise ValueError(
                     "form must not be 'dual' with positive, l1_ratio or n_nonzero_coefs"
                 )
-            return Coordinates(data, scale=scale, constraints=constraints)
+            if scipy.sparse.issparse(data.X):
+                require_gram(data.n_features, SPARSE_GRAM)
+            work = self._work(data, validates)
+            return Coordinates(data, scale=scale, constraints=constraints, work=work)
+        if self.search is not None and _leaves_pairs_out(self.search.cv):
+            iterate = False
         return Coordinates.choose(
             data,
             self.settings,
             kernel=self.rows.kernel is not None,
             form=self.form,
             scale=scale,
-            path=self.search is not None,
-            iterate=self.search is None or not _leaves_pairs_out(self.search.cv),
+            work=self._work(data, validates),
+            iterate=iterate,
             n_threads=self.rows.n_threads,
         )
+
+    def _work(self, data: RankingData, validates: bool) -> Work:
+        """Return what is solved for every combination of settings."""
+        if self.search is None:
+            return ONE_RIDGE
+        n_alphas, cv = len(DEFAULT_POWERS), self.search.cv
+        n_alphas = n_alphas if self.alphas is None else len(self.alphas)
+        if validates or _leaves_pairs_out(cv):
+            return Work(n_alphas, path=True)
+        exact = cv is None and self.constraints is None
+        if exact:
+            width = min(len(data.y), data.n_features)
+            form = "dual" if width == len(data.y) else "primal"
+            exact = all(is_cheap(data, settings, width, form) for settings in self.settings)
+        n_splits = cv if isinstance(cv, int) else default_cv(data.queries.n_filled, len(data.y))
+        return Work(n_alphas, 1 + n_splits, path=True, exact=exact)
 
     def _kept(
         self, data: RankingData, prior: Prior | None, models: dict[str, Vector]
@@ -295,13 +333,17 @@ class RidgeSpec(LeastSquares):
         search.refuse(data, held)
         judges: Sequence[HeldOut] = []
         candidates: list[list[_Candidate]] = []
+        iterate: bool | None = None
         for own in self._mapped(data):
             if judges:
                 judges = [judge.of(replace(own, y=judge.data.y)) for judge in judges]
             elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
                 judges = self._judges(own, labels, len(own.y), "dual", held)
-            coordinates = self._coordinates(own, small).keeping_statistics()
+            coordinates = self._coordinates(
+                own, small, validates=held is not None, iterate=iterate
+            ).keeping_statistics()
             if not judges:
+                iterate = coordinates.iterate  # of all candidates, which are judged alike
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
                 exact = not coordinates.iterate
@@ -309,12 +351,20 @@ class RidgeSpec(LeastSquares):
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, here[0])
+                if not candidates:
+                    coordinates.warn_of_time(len(judges) * self._n_candidates)
             for settings, scale in itertools.product(self.settings, self.scales):
                 candidates.append(self._along(own, coordinates, settings, scale, labels, here))
         return [
             self._chosen(of_target, judge.metric, prior)
             for of_target, judge in zip(zip(*candidates, strict=True), judges, strict=True)
         ]
+
+    @property
+    def _n_candidates(self) -> int:
+        """How many combinations of settings a search judges."""
+        kinds = len(self.rows.kinds) * len(self.gammas)
+        return kinds * len(self.settings) * len(self.scales)
 
     def _mapped(self, data: RankingData) -> Iterator[RankingData]:
         """Yield the data with every candidate of inputs and gamma. A single kind is there already.
@@ -400,10 +450,15 @@ class RidgeSpec(LeastSquares):
             return [make(*_constrained(coordinates, settings, scale, given, judges[0]))]
         n_threads = self.rows.n_threads
         if coordinates.iterate:
-            return [
-                make(*_iterated(target, settings, scale, given, judge))
-                for judge, target in zip(judges, coordinates.of_targets(labels), strict=True)
-            ]
+            iterated = partial(_iterated, settings, scale, given)
+            solved = list(map(iterated, coordinates.of_targets(labels), judges))
+            found = [make(*one) for one in solved if one is not None]
+            if len(found) == len(judges):
+                return found
+            assert coordinates.instead is not None
+            direct = coordinates.instead().keeping_statistics()
+            within = [judge.within(direct.of_target(judge.data.y).data) for judge in judges]
+            return self._along(data, direct, settings, scale, labels, within)
         basis = judges[0].needs_basis(settings, coordinates.name == "dual")
         (paths,) = decompose_each(
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
@@ -482,6 +537,8 @@ class RidgeSpec(LeastSquares):
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, self.rows) for kind in self.rows.kinds]
         prior = rows.prior
+        for reader in readers:
+            require_gram(reader.pattern.n_features, TABLE_GRAM)
         pairs = [self._in_coordinates(reader) for reader in readers]
         own = [reader for reader, _ in pairs]
         folds = None if judge is None else judge.folds
@@ -491,7 +548,7 @@ class RidgeSpec(LeastSquares):
             assert self.alphas is not None
             total = totals[0, settings, 0].with_pairs(settings)
             coordinates = replace(pairs[0][1], _known={settings: total})
-            coef, sums = coordinates.solve(
+            coef, sums, _ = coordinates.solve(
                 settings, self.alphas[0], scale=scale, n_threads=n_threads
             )
             kept = self._kept(readers[0].pattern, prior, {"coef_": coef})
@@ -576,26 +633,30 @@ def _constrained(
 
 
 def _iterated(
-    coordinates: Coordinates,
     settings: PairSettings,
     scale: bool,
     given: Vector | None,
+    coordinates: Coordinates,
     held_out: HeldOut,
-) -> tuple[Vector, Vector, Judged]:
+) -> tuple[Vector, Vector, Judged] | None:
     """Judge one combination of wide sparse rows: all rows and the splits are solved together.
 
-    As many are as memory holds, and at most eight, which one pass over X multiplies.
+    As many are as memory holds, and at most eight, which one pass over X multiplies. The result is
+    None if so many products are taken that direct solutions are faster.
     """
     assert isinstance(held_out, HeldOutRows)
     judge, data, n_threads = held_out.judge, coordinates.data, held_out.n_threads
     splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
-    alphas, solved, scores = given, np.empty(0), []
+    alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
     for group in blocks(len(parts), systems_at_once(data)):
-        systems = SparseSystems(parts[group], settings, n_threads)
+        systems = SparseSystems(parts[group], settings, n_threads, left)
         if alphas is None:
             largest = systems.largest_eigenvalue(scale=scale)
             alphas = default_alphas(largest, data.offset is not None)
         found = systems.solve(alphas, scale=scale)
+        if found is None:
+            return None
+        left -= systems.n_products
         if group.start == 0:
             solved, found = found[0], found[1:]
         tests = splits[max(group.start - 1, 0) : group.stop - 1]

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from pairgram._support import limits
 from pairgram._support.checks import Vector, first_not_finite
 from pairgram._support.parameters import Form, check
+from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
-from pairgram.features.kernels import less, mean_without_gaps
+from pairgram.features.kernels import alternatives
 from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.constrained import Constraints
+from pairgram.solvers.costs import (
+    ONE_RIDGE,
+    Work,
+    dual_seconds,
+    most_products,
+    primal_seconds,
+    step_seconds,
+    steps_of,
+)
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
-from pairgram.solvers.sparse_systems import SparseSystems, worth_iterating
+from pairgram.solvers.sparse_systems import SparseSystems
 
 # The statistics of the primal form, or of the dual one.
 Statistics = PairSums | DualGram
@@ -47,8 +61,10 @@ class Coordinates:
     coefs : callable
         Maps solutions in these coordinates, (n_models, n_dimensions), to the coefficients of the
         model, (n_models, n_coefficients).
-    iterate : bool
-        Whether to solve by conjugate gradients, without a matrix.
+    most_products : float
+        How many products conjugate gradients may take, without a matrix, before `instead` solves.
+    instead : callable or None
+        Returns the coordinates of direct solutions.
     scale : bool
         Whether the features may be scaled. This needs counts of the queries in which they vary.
     small : bool
@@ -56,15 +72,19 @@ class Coordinates:
         chooses.
     constraints : Constraints or None
         What the weights must be like. This needs the features in the primal form.
+    work : Work
+        What is to be solved, by which the expected time is known.
     """
 
     data: RankingData
     form: str = "primal"
     coefs: Callable[[Vector], Vector] = _same
-    iterate: bool = False
+    most_products: float = 0.0
+    instead: Callable[[], Coordinates] | None = None
     scale: bool = False
     small: bool = False
     constraints: Constraints | None = None
+    work: Work = ONE_RIDGE
     _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
 
     @classmethod
@@ -76,8 +96,8 @@ class Coordinates:
         kernel: bool = False,
         form: Form = "auto",
         scale: bool = False,
-        path: bool = False,
-        iterate: bool = True,
+        work: Work = ONE_RIDGE,
+        iterate: bool | None = None,
         n_threads: int | None = None,
     ) -> Coordinates:
         """Choose the cheapest coordinates that serve all settings.
@@ -85,9 +105,9 @@ class Coordinates:
         Linear nodes are replaced by at most as many dimensions as there are inputs. The dual form
         solves a system with one unknown per row. It is used for every `kernel` (the one of the
         data's `KernelMap`), and for features if there are fewer rows than features or on request.
-        `scale` refers to the features of the model, so these are then not replaced. `path` says
-        that all ridges are wanted, which takes more memory in the dual form than one ridge. Wide
-        sparse rows are solved by conjugate gradients, if this may `iterate`.
+        `scale` refers to the features of the model, so these are then not replaced. `work` is what
+        is to be solved, by default one ridge of all rows. Sparse rows are solved by conjugate
+        gradients where `most_products` says so, or where they `iterate`, if that is given.
 
         Raises
         ------
@@ -112,14 +132,19 @@ class Coordinates:
                 rows = data.feature_map.support_rows_
                 K = data.X if rows is None else kernel_between(data.feature_map, rows)
                 data = replace(data, X=K, feature_map=None)
-            return cls(data, "dual")
-        iterate = iterate and form != "dual" and worth_iterating(data)
-        if scale or iterate:
-            return cls(data, iterate=iterate, scale=scale)
-        primal = cls.of_features(data, settings)
-        if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
-            return primal._dual(settings, path, n_threads)
-        return primal
+            return cls(data, "dual", work=work)
+        primal = cls(data, scale=True) if scale else cls.of_features(data, settings)
+        primal = replace(primal, work=work)
+        is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
+        direct = partial(primal._dual if is_dual else primal._same, settings, n_threads)
+        sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
+        if form == "dual" or iterate is False or not sparse:
+            return direct()
+        form = "dual" if is_dual else "primal"
+        most = most_products(primal.data, work, form, primal._seconds_in(form))
+        if most == 0.0 and not iterate:
+            return direct()
+        return replace(primal, most_products=most or inf, instead=direct)
 
     @classmethod
     def of_features(
@@ -136,6 +161,38 @@ class Coordinates:
         return cls(nodes, coefs=reduced.expand, small=small)
 
     @property
+    def iterate(self) -> bool:
+        """Whether to solve by conjugate gradients, without a matrix."""
+        return self.most_products > 0
+
+    @property
+    def seconds(self) -> float:
+        """About how long the work takes on two cores."""
+        if self.iterate:
+            return steps_of(self.work) * step_seconds(self.data)
+        return self._seconds_in(self.form)
+
+    def warn_of_time(self, n_times: int) -> None:
+        """Warn if the work, so many times, is expected to take long, and say what takes less."""
+        if self.iterate:
+            advice = "a larger alpha needs fewer steps" + ", as do fewer folds" * self.work.path
+        elif self.form == "dual":
+            advice = alternatives(getattr(self.data.feature_map, "kernel", None))
+        elif self.constraints is not None:
+            advice = "take fewer columns, alphas or folds"
+        else:
+            advice = "take fewer features"
+            if scipy.sparse.issparse(self.data.X):
+                advice += ", or RankSVM, which makes no matrix of them"
+        if n_times * self.seconds > limits.now.long_fit_seconds:
+            warn_of_time(n_times * self.seconds, advice)
+
+    def _seconds_in(self, form: str) -> float:
+        if form == "dual":
+            return dual_seconds(self.data, self.work)
+        return primal_seconds(self.data, self.work, constrained=self.constraints is not None)
+
+    @property
     def name(self) -> str:
         """The form that is solved: "primal" or "dual"."""
         return self.smaller_form() if self.small else self.form
@@ -144,20 +201,21 @@ class Coordinates:
         """Return the form with the smaller system: "dual" if there are fewer rows than features."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
-    def _dual(
-        self, settings: Sequence[PairSettings], path: bool, n_threads: int | None
-    ) -> Coordinates:
+    def _same(self, settings: Sequence[PairSettings], n_threads: int | None) -> Coordinates:
+        return self
+
+    def _dual(self, settings: Sequence[PairSettings], n_threads: int | None) -> Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
-        pair and keeps offsets out of the products. Sparse rows are centred in columns without zeros
-        alone, because others would be filled. H is kept for the coefficients; dense features take
-        8 n d bytes.
+        pair and keeps offsets out of the products. Sparse rows of a query are centred in columns of
+        which all have an entry, because others would be filled. H is kept for the coefficients;
+        dense features take 8 n d bytes.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(
             len(self.data.y),
-            path,
+            self.work.path,
             KernelMap("linear"),
             np.float64,
             feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
@@ -172,7 +230,9 @@ class Coordinates:
             )
         of_pairs = all(setting.pairs is not None for setting in settings)
         if scipy.sparse.issparse(H):
-            H = less(H, mean_without_gaps(H) if of_pairs else None)
+            H = H.astype(np.float64)
+            if of_pairs:
+                _centre_entries(H, self.data.as_scope(settings[0]))
         else:
             ours = is_compiled(self.data.feature_map)  # other maps may return X itself
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
@@ -183,25 +243,31 @@ class Coordinates:
         def coefs(solved: Vector) -> Vector:
             return self.coefs(np.asarray(solved @ H))
 
-        return Coordinates(data, "dual", coefs)
+        return Coordinates(data, "dual", coefs, work=self.work)
 
     def solve(
         self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
-    ) -> tuple[Vector, ColumnSums | None]:
-        """Return the coefficients of the model for one ridge, and its `column_sums`.
+    ) -> tuple[Vector, ColumnSums | None, str]:
+        """Return the coefficients of the model for one ridge, its `column_sums`, and the form.
 
         Errors are those of `statistics`.
         """
         if self.iterate:
             self.data.require_pairs(settings)
-            systems = SparseSystems([self.data], settings, n_threads)
-            return systems.solve(np.array([alpha]), scale=scale)[0, 0], None
+            systems = SparseSystems([self.data], settings, n_threads, self.most_products)
+            found = systems.solve(np.array([alpha]), scale=scale)
+            if found is not None:
+                return found[0, 0], None, self.name
+            assert self.instead is not None
+            direct = self.instead().of_target(self.data.y)
+            return direct.solve(settings, alpha, scale=scale, n_threads=n_threads)
         total = self.statistics(settings, n_threads)
         if self.constraints is None:
             solved = total.solve(alpha, scale=scale)
         else:
             solved = self.constrained(total, np.array([alpha]), scale)[1][0]
-        return np.asarray(self.coefs(solved[None])[0]), self.column_sums(total, solved)
+        coef = np.asarray(self.coefs(solved[None])[0])
+        return coef, self.column_sums(total, solved), self.name
 
     def constrained(
         self, total: Statistics, alphas: Vector | None, scale: bool
@@ -264,3 +330,22 @@ def _centre(H: Vector, data: RankingData) -> None:
         if (counted := rows[seen[rows]]).size:
             H[rows] -= H[counted[0]]
             H[rows] -= H[counted].mean(axis=0)
+
+
+def _centre_entries(H: Any, data: RankingData) -> None:
+    """Do what `_centre` does for CSR rows in the columns of which all rows of a query have entries.
+
+    The mean is that of all rows. What is subtracted from a whole query changes nothing but digits.
+    """
+    H.sum_duplicates()
+    query = data.queries.index()
+    key = np.repeat(query, np.diff(H.indptr)) * H.shape[1] + H.indices
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    counts = np.diff(np.append(starts, len(key)))
+    whole = counts == data.queries.sizes[key[order[starts]] // H.shape[1]]
+    values = H.data[order]
+    values -= np.repeat(np.where(whole, values[starts], 0.0), counts)
+    means = np.add.reduceat(values, starts) / counts if len(starts) else values
+    values -= np.repeat(np.where(whole, means, 0.0), counts)
+    H.data[order] = values

@@ -29,6 +29,7 @@ from pairgram.solvers.leave_out_dual import (
     leave_out_of_all_rows,
     scores_without_folds,
 )
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
+# Queries that hold nearly all of a direction whose eigenvalue is more than this many ridges are
+# held out by refits. The identities would lose several digits.
+LARGEST_HELD = 1e5
 # A smaller ridge counts as this share of λ_max.
 SMALLEST_SHARE = 1e-200
 # Scores that are further apart than this share of the range never tie. Compiled code has the same
@@ -194,7 +198,33 @@ def leave_query_out(
     if ridge.is_dual:
         folds = data.rows_of_queries()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
-    return scores_in_primal(data, settings, ridge, alphas, n_threads)
+    held = np.zeros(len(data.y))
+    scores = scores_in_primal(data, settings, ridge, alphas, n_threads, held)
+    # Where a query holds nearly all of a large direction, what is left has lost its digits.
+    if held.max() > LARGEST_HELD * alphas[-1]:
+        _refit(data, settings, ridge.factor, alphas, held, scores, n_threads)
+    return scores
+
+
+def _refit(
+    data: RankingData,
+    settings: PairSettings,
+    factor: Vector | None,
+    alphas: Vector,
+    held: Vector,
+    scores: Vector,
+    n_threads: int | None,
+) -> None:
+    """Write the scores of the queries that hold the largest directions, by models without them."""
+    tests = [test for test in data.rows_of_queries() if held[test[0]] > LARGEST_HELD * alphas[-1]]
+    tests.sort(key=lambda test: -held[test[0]])
+    most = limits.now.refit_flops / flops_of_refits(len(data.y), data.n_features, settings, 1)
+    for test in tests[: min(int(most), limits.now.held_refits)]:
+        train = np.setdiff1d(np.arange(len(data.y)), test)
+        rest = PairSums.of(data.take(train), settings, n_threads, may_vanish=True)
+        lost = alphas * LARGEST_HELD < held[test[0]]
+        coefs = rest.path_at(factor).coef(alphas[lost])
+        scores[np.ix_(lost, test)] = data.scores(test, coefs, n_threads)
 
 
 def scores_in_primal(
@@ -203,10 +233,12 @@ def scores_in_primal(
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
+    held: Vector | None = None,
 ) -> Vector:
     """Return `leave_query_out` of some of the queries that `ridge` is the path of.
 
-    `ridge` is in primal form, and pairs are formed within queries.
+    `ridge` is in primal form, and pairs are formed within queries. For every row, `held` gets the
+    largest eigenvalue of a direction of which its query has all but 1e-4; 0 if there is none.
     """
     basis = ridge.eigen.basis
     mapped = data.feature_map is not None and settings.pairs is not None
@@ -219,6 +251,7 @@ def scores_in_primal(
     scores = np.empty((len(alphas), len(data.y)))
     with single_threaded_blas:
         for block in data.blocks(settings):
+            of_block = None if held is None else np.zeros(len(block.targets))
             block_scores = _core.leave_query_out(
                 block.problem,
                 block.X,
@@ -228,8 +261,11 @@ def scores_in_primal(
                 projection=ridge.eigen.projection,
                 alphas=alphas,
                 map=block.node_map,
+                held=of_block,
                 n_threads=resolve_n_threads(n_threads),
             )
+            if held is not None:
+                held[block.rows] = of_block
             if isinstance(block.rows, slice):
                 return block_scores
             scores[:, block.rows] = block_scores

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
@@ -31,13 +31,12 @@ WIDEST_PRODUCT = 8
 # A solution whose true residual is no smaller than this share of the one before it is not improved
 # further: the rest is rounding error.
 PROGRESS = 0.5
+# A residual r leaves an error of at most ‖r‖ / alpha. If that is more than this share of the first
+# solution, larger ridges come before, each so many times the next: features that outnumber the rows
+# leave directions in which only the ridge decides, and residuals hardly see them. The solutions of
+# larger ridges do, and those of smaller ones start from them.
+LARGEST_ERROR, RIDGE_STEP = 1e-6, 10.0
 EPSILON = float(np.finfo(np.float64).eps)
-
-
-def worth_iterating(data: RankingData) -> bool:
-    """Tell whether the rows are sparse and both systems are too large to be factorised."""
-    sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
-    return sparse and min(data.X.shape) > limits.now.direct_order
 
 
 def systems_at_once(data: RankingData) -> int:
@@ -56,6 +55,13 @@ class SparseSystems:
         The same CSR rows and targets, without a feature map, with the row weights of each system.
     settings : PairSettings
     n_threads : int or None, default=None
+    most_products : float, default=infinity
+        `solve` gives up once so many vectors were multiplied.
+
+    Attributes
+    ----------
+    n_products : int
+        How many vectors were multiplied.
 
     Notes
     -----
@@ -69,14 +75,22 @@ class SparseSystems:
     Without one, columns of different scale take thousands of steps. With it, the 34 default ridges
     of 160,000 × 20,000 rows take no more products than the shared space and its residuals do.
 
+    A small first ridge comes after larger ones of which the solutions are not returned. Directions
+    in which no pair differs would otherwise keep what the preconditioner has put there.
+
     The memory is X, 4 vectors of n_rows per system, and about n_alphas + 24 vectors of n_features
     per system.
     """
 
     def __init__(
-        self, systems: Sequence[RankingData], settings: PairSettings, n_threads: int | None = None
+        self,
+        systems: Sequence[RankingData],
+        settings: PairSettings,
+        n_threads: int | None = None,
+        most_products: float = inf,
     ) -> None:
         X = systems[0].X
+        self.n_products, self._most_products = 0, most_products
         require_finite(X, "X")
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
@@ -96,8 +110,10 @@ class SparseSystems:
         ]
         self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
-    def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64]:
+    def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64] | None:
         """Return the coefficients of all systems, shape (n_systems, n_alphas, n_features).
+
+        The result is None if `most_products` do not suffice.
 
         Parameters
         ----------
@@ -121,6 +137,8 @@ class SparseSystems:
             )
         ]
         while live := [number for number, one in enumerate(descents) if not one.is_done]:
+            if self.n_products >= self._most_products:
+                return None
             directions = np.array([factors[number] * descents[number].vector for number in live])
             for number, product in zip(live, self.products(directions, live), strict=True):
                 descents[number].take(factors[number] * product)
@@ -140,11 +158,14 @@ class SparseSystems:
     def products(self, vectors: Vector, systems: Sequence[int]) -> Vector:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
         numbers = np.array(systems, dtype=np.int64)
+        self.n_products += len(numbers)
         return np.asarray(self._pairs.product(vectors, numbers, self._threads))
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
         """Return λ_max of the first system, to rounding, by the Lanczos method."""
         factor = self._factor(0, scale)
+        if self._n_features == 1:
+            return float(factor[0] ** 2 * self._diagonals[0][0][0])
         matrix = LinearOperator(
             (self._n_features,) * 2,
             matvec=lambda w: factor * self.products((factor * w.ravel())[None], [0])[0],
@@ -217,7 +238,7 @@ class Descent:
     def __init__(
         self, b: Vector, diagonal: Vector, size: Vector, alphas: Vector, tolerance: float
     ) -> None:
-        self._b, self._diagonal, self._alphas = b, diagonal, alphas
+        self._b, self._diagonal, self._alphas, self._n_added = b, diagonal, alphas, 0
         self._varied, self._whole = np.sqrt(diagonal), np.sqrt(size)
         self._wanted = tolerance * float(np.linalg.norm(b))
         self._solved: list[Vector] = []
@@ -230,7 +251,7 @@ class Descent:
     @property
     def solutions(self) -> NDArray[np.float64]:
         """The solutions so far, (n_solved, n_features)."""
-        return np.array(self._solved)
+        return np.array(self._solved[self._n_added :])
 
     def take(self, product: Vector) -> None:
         """Go one step on, with G times `vector`."""
@@ -301,13 +322,26 @@ class Descent:
             self._before = found
             self._restart()
             return
-        if found > max(self._wanted, self._rounding()):
+        unsure = not self._solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
+        if unsure and 0 < alpha < self._diagonal.max() / RIDGE_STEP:
+            self._add_ridges()
+            return
+        asked = len(self._solved) >= self._n_added
+        if asked and found > max(self._wanted, self._rounding()):
             self.unsolved.append(alpha)
         self._solved.append(self._w)
         self._products = [*self._products[-KEPT_SOLUTIONS + 1 :], product]
         self.is_done = len(self._solved) == len(self._alphas)
         if not self.is_done:
             self._begin()
+
+    def _add_ridges(self) -> None:
+        """Begin anew with larger ridges before the first."""
+        first = float(self._alphas[0])
+        self._n_added = int(np.log(self._diagonal.max() / first) / np.log(RIDGE_STEP))
+        added = first * RIDGE_STEP ** np.arange(self._n_added, 0.0, -1.0)
+        self._alphas = np.concatenate((added, self._alphas))
+        self._begin()
 
     def _rounding(self) -> float:
         """Return about the rounding error of a true residual: of X w, and of Xᵀ times the rest."""

@@ -135,6 +135,20 @@ class SparseGram:
         return (sums + sums.T) / 2
 
 
+# Room for the Gram matrix, a sparse product of its size, and a difference.
+SPARSE_GRAM = 6
+
+
+def require_gram(n_features: int, n_matrices: int) -> None:
+    """Raise a MemoryError if so many matrices like the Gram matrix do not fit in free memory."""
+    memory.require(
+        f"the Gram matrix of {n_features} features, with its temporaries,",
+        n_matrices * 8.0 * (n_features + 1) ** 2,
+        "take fewer features, or fit sparse rows in memory by RankSVM, or by RankRLS without "
+        "positive, l1_ratio and n_nonzero_coefs, which need no such matrix",
+    )
+
+
 def sparse_gram(
     data: RankingData,
     settings: PairSettings,
@@ -152,11 +166,7 @@ def sparse_gram(
         If the Gram matrix and its temporaries would not fit into free memory.
     """
     n_features = data.X.shape[1]
-    memory.require(  # room for the result, a sparse product of its size, and a difference
-        f"the Gram matrix of {n_features} features, with its temporaries,",
-        6 * 8.0 * (n_features + 1) ** 2,
-        "use fewer features",
-    )
+    require_gram(n_features, SPARSE_GRAM)
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
     if varying is not None:

@@ -551,7 +551,10 @@ def rows_of_arrays(
     """
     try:
         if scipy.sparse.issparse(X):
-            raise ValueError("X must be dense, got a sparse matrix")
+            raise ValueError(
+                "X must be dense, got a sparse matrix: give fit all sparse rows in memory, as by "
+                "scipy.sparse.vstack"
+            )
         require_numbers(X, "X")
         X = real_array(X, "X", keep_float32=True)
         n_rows = len(X)

@@ -24,7 +24,7 @@ from pairgram import (
     fit_many,
 )
 from parts.data import PairSettings, RankingData, first_equal_rows
-from parts.solvers import Coordinates, PathTies, leave_query_out
+from parts.solvers import Coordinates, PathTies, Work, leave_query_out
 from reference import laplacian
 
 ALPHAS = (100.0, 1.0, 0.01)
@@ -303,7 +303,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     data, one = RankingData.make(X, y, qid=query), PairSettings(pairs)
     if kernel != "linear":
         data = RankingData(data.X, data.y, data.queries, feature_map=KernelMap(kernel).fit(X))
-    at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, path=True)
+    at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, work=Work(path=True))
     total = at.statistics(one, None)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * 10.0 ** np.array([4, 0, -4, -9])

@@ -1,0 +1,95 @@
+"""A query that holds nearly all of a column's variation is held out by a refit."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from pairgram import RankRLSCV, make_ranking
+from reference import laplacian
+
+N_QUERIES, SIZE, N_FEATURES = 30, 5, 6
+
+
+def rows(big, small):
+    rng = np.random.default_rng(0)
+    n = N_QUERIES * SIZE
+    X, qid = rng.normal(size=(n, N_FEATURES)), np.repeat(np.arange(N_QUERIES), SIZE)
+    X[:SIZE, 0] *= big
+    X[SIZE:, 0] *= small
+    y = rng.integers(0, 4, n).astype(float)
+    return X, y, qid, rng.choice([0.5, 1.0, 2.0], n)
+
+
+def without(X, y, qid, v, alpha, pairs, query):
+    """The scores of a query by the model without it, in 60 digits."""
+    rest = qid != query
+    with mpmath.workdps(60):
+        L = mpmath.matrix(laplacian(y[rest], qid[rest], pairs, v[rest])[0].tolist())
+        H = mpmath.matrix(X[rest].tolist())
+        G = H.T * L * H + mpmath.mpf(float(alpha)) * mpmath.eye(N_FEATURES)
+        w = mpmath.lu_solve(G, H.T * (L * mpmath.matrix(y[rest].tolist())))
+        return np.array([float(s) for s in mpmath.matrix(X[~rest].tolist()) * w])
+
+
+def error(found, exact):
+    """The error of differences, as a share of the largest."""
+    off = (found - found[0]) - (exact - exact[0])
+    return abs(off).max() / np.ptp(exact)
+
+
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
+@pytest.mark.parametrize(("big", "small"), [(1e4, 1e-2), (1e2, 1e-4), (1e4, 1.0)])
+def test_scores_keep_their_digits(set_limits, pairs, big, small):
+    X, y, qid, v = rows(big, small)
+    largest = RankRLSCV(cv=3).fit(X, y, qid=qid, sample_weight=v).alphas_[0] / 3.2768
+    alphas = largest / np.array([1.0, 2e6, 2e8])
+
+    def errors():
+        found = []
+        for alpha in alphas:
+            search = RankRLSCV([alpha], pairs=pairs, form="primal", store_held_out=True)
+            held_out = search.fit(X, y, qid=qid, sample_weight=v).held_out_
+            of_query = {query: held_out[qid == query] for query in (0, 3)}
+            found.append(
+                [
+                    error(scores, without(X, y, qid, v, alpha, pairs, query))
+                    for query, scores in of_query.items()
+                ]
+            )
+        return np.array(found)
+
+    refitted = errors()
+    assert refitted[1:].max() < 1e-13 and refitted[0].max() < 1e-10
+    set_limits(held_refits=0)
+    identities = errors()
+    assert identities[2, 0] > 1e-10  # the refit is needed
+    assert (identities[:, 1] == refitted[:, 1]).all()
+
+
+def test_the_whole_path_is_that_of_single_ridges():
+    X, y, qid, _ = rows(1e4, 1e-4)
+    largest = RankRLSCV(cv=3).fit(X, y, qid=qid).alphas_[0]
+    alphas = largest / np.array([1.0, 1e7, 1e9])
+    scores = RankRLSCV(alphas, scoring="pairwise_squared_error").fit(X, y, qid=qid).scores_
+    for alpha, score in zip(alphas, scores, strict=True):
+        one = RankRLSCV([alpha], scoring="pairwise_squared_error").fit(X, y, qid=qid)
+        np.testing.assert_allclose(one.best_score_, score, rtol=1e-8)
+
+
+def test_the_largest_directions_are_refitted_first(set_limits):
+    """Every query has a column of its own; the ones that are refitted are exact."""
+    X, y, qid = make_ranking(8, 6, 3, random_state=0)
+    own = np.zeros((len(y), 8))
+    rng = np.random.default_rng(0)
+    own[np.arange(len(y)), qid] = 1e4 * 2.0**qid * rng.normal(size=len(y))
+    X = np.hstack([X, own])
+    alpha = RankRLSCV(cv=2).fit(X, y, qid=qid).alphas_[0] / 1e9
+    search = RankRLSCV([alpha], form="primal", store_held_out=True)
+    every = search.fit(X, y, qid=qid).held_out_
+    set_limits(held_refits=1)
+    one = search.fit(X, y, qid=qid).held_out_
+    set_limits(held_refits=0)
+    none = search.fit(X, y, qid=qid).held_out_
+    differs = [bool((one[qid == q] != none[qid == q]).any()) for q in range(8)]
+    assert differs == [False] * 7 + [True]
+    assert (one[qid == 7] == every[qid == 7]).all()

@@ -1,0 +1,214 @@
+"""Which way sparse rows are solved, and what is told of the time."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pairgram import MPRank, RankRLS, RankRLSCV, make_ranking, scan
+from problems import BY_STEPS
+
+# Steps are begun whatever they may take, and end when the direct solution would be there.
+IMPATIENT = {"direct_seconds": 0.0, "exact_patience": 0.0}
+
+
+def sparse_rows(n_features=80):
+    rng = np.random.default_rng(3)
+    X = sp.random_array((600, n_features), density=0.1, rng=rng, format="csr")
+    y = np.digitize(X @ rng.normal(size=n_features), [-0.5, 0, 0.5]).astype(float)
+    return X, y, np.repeat(np.arange(50), 12)
+
+
+def has_folds(search):
+    return "split0_test_score" in search.cv_results_
+
+
+def test_small_rows_are_held_out_exactly():
+    X, y, qid = sparse_rows()
+    search = RankRLSCV().fit(X, y, qid=qid)
+    assert not has_folds(search)
+    np.testing.assert_allclose(search.scores_, RankRLSCV().fit(X.toarray(), y, qid=qid).scores_)
+
+
+def wide_rows(n_rows, n_features):
+    rng = np.random.default_rng(0)
+    index = rng.integers(0, n_features, 5 * n_rows)
+    X = sp.csr_array((np.ones(5 * n_rows), index, np.arange(0, 5 * n_rows + 1, 5)))
+    X.resize(n_rows, n_features)
+    return X, rng.integers(0, 3, n_rows).astype(float), np.arange(n_rows) // 20
+
+
+@pytest.mark.parametrize(
+    ("shape", "cv", "folds"),
+    [
+        ((4_000, 500), None, False),  # the direct solution takes a moment
+        ((4_000, 3_000), None, True),
+        ((4_000, 3_000), 3, True),
+        ((500, 4_000), None, False),  # the dual form is small
+    ],
+)
+def test_the_shape_decides(shape, cv, folds):
+    X, y, qid = wide_rows(*shape)
+    search = RankRLSCV([1.0, 10.0], cv=cv).fit(X, y, qid=qid)
+    assert has_folds(search) == folds
+    assert search.form_ == ("dual" if shape[0] < shape[1] else "primal")
+
+
+def test_one_ridge_of_rows_that_are_neither_small_nor_large_is_solved_by_steps(limits_of):
+    X, y, qid = wide_rows(4_000, 3_000)
+    found = RankRLS().fit(X, y, qid=qid).coef_
+    with limits_of(**BY_STEPS):
+        by_steps = RankRLS().fit(X, y, qid=qid).coef_
+    with limits_of(step_patience=0.0):
+        direct = RankRLS().fit(X, y, qid=qid).coef_
+    assert (found == by_steps).all() and not (found == direct).all()
+    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-8 * abs(direct).max())
+
+
+@pytest.mark.parametrize("n_features", [80, 700])  # the primal form, and the dual one
+def test_many_steps_end_in_the_direct_solution(limits_of, n_features):
+    X, y, qid = sparse_rows(n_features)
+    one = RankRLS(1e-7, pairs="without_ties", inputs="maxabs")
+    many = RankRLSCV([1e-8, 1e-7], cv=3, pairs=["with_ties", "without_ties"])
+    direct, searched = one.fit(X, y, qid=qid).coef_, many.fit(X, y, qid=qid).coef_path_
+    with limits_of(**IMPATIENT), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (one.fit(X, y, qid=qid).coef_ == direct).all()
+        assert (many.fit(X, y, qid=qid).coef_path_ == searched).all()
+    assert one.form_ == many.form_ == ("dual" if n_features > len(y) else "primal")
+
+
+def test_folds_that_were_begun_by_steps_are_folds_in_the_end(limits_of):
+    X, y, qid = sparse_rows()
+    folds = RankRLSCV([1e-8], cv=5).fit(X, y, qid=qid)
+    with limits_of(**IMPATIENT):
+        search = RankRLSCV([1e-8]).fit(X, y, qid=qid)
+    assert has_folds(search) and (search.scores_ == folds.scores_).all()
+
+
+@pytest.mark.parametrize("n_features", [80, 700])
+def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features):
+    X, y, qid = sparse_rows(n_features)
+    direct = RankRLS().fit(X, y, qid=qid).coef_
+    free_memory(100_000)
+    search = RankRLSCV([1.0, 1e-1]).fit(X, y, qid=qid)
+    assert has_folds(search) and search.form_ == "primal"
+    np.testing.assert_allclose(search.coef_path_[0], direct, rtol=0, atol=1e-6 * abs(direct).max())
+
+
+@pytest.mark.parametrize(
+    ("model", "dense", "advice"),
+    [
+        (RankRLS(), False, "RankSVM"),
+        (RankRLS(), True, "fewer features"),
+        (RankRLS(kernel="rbf"), True, "Nystroem"),
+        (MPRank(kernel="rbf"), True, "Nystroem"),
+        (RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
+        (RankRLS(positive=True), False, "fewer columns"),
+    ],
+)
+def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
+    X, y, qid = sparse_rows()
+    set_limits(long_fit_seconds=1e-6)
+    with pytest.warns(UserWarning, match=f"expected to take .* two cores: .*{advice}") as told:
+        model.fit(X.toarray() if dense else X, y, qid=qid)
+    assert len(told) == 1
+
+
+def test_long_steps_are_announced(set_limits):
+    X, y, qid = sparse_rows()
+    set_limits(**BY_STEPS, long_fit_seconds=1e-6)
+    with pytest.warns(UserWarning, match="larger alpha needs fewer steps, as do fewer folds"):
+        RankRLSCV(cv=3).fit(X, y, qid=qid)
+
+
+def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
+    X, y, qid = make_ranking(200, 20, 200, random_state=0)
+    set_limits(long_fit_seconds=0.0)
+
+    def told(model):
+        with pytest.warns(UserWarning, match="expected to take") as found:
+            model.fit(X, y, qid=qid)
+        number, unit = str(found[0].message).split("about ")[1].split()[:2]
+        assert unit == "s"
+        return float(number)
+
+    one, five = told(RankRLS()), told(RankRLSCV(cv=5))
+    assert 0 < 2 * one < five
+    assert told(RankRLSCV(cv=5, pairs=["with_ties", "without_ties"])) == pytest.approx(
+        2 * five, 0.1
+    )
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, dtype):
+    """Times that some queries have and others have not; rows of weight 0 are not seen."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60, 100), density=0.2, rng=rng).toarray().astype(dtype)
+    qid, y = np.repeat(np.arange(12), 5), rng.integers(0, 3, 60).astype(float)
+    weight = rng.choice([0.0, 1.0, 2.0], 60)
+    lists = qid if scope == "query" else np.zeros(60, int)
+    times = rng.integers(-8, 8, 60) + 2.0**40 * (1 + lists % 3)
+    X = np.column_stack([np.where(lists % 2 == 0, times, 0.0), X])
+    X[5, 7] = 0.0
+    model = RankRLS(1.0, form="dual", scope=scope)
+    dense = model.fit(X, y, qid=qid, sample_weight=weight).coef_
+    found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weight).coef_
+    np.testing.assert_allclose(found, dense, rtol=0, atol=1e-12 * abs(dense).max())
+    given = sp.csr_array(X)
+    before = given.data.copy()
+    model.fit(given, y, qid=qid, sample_weight=weight)
+    assert (given.data == before).all()
+
+
+def test_a_query_without_entries_is_one_of_zeros():
+    X, y, qid = sparse_rows(700)
+    X = X.tolil()
+    X[12:24] = 0
+    X = X.tocsr()
+    for rows in (X, 0 * X):
+        dense = RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
+        found = RankRLS(form="dual").fit(rows, y, qid=qid).coef_
+        np.testing.assert_allclose(found, dense, rtol=0, atol=1e-10 * (abs(dense).max() + 1e-300))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(l1_ratio=0.5),
+        RankRLS(positive=True),
+        RankRLSCV([1.0], n_nonzero_coefs=5),
+        RankRLSCV(l1_ratio=0.5, cv=3),
+    ],
+    ids=repr,
+)
+def test_constraints_that_need_too_large_a_matrix_are_refused(model):
+    X, y, qid = wide_rows(400, 3_000_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(MemoryError, match=r"Gram matrix of 3000000 features.*RankRLS without"):
+            model.fit(X, y, qid=qid)
+
+
+def test_tables_say_what_takes_sparse_rows(free_memory):
+    X, y, qid = sparse_rows()
+    with pytest.raises(ValueError, match=r"got a sparse matrix: give fit all sparse rows in mem"):
+        RankRLS().fit(scan(lambda: iter([(X, y, qid)])))
+    table = scan(lambda: iter([(X.toarray(), y, qid)]))
+    free_memory(100_000)
+    for model in (RankRLS(), RankRLSCV()):
+        with pytest.raises(MemoryError, match=r"Gram matrix of 80 features, .* fewer features"):
+            model.fit(table)
+
+
+def test_a_search_of_labels_and_scales_by_steps_needs_no_matrix():
+    """Rows as hashed ids make them, with millions of columns."""
+    X, y, qid = wide_rows(400, 1_000_000)
+    search = RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"]).fit(X, y, qid=qid)
+    few = np.unique(X.indices)
+    dense = RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"])
+    dense.fit(X[:, few].toarray(), y, qid=qid)
+    np.testing.assert_allclose(search.scores_, dense.scores_, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(search.coef_[few], dense.coef_, rtol=0, atol=1e-6)
