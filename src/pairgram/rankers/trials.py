@@ -15,8 +15,9 @@ from pairgram._support.parameters import EngineName, InputsName, PluginName, Tar
 from pairgram.data.dataset import RankingData
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
+from pairgram.model_selection.splits import default_cv
+from pairgram.solvers.costs import Work as Solved, takes_steps
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
-from pairgram.solvers.sparse_systems import worth_iterating
 
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState
@@ -118,13 +119,15 @@ class Task:
         """Return the task of dense or CSR rows."""
         X, sparse = data.X, scipy.sparse.issparse(data.X)
         n_rows, n_columns = X.shape
+        n_splits = n_refits or default_cv(data.queries.n_filled, n_rows)
+        work = Solved(len(DEFAULT_POWERS), 1 + n_splits, path=True, exact=not n_refits)
         return cls(
             n_rows,
             n_columns,
             n_entries=X.nnz if sparse else X.size,
             choices=tuple(choices),
             sparse=sparse,
-            iterates=worth_iterating(data),
+            iterates=takes_steps(data, work),
             n_refits=n_refits,
             largest_query=int(data.queries.sizes.max(initial=1)),
         )

@@ -116,3 +116,12 @@ def most_products(data: RankingData, work: Work, form: str, seconds: float) -> f
     if seconds <= now.direct_seconds or seconds * now.step_patience <= share * fewest * step:
         return 0.0
     return now.step_patience * max(seconds / step, float(fewest))
+
+
+def takes_steps(data: RankingData, work: Work) -> bool:
+    """Tell whether rows without a feature map are solved by conjugate gradients."""
+    if not scipy.sparse.issparse(data.X):
+        return False
+    if len(data.y) < data.n_features:
+        return most_products(data, work, "dual", dual_seconds(data, work)) > 0
+    return most_products(data, work, "primal", primal_seconds(data, work)) > 0
