@@ -53,8 +53,6 @@ ALIKE = 2.0
 AFTER_GAIN = 5.0
 # A trial is begun if so many times the seconds that are expected are left.
 MARGIN = 1.2
-# So many times the seconds that the mean of linear models is expected to take are left to it.
-RESERVE = 2.0
 # The settings that are not numbers.
 TEXTS = ("features", "inputs", "pairs", "target")
 # Why a trial was not made, or not to its end.
@@ -130,7 +128,7 @@ class _Course:
         """Make the trials that are worth it and end in time, also for the work that comes then."""
         for trial in every:
             expected = self.rates.seconds(trial.work)
-            end = self.end - RESERVE * self.rates.seconds(then)
+            end = self.end - self.rates.seconds(then)
             reason = self._reason_against(trial, MARGIN * expected, end)
             if reason:
                 self.table.add(trial, reason, expected)
