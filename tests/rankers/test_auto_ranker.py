@@ -423,3 +423,31 @@ def test_what_takes_long_is_announced(capsys, set_limits):
     set_limits(long_seconds=0.0)
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
     assert capsys.readouterr().err.startswith("columns, with_ties, label: takes about ")
+
+
+def test_a_mean_that_would_run_over_is_stopped(monkeypatch):
+    def late(*given):
+        raise TimeoutError
+
+    X, y, qid = _made()
+    monkeypatch.setattr(auto_ranker, "mean_of_columns", late)
+    table = AutoRanker(None, exportable_to="sql").fit(X, y, qid=qid).trials_
+    assert table["features"][-1].startswith("mean of")
+    assert table["outcome"][-1] == "stopped"
+    assert table["outcome"][np.nanargmax(table["score"])] == "best"
+
+
+def test_wide_sparse_rows_have_the_same_folds_in_all_trials(set_limits):
+    rng = np.random.default_rng(0)
+    X, y, qid = _made(interaction=2.0, seed=1)
+    X = np.hstack([X, rng.normal(size=(len(X), 10))]) * (rng.random((len(X), 16)) < 0.6)
+    set_limits(direct_order=10)
+    rows = scipy.sparse.csr_array(X)
+    model = AutoRanker(None, exportable_to="ltr_plugin").fit(rows, y, qid=qid)
+    alone = RankRLSCV().fit(rows, y, qid=qid)
+    assert model.trials_["score"][0] == pytest.approx(alone.best_score_, abs=1e-12)
+    assert len(model.cv_results_["params"]) == len(model.trials_["score"])
+    assert model.trials_["features"][-1].startswith("mean of")
+    assert model.trials_["outcome"][-1] == "best"
+    with pytest.raises(ValueError, match="did not measure"):
+        model.column_weights()

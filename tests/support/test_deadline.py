@@ -18,17 +18,13 @@ def deadline():
     _core.set_deadline(None)
 
 
-def long_fit(n_threads):
-    X, y, qid = make_ranking(500, 40, 400, random_state=0)
-    return RankRLSCV(cv=50, n_threads=n_threads).fit(X, y, qid=qid)
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_long_fit_ends_with_an_error(deadline, n_threads):
+    X, y, qid = make_ranking(500, 40, 400, random_state=0)
     deadline(0.2)
     began = time.perf_counter()
     with pytest.raises(TimeoutError, match="time for this computation is over"):
-        long_fit(n_threads)
+        RankRLSCV(cv=50, n_threads=n_threads).fit(X, y, qid=qid)
     assert time.perf_counter() - began < 2.0
 
 

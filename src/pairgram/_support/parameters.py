@@ -366,8 +366,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "time_budget": Parameter(
         optional(POSITIVE),
         "--time-budget SECONDS",
-        "When --model auto is to end. The first model is always fitted; others are tried as long "
-        "as they end in time on this machine, and promise something. [default: 30]",
+        "Seconds in which --model auto ends, but for a tenth and 0.2 s. The first model is always "
+        "fitted. The speed of the machine decides which others are tried. [default: 30]",
     ),
     "exportable_to": Parameter(optional(choice(*words(EngineName)))),
     "n_threads": Parameter(

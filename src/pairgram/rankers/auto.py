@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,17 @@ from pairgram.rankers.base import LinearSearch
 from pairgram.rankers.mean import mean_of_columns
 from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec, needs_rows
 from pairgram.rankers.rank_rls import RankRLSCV
-from pairgram.rankers.trials import COLUMNS, FIRST, Rates, Task, Trial, choices_of, trials
+from pairgram.rankers.trials import (
+    COLUMNS,
+    FIRST,
+    Rates,
+    Task,
+    Trial,
+    Work,
+    choices_of,
+    mean_of_linear,
+    trials,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, RandomState
@@ -80,10 +91,10 @@ class TrialsSpec(Spec):
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
         common |= {"store_held_out": self.search.store, "cv": splits and list(splits)}
         named = rows.arguments | {"validation": validation}
-        course = _Course(self, common, named)
+        course, mean = _Course(self, common, named), mean_of_linear(task)
         every = trials(task, self.random_state, self.engine)
-        course.make([trial for trial in every if trial.family == COLUMNS])
-        course.average(rows, validation, splits)
+        course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
+        course.average(mean, rows, validation, splits)
         course.make([trial for trial in every if trial.family != COLUMNS])
         best = course.best
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
@@ -113,20 +124,21 @@ class _Course:
         assert self.first is not None  # the first trial is always made
         return self.first
 
-    def make(self, every: Sequence[Trial]) -> None:
-        """Make the trials that are worth it and end in time."""
+    def make(self, every: Sequence[Trial], then: Work = MappingProxyType({})) -> None:
+        """Make the trials that are worth it and end in time, also for the work that comes then."""
         for trial in every:
             expected = self.rates.seconds(trial.work)
-            reason = self._reason_against(trial, expected)
+            end = self.end - self.rates.seconds(then)
+            reason = self._reason_against(trial, MARGIN * expected, end)
             if reason:
                 self.table.add(trial, reason, expected)
-                left = max(0.0, self.end - time.perf_counter())
+                left = max(0.0, end - time.perf_counter())
                 over = f" (takes about {expected:.2g} s, {left:.2g} s are left)"
                 self._print(f"{trial.name}: {reason}{over if reason == OVER_BUDGET else ''}")
             else:
-                self._make(trial, expected)
+                self._make(trial, expected, end)
 
-    def _reason_against(self, trial: Trial, expected: float) -> str:
+    def _reason_against(self, trial: Trial, seconds: float, end: float) -> str:
         """Return why a trial should not be made, or an empty string."""
         if self.first is None:
             return ""
@@ -137,10 +149,9 @@ class _Course:
             patience = limits.now.patience * (AFTER_GAIN if self.gained else 1.0)
             if self.idle + trial.cost > patience * self.useful + limits.now.patient_seconds:
                 return NO_GAIN
-        in_time = time.perf_counter() + MARGIN * expected <= self.end
-        return "" if in_time else OVER_BUDGET
+        return "" if time.perf_counter() + seconds <= end else OVER_BUDGET
 
-    def _make(self, trial: Trial, expected: float) -> None:
+    def _make(self, trial: Trial, expected: float, end: float) -> None:
         if expected > limits.now.long_seconds:
             self._print(f"{trial.name}: takes about {expected:.0f} s")
         best = self.first
@@ -150,7 +161,7 @@ class _Course:
         settings = {"inputs": trial.inputs, "pairs": pairs, "target": target, **trial.parameters}
         search = RankRLSCV(**settings, **self.common)
         began = time.perf_counter()
-        end = self.end if best is not None else float("inf")
+        end = end if best is not None else float("inf")
         try:
             with one_query_meant(), without_row_warnings(), until(end, self.rates.slowness):
                 search.fit(**self.named)
@@ -174,7 +185,6 @@ class _Course:
         self.idle += trial.cost
         if is_linear:
             self.linear.append(search)
-        if is_linear:
             gains = best is None or lead > 0
         else:
             rivals = [_lead(search, one) for one in (self.best, *self.linear_best)]
@@ -189,7 +199,7 @@ class _Course:
         if is_linear or self.first is search:
             self.useful, self.idle = self.useful + self.idle, 0.0
 
-    def average(self, rows: GivenArrays, validation: Validation, splits: Any) -> None:
+    def average(self, trial: Trial, rows: GivenArrays, validation: Validation, splits: Any) -> None:
         """Take the mean of the linear models that cannot be told apart from the best of them."""
         best = self.best
         self.linear_best = [best]
@@ -202,6 +212,8 @@ class _Course:
         alone = len(np.unique(tests)) == len(tests)  # no row has several held-out scores
         if len(members) == 1 or rows.data.offset is not None or not alone:
             return
+        expected = self.rates.seconds(trial.work)
+        trial = replace(trial, features=f"mean of {len(members)} linear models")
         began = time.perf_counter()
         held = rows.held(validation, rows.data)
         judge = Judge.of_targets(
@@ -214,12 +226,14 @@ class _Course:
                     members, rows.data, self.spec.rows, judge, held_rows
                 )
         except TimeoutError:
+            self.table.add(trial, STOPPED, expected, seconds=time.perf_counter() - began)
+            self._print(f"{trial.name}: stopped, when the time was over")
             return
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
         inputs: Any = None if mean.inputs_ is None else mean.inputs_.kind
-        trial = Trial(f"mean of {len(members)} linear models", inputs, {})
-        self.table.add(trial, "tried", np.nan, mean, seconds, (lead, error), deviation)
+        trial = replace(trial, inputs=inputs)
+        self.table.add(trial, "tried", expected, mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
         if lead >= -ALIKE * error:
             self.first, self.table.best = mean, len(self.table.rows) - 1
@@ -271,7 +285,7 @@ class AutoRanker(LinearSearch):
     random_state : int, RandomState instance, Generator or None, default=0
         Seed of the random features.
     n_threads : int or None, default=None
-        As in `RankRLS`.
+        As in `RankRLS`, but that more trials may end in time.
 
     Attributes
     ----------

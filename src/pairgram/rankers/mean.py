@@ -67,7 +67,10 @@ def mean_of_columns(
     inputs = preparation.inputs(data, kind)
     settings = PairSettings(first.pairs_, target=first.target_)
     coordinates = Coordinates.of_features(preparation.with_map(data, inputs), [settings])
-    total = coordinates.statistics(settings, preparation.n_threads)
+    sums = None
+    if first._column_sums is not None:  # the columns have a Gram matrix
+        total = coordinates.statistics(settings, preparation.n_threads)
+        sums = coordinates.column_sums(total, coef)
     mean: RankRLSCV = copy.copy(first)
     mean.inputs = kind
     fitted: dict[str, Any] = {
@@ -76,7 +79,7 @@ def mean_of_columns(
         "inputs_": inputs,
         "form_": "primal",
         "best_score_": float(judged.means[0]),
-        "_column_sums": coordinates.column_sums(total, coef),
+        "_column_sums": sums,
         **judged.stored,
     }
     mean.__dict__.update(fitted)

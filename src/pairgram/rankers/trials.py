@@ -259,6 +259,14 @@ def trials(task: Task, random_state: RandomState, engine: EngineName | None = No
     return found
 
 
+def mean_of_linear(task: Task) -> Trial:
+    """Return the trial of the mean of linear models, which needs the Gram matrix of its columns."""
+    width = task.n_columns * (1 if task.sparse else 2)
+    gram = float(task.n_rows) * width**2 if width <= task.n_rows and not task.iterates else 0.0
+    work = {"trial": 1.0, "inputs": float(task.n_entries), "gram": gram}
+    return Trial("mean of linear models", None, work)
+
+
 def _gamma(task: Task, inputs: InputsName | None, width: float) -> float:
     variance = OF_QUANTILES if inputs == "quantile" else 1.0
     return width / (task.n_columns * variance)
