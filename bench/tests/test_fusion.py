@@ -5,6 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+import pairgram
+
 
 def test_runs_are_those_of_the_seed(script):
     make_runs = script("data").make_runs
@@ -81,6 +83,18 @@ def test_the_methods_of_fuse_are_those_of_the_features(script):
     for name, expected in sums.items():
         found = fusion.WAYS[name](train, 1)(test)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_files_hold_the_runs(script, tmp_path):
+    paths, qrels = script("fusion").write_files(tmp_path, n_runs=5, n_queries=52)
+    runs = script("data").make_runs(5, 52, seed=0)
+    for path, scores in zip(paths, runs.scores.T, strict=True):
+        found, kept = pairgram.read_run(path), ~np.isnan(scores)
+        assert len(found["score"]) == kept.sum()
+        np.testing.assert_array_equal(scores[found["docno"].astype(int)], found["score"])
+    judged = pairgram.read_qrels(qrels)
+    assert set(judged["qid"]) == {str(query) for query in range(50)}
+    np.testing.assert_array_equal(runs.y[judged["docno"].astype(int)], judged["label"])
 
 
 def test_tables_of_fusion(script, monkeypatch, capsys):

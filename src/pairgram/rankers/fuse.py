@@ -49,8 +49,9 @@ class Fusion:
         How many queries could teach weights: those with documents of different labels. None if
         nothing was to be learnt.
     gain, gain_error : float or None
-        NDCG@10 of learnt weights minus that of RRF on judged queries that were held out: the mean,
-        and its standard error. None if there were too few queries to learn.
+        NDCG@10, as `evaluate_run` defines it, of learnt weights minus that of RRF, on judged
+        queries that were held out: the mean, and its standard error. None if there were too few
+        queries to learn.
     is_learnt : bool
         Whether the weights are learnt. If not, `model` has those of RRF.
     """
@@ -71,7 +72,8 @@ class Fusion:
         query, and ``reciprocal_rank`` those of 1 / (60 + rank).
         """
         coef = getattr(self.model, "coef_", None)
-        if coef is None or len(coef) != 2 * len(self.names):
+        has_map = getattr(self.model, "feature_map_", None) is not None
+        if coef is None or has_map or len(coef) != 2 * len(self.names):
             return None
         scores, ranks = np.split(np.array(coef, np.float64), 2)
         names = object_array(self.names)
@@ -138,7 +140,8 @@ def fuse(
     ridge lets them go so far as NDCG@10 of held-out queries says, exactly, as `RankRLSCV` does
     with a `prior`. They are equal ones again, those of RRF, if fewer than five judged queries have
     documents of different labels, or if the mean gain over RRF in held-out queries is not larger
-    than its standard error. So few judgements do no harm, but for chance.
+    than its standard error, or 1.14 of them for five queries, by the quantile of Student's t that
+    is one standard error for many. So few judgements do no harm, but for chance.
 
     References
     ----------
