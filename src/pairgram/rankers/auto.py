@@ -13,13 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
+from pairgram._support.checks import ArgumentError
 from pairgram._support.machine import until
-from pairgram._support.parameters import EngineName, check_parameters
+from pairgram._support.parameters import EngineName, InputsName, check_parameters, check_text
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import Judge, Judged, choose, column_of, search_results
+from pairgram.model_selection.judge import (
+    Judge,
+    Judged,
+    as_list,
+    choose,
+    column_of,
+    search_results,
+)
 from pairgram.model_selection.splits import default_cv, make_splits
 from pairgram.rankers.base import LinearSearch
 from pairgram.rankers.mean import mean_of_columns
@@ -28,6 +36,7 @@ from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.rankers.trials import (
     COLUMNS,
     FIRST,
+    WITHIN_LISTS,
     Rates,
     Task,
     Trial,
@@ -42,13 +51,11 @@ if TYPE_CHECKING:
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
-# By how many standard errors of the difference features or a kernel must lead. They have more ways
-# to be better by chance than models that are linear in the columns.
+# Models whose difference is at most so many standard errors cannot be told apart. Features or a
+# kernel must lead by as many: they have more ways to be better by chance than linear models.
 LEAD = 1.0
 # A family of features or kernels is given up if so many of its trials stay further behind.
 FIRST_OF_FAMILY = 2
-# Models that are behind the best by at most so many standard errors cannot be told apart from it.
-ALIKE = 2.0
 # Once features or a kernel have led, others are worth so many times more time.
 AFTER_GAIN = 5.0
 # A trial is begun if so many times the seconds that are expected are left.
@@ -76,6 +83,7 @@ class TrialsSpec(Spec):
     search: Search
     budget: float | None
     engine: EngineName | None
+    within_lists: tuple[str, ...]
     verbose: bool
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
@@ -92,7 +100,7 @@ class TrialsSpec(Spec):
         common |= {"store_held_out": self.search.store, "cv": splits and list(splits)}
         named = rows.arguments | {"validation": validation}
         course, mean = _Course(self, common, named), mean_of_linear(task)
-        every = trials(task, self.random_state, self.engine)
+        every = trials(task, self.random_state, self.engine, self.within_lists)
         course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
         course.average(mean, rows, validation, splits)
         course.make([trial for trial in every if trial.family != COLUMNS])
@@ -206,7 +214,8 @@ class _Course:
         members = [best]
         for search in self.linear:
             lead, error = _lead(search, best)
-            if search is not best and lead >= -ALIKE * error:  # not with an error of NaN
+            alike = _lists(search) == _lists(best) and lead >= -LEAD * error
+            if search is not best and alike:  # not with an error of NaN
                 members.append(search)
         tests = np.concatenate([test for _, test in splits]) if splits else np.arange(0)
         alone = len(np.unique(tests)) == len(tests)  # no row has several held-out scores
@@ -235,7 +244,7 @@ class _Course:
         trial = replace(trial, inputs=inputs)
         self.table.add(trial, "tried", expected, mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
-        if lead >= -ALIKE * error:
+        if lead >= -LEAD * error:
             self.first, self.table.best = mean, len(self.table.rows) - 1
 
     def _print(self, line: str) -> None:
@@ -254,8 +263,8 @@ class AutoRanker(LinearSearch):
     ridge by exact leave-query-out.
 
     A model that is linear in the columns replaces the best before it if its mean over the held-out
-    queries is higher. Then the *mean* of all linear models that are behind the best by at most two
-    standard errors takes the place of the best, unless it is further behind itself: the best of
+    queries is higher. Then the *mean* of all linear models that are behind the best by at most one
+    standard error takes the place of the best, unless it is further behind itself: the best of
     many is in part the luckiest. Features or a kernel must lead both by a standard error of the
     difference in the single queries, so that a model that is more complex does not win by chance.
 
@@ -279,6 +288,9 @@ class AutoRanker(LinearSearch):
         stand for "ltr_plugin", their learning-to-rank plugin. Models that it cannot express are
         not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
         and Vespa and ONNX every model.
+    inputs : "rank", "raw+rank", "list-standard" or "runs", a list of these, or None, default=None
+        Inputs within lists, as in `RankRLS`, that linear models try before all others. They are not
+        tried unasked, because `predict` then needs `qid`.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -346,17 +358,28 @@ class AutoRanker(LinearSearch):
     cv: CV = None
     scoring: Scoring = None
     exportable_to: EngineName | None = None
+    inputs: InputsName | Sequence[InputsName] | None = None
     verbose: bool = False
     random_state: RandomState = 0
     n_threads: int | None = None
 
     def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget", "exportable_to")
+        within_lists = () if self.inputs is None else tuple(as_list(self.inputs, "inputs"))
+        for name in within_lists:
+            check_text("inputs", name, WITHIN_LISTS)
+        if within_lists and self.exportable_to is not None:
+            raise ArgumentError(
+                "inputs",
+                f"must be None with {{exportable_to={self.exportable_to!r}}}: engines score rows "
+                f"alone, without their lists, got {within_lists[0]!r}",
+            )
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,
+            within_lists,
             self.verbose,
             self.random_state,
         )
@@ -365,6 +388,12 @@ class AutoRanker(LinearSearch):
         """Return the contents of a file of the best model; `load_model` reads it as one."""
         best: RankRLSCV = self.best_estimator_
         return best._contents()
+
+
+def _lists(search: RankRLSCV) -> str | None:
+    """Return the kind of the inputs of a model if they are within lists."""
+    inputs = search.inputs_
+    return inputs.kind if inputs is not None and inputs.reads_lists else None
 
 
 def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.parameters import InputsName
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.features.inputs import LIST_KINDS
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.preparation import QUANTILES, Preparation
 from pairgram.solvers.formulation import Coordinates
@@ -34,7 +34,8 @@ def mean_of_columns(
     Parameters
     ----------
     members : list of RankRLSCV
-        Fitted to the same rows, with stored held-out scores. All that is told of settings and
+        Fitted to the same rows, with stored held-out scores. If one has inputs within lists, all
+        have the same ones. All that is told of settings and
         ridges is that of the first.
     data : RankingData
         The rows.
@@ -55,9 +56,11 @@ def mean_of_columns(
     spreads = np.array([_spread(scores, judge.scored) for scores in held_out])
     shares = np.divide(spreads[0], spreads, out=np.zeros(len(spreads)), where=spreads > 0)
     shares /= len(members)
-    kinds = {None if one.inputs_ is None else one.inputs_.kind for one in members}
-    kind: InputsName | None = None
-    if kinds & set(QUANTILES):
+    kinds: set[str | None] = {None if one.inputs_ is None else one.inputs_.kind for one in members}
+    kind: Any = None
+    if kinds & LIST_KINDS.keys():
+        (kind,) = kinds
+    elif kinds & set(QUANTILES):
         kind = "quantile" if kinds == {"quantile"} else "raw+quantile"
     own = slice(
         data.X.shape[1] if kind == "quantile" else 0, data.X.shape[1] if kind is None else None
@@ -89,7 +92,7 @@ def mean_of_columns(
 def _weights(model: RankRLSCV, coef: Vector) -> Vector:
     """Return weights of the inputs of a model as weights of the columns, and of their quantiles."""
     inputs = model.inputs_
-    if inputs is not None and inputs.kind == "raw+quantile":
+    if inputs is not None and (inputs.kind == "raw+quantile" or inputs.reads_lists):
         return coef
     if inputs is not None and inputs.factors is not None:
         coef = coef * inputs.factors

@@ -85,6 +85,15 @@ KINDS = (
 )
 
 
+# Inputs within lists are tried if they are asked for, because `predict` then needs the lists.
+WITHIN_LISTS = {
+    "rank": InputKind("rank", searches=True, is_linear=False),
+    "raw+rank": InputKind("raw+rank", width=2, searches=True, is_linear=False),
+    "list-standard": InputKind("list-standard", is_linear=False),
+    "runs": InputKind("runs", width=2, searches=True, is_linear=False),
+}
+
+
 @dataclass(frozen=True)
 class Task:
     """What is known of a data set before the first fit.
@@ -223,16 +232,22 @@ class Rates:
             self._work[kind] += work[kind]
 
 
-def trials(task: Task, random_state: RandomState, engine: EngineName | None = None) -> list[Trial]:
+def trials(
+    task: Task,
+    random_state: RandomState,
+    engine: EngineName | None = None,
+    within_lists: Sequence[str] = (),
+) -> list[Trial]:
     """Return all trials for a task, in the order in which they are made.
 
     Linear models come first. Inputs and pairs take turns among them, so that few trials have tried
-    some of both. With an `engine`, those whose models it cannot express are left out; see
-    `pairgram.export`.
+    some of both. Inputs `within_lists` come before all others. With an `engine`, those whose models
+    it cannot express are left out; see `pairgram.export`.
     """
     kinds = [
         kind for kind in KINDS if (kind.takes_sparse if task.sparse else kind.name != "maxabs")
     ]
+    kinds = [WITHIN_LISTS[name] for name in within_lists] + kinds
     if engine in LINEAR_ENGINES:
         kinds = [kind for kind in kinds if kind.is_linear]
     pairs = itertools.product(enumerate(kinds), enumerate(task.choices))
