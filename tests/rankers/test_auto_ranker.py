@@ -458,7 +458,7 @@ def test_wide_sparse_rows_have_the_same_folds_in_all_trials(set_limits):
 def test_inputs_within_lists_are_tried_first_if_they_are_asked_for(kinds):
     X, y, qid = make_ranking(60, (5, 20), 4, random_state=0)
     # The unit of a column differs from list to list.
-    X = X * np.exp(np.random.default_rng(0).normal(size=60))[qid][:, None]
+    X = X * np.exp(2 * np.random.default_rng(0).normal(size=(60, 4)))[qid]
     model = AutoRanker(time_budget=None, inputs=kinds).fit(X, y, qid=qid)
     first = kinds if isinstance(kinds, str) else kinds[0]
     assert model.trials_["inputs"][0] == first
