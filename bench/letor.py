@@ -87,9 +87,12 @@ RANK_RLS = "RankRLS, with or without tied pairs, 2^-15..2^24"
 POINTWISE = "RLS on rows (pairs=None), 2^-15..2^24"
 LINEAR = "linear, all defaults"
 QUANTILES = "linear in columns and quantiles, by leave-query-out"
+LISTS = "linear in columns, their ranks or z-scores within lists, by leave-query-out"
 FOURIER = "500 Fourier features of quantiles, by leave-query-out"
 AUTOMATIC = "AutoRanker, all defaults"
 BUDGET = "AutoRanker, budget {:g} s"
+BUDGET_OF_LISTS = "AutoRanker, ranks and z-scores within lists too, budget {:g} s"
+WITHIN_LISTS = ["raw+rank", "list-standard"]
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
 RANDOM = "LightGBM lambdarank, {} random settings, early stopping"
@@ -122,7 +125,8 @@ def train_single(fold: Fold, threads: int, **settings: Any) -> Predict:
         "target": ["label", "gain"],
     }
     model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **several, **settings)
-    return model.fit(X, y, qid=qid).predict
+    model.fit(X, y, qid=qid)
+    return lambda rows: model.predict(rows, qid=fold.test.qid)
 
 
 def train_automatic(fold: Fold, threads: int, **settings: Any) -> Predict:
@@ -132,7 +136,8 @@ def train_automatic(fold: Fold, threads: int, **settings: Any) -> Predict:
     """
     X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
     model = pairgram.AutoRanker(scoring="map", n_threads=threads, **settings)
-    return model.fit(X, y, qid=qid).predict
+    model.fit(X, y, qid=qid)
+    return lambda rows: model.predict(rows, qid=fold.test.qid)
 
 
 def trainers(
@@ -154,12 +159,15 @@ def trainers(
         ways[name] = functools.partial(rls, pairs=pairs, target=target)
     single = functools.partial(train_single, threads=threads)
     ways[QUANTILES] = functools.partial(single, inputs="raw+quantile")
+    ways[LISTS] = functools.partial(single, inputs=[None, *WITHIN_LISTS])
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
     ways[FOURIER] = functools.partial(single, inputs="quantile", feature_map=fourier)
     ways[AUTOMATIC] = functools.partial(train_automatic, threads=threads)
     for budget in budgets:
         automatic = functools.partial(train_automatic, threads=threads, time_budget=budget)
         ways[BUDGET.format(budget)] = automatic
+        of_lists = functools.partial(automatic, inputs=WITHIN_LISTS)
+        ways[BUDGET_OF_LISTS.format(budget)] = of_lists
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
     if n_random:
         drawn = functools.partial(train_lightgbm, settings=random_lightgbm_settings(n_random))
