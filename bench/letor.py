@@ -166,7 +166,7 @@ def trainers(
     for budget in budgets:
         automatic = functools.partial(train_automatic, threads=threads, time_budget=budget)
         ways[BUDGET.format(budget)] = automatic
-        of_lists = functools.partial(automatic, inputs=WITHIN_LISTS)
+        of_lists = functools.partial(automatic, within_lists=WITHIN_LISTS)
         ways[BUDGET_OF_LISTS.format(budget)] = of_lists
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
     if n_random:

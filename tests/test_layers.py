@@ -39,7 +39,7 @@ NARROWER = {
     "export": {PUBLIC, "data", "features", "files"},
     "inspection": {PUBLIC, "_support", "data"},
     "plots": {PUBLIC},
-    "pyterrier": {PUBLIC},
+    "pyterrier": {PUBLIC, "_support"},
 }
 LAYERS = {
     folder: NARROWER.get(folder, set(FLOORS[:floor]))

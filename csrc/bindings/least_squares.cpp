@@ -75,8 +75,7 @@ array<double> leave_query_out_array(const bound_problem& problem, const array<T>
     array<double> out({alphas.size(), problem.n_rows()});
     auto* data = out.mutable_data();
     if (held) check_one_per("held: 1-d, one a row", *held, problem.n_rows());
-    pointer(held);  // aligned
-    double* const of_rows = held ? held->mutable_data() : nullptr;
+    double* const of_rows = pointer(held) ? held->mutable_data() : nullptr;
     const without_gil release;
     leave_query_out(problem.view, rows, bounds, path, data, of_rows, n_threads);
     return out;

@@ -10,7 +10,8 @@ namespace pairgram {
 
 enum class list_kind {
     rank,      // the share of the other rows that are below, those that tie by half; 1/2 if alone
-    standard,  // (x - mean) / deviation, and 0 where all are equal within rounding errors
+    standard,  // (x - mean) / deviation, and 0 where all are equal within rounding errors or so
+               // near to each other that the squares of differences vanish
     runs,      // two blocks of columns: (x - min) / (max - min), 1 where these are equal; and
                // 60 / (60 + rank), where the highest has rank 1 and ties have their mean rank.
                // NaN is a row that the run lacks: both are 0.

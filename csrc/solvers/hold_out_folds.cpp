@@ -23,8 +23,7 @@ constexpr double tolerance = 1e-14;         // of the residual, relative to the 
 constexpr double smallest_ridge = 1e-10;    // relative to λ_max, for conjugate gradients
 constexpr std::ptrdiff_t batch_rows = 128;  // that read the basis together
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
-
-constexpr double all_but = 1e-4;  // of an eigenvalue: a fold that leaves less holds it
+constexpr double all_but = 1e-4;          // of an eigenvalue: a fold that leaves less holds it
 
 // The matrices of one fold, but for z, of a batch of folds: kept between folds to save allocations.
 // Those with a column for each alpha have `stride` columns: zeros or numbers that do not count
@@ -274,10 +273,9 @@ double held_eigenvalue(const ridge_path& path, std::ptrdiff_t n, const double* e
     return largest;
 }
 
-// Returns the eigenvalue that the fold holds.
-double hold_out(const ranking_problem& problem, const double* targets, const ridge_path& path,
-                const double* inverse, const double* coef, const query_range& fold, const double* z,
-                workspace& w, double* scores) {
+void hold_out(const ranking_problem& problem, const double* targets, const ridge_path& path,
+              const double* inverse, const double* coef, const query_range& fold, const double* z,
+              workspace& w, double* scores) {
     const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas, n = fold.n, stride = in_column_groups(m);
     w.stride = stride;
@@ -319,7 +317,6 @@ double hold_out(const ranking_problem& problem, const double* targets, const rid
                 scores[j * n_rows + rows.row(rows.begin(q) + i)] =
                     of_row[i * stride + j] + of_pivot[j];
     }
-    return held_eigenvalue(path, n, w.e.data());
 }
 
 }  // namespace
@@ -339,32 +336,29 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
         }
     column_panels<double> basis;
     if (path.basis) basis = column_panels<double>(features.n_features, width, path.basis);
-    buffer<buffer<std::ptrdiff_t>> batches;  // of folds
-    const auto fold_of = [&](std::ptrdiff_t f) {
-        return query_range(rows, folds[f], folds[f + 1]);
-    };
+    buffer<buffer<query_range>> batches;  // of folds
     std::ptrdiff_t n_in_batch = batch_rows;
-    for (std::ptrdiff_t f = 0; f + 1 < static_cast<std::ptrdiff_t>(folds.size()); ++f) {
+    for (std::size_t f = 0; f + 1 < folds.size(); ++f) {
+        const query_range fold(rows, folds[f], folds[f + 1]);
         if (n_in_batch >= batch_rows) {
             batches.emplace_back();
             n_in_batch = 0;
         }
-        batches.back().push_back(f);
-        n_in_batch += fold_of(f).n;
+        batches.back().push_back(fold);
+        n_in_batch += fold.n;
     }
     parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
         const auto& batch = batches[task];
-        const query_range queries(rows, folds[batch.front()], folds[batch.back() + 1]);
+        const query_range queries(rows, batch.front().first, batch.back().last);
         workspace w;
         load_batch(problem, features, path, basis, queries, w);
-        for (const auto f : batch) {
-            const auto fold = fold_of(f);
+        for (const auto& fold : batch) {
             if (fold.n == 0) continue;
-            const double found =
-                hold_out(problem, features.targets, path, inverse.data(), coef.data(), fold,
-                         w.z.data() + queries.place(rows, fold.first) * width, w, scores);
-            for (auto i = fold.begin; held && i < fold.begin + fold.n; ++i)
-                held[rows.row(i)] = found;
+            hold_out(problem, features.targets, path, inverse.data(), coef.data(), fold,
+                     w.z.data() + queries.place(rows, fold.first) * width, w, scores);
+            if (!held) continue;
+            const double found = held_eigenvalue(path, fold.n, w.e.data());
+            for (auto i = fold.begin; i < fold.begin + fold.n; ++i) held[rows.row(i)] = found;
         }
     });
 }

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from pairgram._support.arrays import predicted
+
 if TYPE_CHECKING:
     import pandas
 
@@ -118,10 +120,7 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
         results = results.copy()
         scores: Any = []
         if len(results):
-            last = getattr(self.estimator_, "steps", [(None, self.estimator_)])[-1][1]
-            looks = "qid" in inspect.signature(last.predict).parameters  # a ranker of ours may
-            named = {"qid": results["qid"]} if looks else {}
-            scores = self.estimator_.predict(_matrix(results), **named)
+            scores = predicted(self.estimator_, _matrix(results), results["qid"])
         results["score"] = np.asarray(scores, np.float64)
         return pyterrier.model.add_ranks(results)
 

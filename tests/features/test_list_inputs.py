@@ -413,3 +413,34 @@ def test_many_rows_without_ids_are_warned_of():
     with pytest.warns(MissingQueryWarning, match="one list"):
         model.predict(X)
     RankRLS(inputs="standard").fit(X, y, qid=qid).predict(X)  # says nothing
+
+
+def test_a_scorer_fills_missing_values_before_it_looks_at_lists():
+    X, y, qid = make_ranking(30, (2, 9), 3, random_state=0)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid)
+    table = scan(frame, label="label", qid="qid", features=list("abc"), missing="mean")
+    for kind in KINDS:
+        model = RankRLS(inputs=kind).fit(table)
+        scores = model.row_scorer()(X, qid)
+        np.testing.assert_array_equal(scores, model.predict(frame[list("abc")], qid=qid))
+        assert model.row_scorer()(X[:0]).shape == (0,)
+        with pytest.raises(ValueError, match="another order"):
+            model.row_scorer()(np.asfortranarray(X))
+
+
+def test_a_search_within_a_pipeline_is_told_query_ids():
+    X, y, qid = problem()
+    scorer, splits = make_scorer("ndcg@5"), list(QueryKFold(3).split(X, y, qid))
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(RankRLS(inputs="rank"), {"alpha": [1.0]}, scoring=scorer, cv=splits)
+        pipe = make_pipeline(StandardScaler(), search).fit(X, y, qid=qid)
+        other = RankRLS(inputs="rank").fit(StandardScaler().fit_transform(X), y, qid=qid)
+        found = scorer(pipe, X, y, qid=qid)
+    assert found == pytest.approx(scorer(other, StandardScaler().fit_transform(X), y, qid=qid))
+
+
+def test_ids_of_another_length_are_refused_by_every_model():
+    X, y, qid = problem()
+    with pytest.raises(ValueError, match="qid must have an id for each"):
+        RankRLS().fit(X, y, qid=qid).predict(X, qid=qid[:3])

@@ -377,3 +377,15 @@ WITHOUT_LISTS = RankRLSCV().fit(*make_ranking(6, 5, 2, random_state=0)[:2])
 def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
         fuse(*arguments)
+
+
+def test_names_of_runs_are_text():
+    with pytest.raises(TypeError, match="names that are text"):
+        fuse({1: {"q": {"a": 1.0}}, 2: {"q": {"a": 1.0}}})
+
+
+def test_borda_takes_the_lowest_number():
+    lowest = -np.finfo(float).max
+    runs = [{"q": {"a": lowest, "b": 1.0}}, {"q": {"a": 2.0, "c": 1.0}}]
+    fused = fuse(runs, method="borda").run
+    assert dict(zip(fused["docno"], fused["score"], strict=True)) == {"a": 1.5, "b": 1.0, "c": 0.5}

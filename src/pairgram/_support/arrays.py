@@ -750,9 +750,11 @@ def reads_lists(model: BaseEstimator) -> bool:
 
     Its inputs do, or its prior does. A search of scikit-learn does as its best estimator does.
     """
+    if hasattr(model, "named_steps"):
+        return reads_lists(model[-1])
     model = getattr(model, "best_estimator_", model)
     if hasattr(model, "named_steps"):
-        model = model[-1]
+        return reads_lists(model[-1])
     inputs, prior = getattr(model, "inputs_", None), getattr(model, "prior_", None)
     own = inputs is not None and bool(inputs.reads_lists)
     return own or (prior is not None and reads_lists(prior))
@@ -761,9 +763,15 @@ def reads_lists(model: BaseEstimator) -> bool:
 def predicted(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
 ) -> NDArray[Any]:
-    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows."""
+    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows.
+
+    Searches of scikit-learn take none, so that their best estimator predicts.
+    """
     if qid is not None and reads_lists(model):
         model, named["qid"] = getattr(model, "best_estimator_", model), qid
+        if hasattr(model, "named_steps") and hasattr(model[-1], "best_estimator_"):
+            rows, search = model[:-1].transform(X), model[-1]
+            return predicted(search, rows, **named)
     scores: NDArray[Any] = model.predict(X, **named)
     return scores
 

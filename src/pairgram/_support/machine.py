@@ -213,6 +213,7 @@ def until(end: float, slowness: float = 1.0) -> Iterator[None]:
     has to ask: a call of LAPACK before it begins, a loop of NumPy in every round.
     """
     before = _of_thread.deadline
+    end = min(end, before.end)
     _of_thread.deadline = Deadline(end, slowness)
     _core.set_deadline(end - time.perf_counter() if end < inf else None)
     try:

@@ -238,15 +238,18 @@ def fuse(
     for path in (output, save_model):
         if path is not None:
             opt.check_output(path, **inputs)
+    if save_model is not None:
+        opt.check_output(output, **{"--save-model": save_model})
     runs = [opt.load_run(Path(file)) for file in files]
     judged = None if qrels is None else opt.load_qrels(qrels)
     how: Any = method if model is None else opt.load_model_file(model)
     fused = pairgram.fuse(runs, judged, how, n_threads=threads)
+    lines = run_lines(**fused.run, tag=tag)
     if save_model is not None:
         fused.model.save(save_model)
     if fused.n_judged is not None:
         warn(f"note: {_learnt(fused)}")
-    _write(output, run_lines(**fused.run, tag=tag))
+    _write(output, lines)
 
 
 def _learnt(fused: Fusion) -> str:

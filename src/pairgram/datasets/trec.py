@@ -8,7 +8,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,74 +142,86 @@ _RUN = _Form("qid Q0 docno rank score tag", 4, "score", "a finite number", _scor
 _QRELS = _Form("qid iteration docno label", 3, "label", "an integer", _label, np.int64)
 
 
-class _Rows(NamedTuple):
-    """The numbers of lines, with what they have."""
-
-    places: list[int]
-    ids: list[str]
-    documents: list[str]
-    values: list[float]
+# Ids of queries, ids of documents, and numbers.
+_Rows = tuple[list[str], list[str], list[Any]]
 
 
 def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
     """Return ids, documents and the numbers at a place of every line."""
-    places, ids, documents, values = _rows(list(_lines(raw, name)), name, form)
+    lines = list(_lines(raw, name))
+    ids, documents, values = _at_once(lines, form) or _one_by_one(lines, name, form)
     if not ids:
         raise ValueError(f"{name}: found no line, want lines {form.fields}")
-    keys = list(zip(ids, documents, strict=True))
-    if len(set(keys)) < len(keys):
-        seen: dict[tuple[str, str], int] = {}
-        for at, key in zip(places, keys, strict=True):
-            if seen.setdefault(key, at) != at:
-                raise ValueError(
-                    f"{name}:{at}: found document {key[1]!r} of query {key[0]!r} again, which "
-                    f"line {seen[key]} has"
-                )
     numbers: NDArray[Any] = np.array(values, form.dtype)
     return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
 
 
-def _rows(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows:
-    """Return the rows of numbered lines. Halves of lines that are not all rows are read alone."""
-    try:
-        return _rows_at_once(lines, form)
-    except ValueError as error:
-        if len(lines) > 1:
-            half = len(lines) // 2
-            parts = [_rows(part, name, form) for part in (lines[:half], lines[half:])]
-            return _Rows(*(list(chain(*both)) for both in zip(*parts, strict=True)))
-        ((at, line),) = lines
-        fields, size = line.split(), len(form.fields.split())
-        if len(fields) > size > form.place + 1:  # what stands last may have blanks
-            return _rows([(at, b" ".join(fields[:size]))], name, form)
-        if line.startswith(b"#"):  # a comment
-            return _Rows([], [], [], [])
-        text = "found bytes that are not UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise ValueError(f"{name}:{at}: {text}") from None
-
-
-def _rows_at_once(lines: list[tuple[int, bytes]], form: _Form) -> _Rows:
-    """Return the rows of numbered lines, which must all be rows."""
+def _at_once(lines: list[tuple[int, bytes]], form: _Form) -> _Rows | None:
+    """Return the rows of lines that are all plain, in half the time; None if one is not."""
     if not lines:
-        return _Rows([], [], [], [])
-    size = len(form.fields.split())
-    # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others. All lines are
-    # split at once, with a null character as a field between two of them.
+        return None
+    n_lines, n_fields = len(lines), len(form.fields.split())
+    # A null character is a field between two lines, so that the fields tell where lines end.
     text = b" \0 ".join([line for _, line in lines])
     fields = text.split()
-    n, ends = len(lines), fields[size :: size + 1]
-    is_form = len(fields) == n * (size + 1) - 1 and ends.count(b"\0") == n - 1
-    if not is_form or (n > 1 and text.count(b"\0") > n - 1):
-        raise ValueError(f"found {len(lines[0][1].split())} fields, want {size}: {form.fields}")
-    ids, documents, numbers = (
-        b"\n".join(fields[place :: size + 1]).decode().split("\n") for place in (0, 2, form.place)
-    )
+    ends = fields[n_fields :: n_fields + 1].count(b"\0")
+    is_plain = len(fields) == n_lines * (n_fields + 1) - 1
+    if not is_plain or not ends == text.count(b"\0") == n_lines - 1:
+        return None
     try:
+        ids, documents, numbers = (
+            b"\n".join(fields[place :: n_fields + 1]).decode().split("\n")
+            for place in (0, 2, form.place)
+        )
         values = [form.number(text) for text in numbers]
     except ValueError:
-        found = f"found the {form.column} {numbers[0]!r}, want {form.wanted}: {form.fields}"
-        raise ValueError(found) from None
-    return _Rows([at for at, _ in lines], ids, documents, values)
+        return None
+    if len(set(zip(ids, documents, strict=True))) < n_lines:
+        return None
+    return ids, documents, values
+
+
+def _one_by_one(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows:
+    """Return the rows of lines, without comments. A ValueError names the line that is at fault."""
+    n_fields = len(form.fields.split())
+    ids: list[str] = []
+    documents: list[str] = []
+    values: list[Any] = []
+    lists: dict[str, dict[str, int]] = {}  # the line of every document of a query
+    for at, line in lines:
+        # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others. The last
+        # field may have blanks.
+        parts = line.split(maxsplit=n_fields - 1)
+        try:
+            fields = [field.decode() for field in parts]
+            is_last = form.place == n_fields - 1
+            if len(fields) != n_fields or (is_last and len(parts[form.place].split()) > 1):
+                found = len(line.split())
+                raise ValueError(f"found {found} fields, want {n_fields}: {form.fields}")
+            text = fields[form.place].strip()
+            try:
+                value = form.number(text)
+            except ValueError:
+                raise ValueError(
+                    f"found the {form.column} {text!r}, want {form.wanted}: {form.fields}"
+                ) from None
+        except ValueError as error:
+            if line.startswith(b"#"):  # a comment
+                continue
+            if isinstance(error, UnicodeDecodeError):
+                error = ValueError("found bytes that are not UTF-8")
+            raise ValueError(f"{name}:{at}: {error}") from None
+        query, document = fields[0], fields[2]
+        seen = lists.setdefault(query, {})
+        if seen.setdefault(document, at) != at:
+            raise ValueError(
+                f"{name}:{at}: found document {document!r} of query {query!r} again, which line "
+                f"{seen[document]} has"
+            )
+        ids.append(query)
+        documents.append(document)
+        values.append(value)
+    return ids, documents, values
 
 
 def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:

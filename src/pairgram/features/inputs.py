@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse
@@ -289,12 +289,29 @@ class QuantileInputs(FittedInputs):
         return [*names, *(f"quantile of {name}" for name in names)]
 
 
-# The compiled columns of each kind of inputs within lists, and whether X itself comes before them.
+class ListKind(NamedTuple):
+    """What a kind of inputs within lists makes of a column.
+
+    Attributes
+    ----------
+    columns : str
+        What compiled code makes.
+    keeps_inputs : bool
+        Whether X itself comes before that.
+    width : int
+        How many columns there are then.
+    """
+
+    columns: str
+    keeps_inputs: bool = False
+    width: int = 1
+
+
 LIST_KINDS = {
-    "rank": ("rank", False),
-    "raw+rank": ("rank", True),
-    "list-standard": ("standard", False),
-    "runs": ("runs", False),
+    "rank": ListKind("rank"),
+    "raw+rank": ListKind("rank", keeps_inputs=True, width=2),
+    "list-standard": ListKind("standard"),
+    "runs": ListKind("runs", width=2),
 }
 
 
@@ -337,7 +354,7 @@ class ListInputs(FittedInputs):
     @property
     def n_outputs(self) -> int:
         """The number of columns that are made of them."""
-        return self.n_inputs * (2 if self.kind in ("raw+rank", "runs") else 1)
+        return self.n_inputs * LIST_KINDS[self.kind].width
 
     @property
     def reads_lists(self) -> bool:
@@ -367,11 +384,12 @@ class ListInputs(FittedInputs):
             that their differences or squares overflow.
         """
         rows = np.require(X.toarray() if scipy.sparse.issparse(X) else X, None, ["C", "A"])
-        require_finite(np.where(np.isnan(rows), 0, rows) if self.takes_gaps else rows, "X")
+        if not self.takes_gaps or np.isinf(rows).any():
+            require_finite(np.where(np.isnan(rows), 0, rows) if self.takes_gaps else rows, "X")
         offsets, order = np.array([0, len(rows)], np.int64), None
         if lists is not None:
             offsets, order = lists.offsets, lists.order
-        word, keeps_inputs = LIST_KINDS[self.kind]
+        word, keeps_inputs, _ = LIST_KINDS[self.kind]
         threads = 1 if rows.size < FEW_VALUES else resolve_n_threads(n_threads)
         found = _core.list_columns(word, keeps_inputs, rows, offsets, order, threads)
         if word != "rank" and (place := first_not_finite(found)) is not None:

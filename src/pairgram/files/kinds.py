@@ -39,6 +39,7 @@ from pairgram._support.schema import (
     require,
 )
 from pairgram.features.base import MAPS, kind_of_map
+from pairgram.features.inputs import LIST_KINDS
 
 # What files of versions 0.1 and 0.2 call otherwise: words of settings, and arrays.
 EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {
@@ -83,13 +84,11 @@ OF_QUANTILES = {
 }
 
 
-# Inputs within lists have no arrays.
-OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
-
-
 def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Check the inputs, and set the dimension "features" to that of the rows as given."""
-    times = 2 if kind in ("raw+quantile", "raw+rank", "runs") else 1
+    times = 2 if kind == "raw+quantile" else 1
+    if kind in LIST_KINDS:
+        times = LIST_KINDS[kind].width
     n_inputs = sizes.get("inputs", sizes["features"] // times)
     n_columns = times * n_inputs
     require(
@@ -98,7 +97,7 @@ def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     )
     require(settings.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
     sizes["features"] = n_inputs
-    if kind in OF_LISTS:
+    if kind in LIST_KINDS:  # which have no arrays
         return
     if "inputs_scale" in arrays:
         scale = arrays["inputs_scale"]
@@ -424,7 +423,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
         of_map = _kind_of_map(feature_map)
         wanted |= of_map.arrays
     inputs = own.get("inputs")
-    if inputs is not None and inputs not in OF_LISTS:
+    if inputs is not None and inputs not in LIST_KINDS:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
     sizes = check_arrays(arrays, wanted)
     if of_map is not None:

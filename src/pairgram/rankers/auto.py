@@ -19,6 +19,7 @@ from pairgram._support.parameters import EngineName, InputsName, check_parameter
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
+from pairgram.features.inputs import GAPS, LIST_KINDS
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
@@ -36,7 +37,6 @@ from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.rankers.trials import (
     COLUMNS,
     FIRST,
-    WITHIN_LISTS,
     Rates,
     Task,
     Trial,
@@ -76,6 +76,12 @@ class TrialsSpec(Spec):
     search : Search
         How every trial holds rows out.
     budget : float or None
+        `time_budget`, in seconds.
+    engine : str or None
+        `exportable_to`.
+    within_lists : tuple of str
+    verbose : bool
+    random_state : int, RandomState, Generator or None
     began : float
         When the fit began, by `time.perf_counter`.
     """
@@ -100,7 +106,11 @@ class TrialsSpec(Spec):
         common |= {"store_held_out": self.search.store, "cv": splits and list(splits)}
         named = rows.arguments | {"validation": validation}
         course, mean = _Course(self, common, named), mean_of_linear(task)
+        if self.within_lists and task.sparse:
+            raise ArgumentError("within_lists", "must be None for sparse X: give X.toarray()")
         every = trials(task, self.random_state, self.engine, self.within_lists)
+        if GAPS in self.within_lists and np.isnan(data.X).any():  # others cannot be fitted
+            every = [trial for trial in every if trial.inputs == GAPS]
         course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
         course.average(mean, rows, validation, splits)
         course.make([trial for trial in every if trial.family != COLUMNS])
@@ -173,16 +183,10 @@ class _Course:
         try:
             with one_query_meant(), without_row_warnings(), until(end, self.rates.slowness):
                 search.fit(**self.named)
-        except TimeoutError:
-            seconds = time.perf_counter() - began
-            self.table.add(trial, STOPPED, expected, seconds=seconds)
-            self._print(f"{trial.name}: stopped after {seconds:.2f} s, when the time was over")
-            return
-        except (ValueError, MemoryError) as error:
+        except (TimeoutError, ValueError, MemoryError) as error:
             if best is None:
                 raise
-            self.table.add(trial, f"failed: {error}", expected)
-            self._print(f"{trial.name}: failed: {error}")
+            self._add_unfinished(trial, expected, error, time.perf_counter() - began)
             return
         seconds = time.perf_counter() - began
         self.rates.learn(trial.work, seconds)
@@ -207,6 +211,17 @@ class _Course:
         if is_linear or self.first is search:
             self.useful, self.idle = self.useful + self.idle, 0.0
 
+    def _add_unfinished(
+        self, trial: Trial, expected: float, error: Exception, seconds: float
+    ) -> None:
+        """Add a trial that was stopped, or that failed."""
+        if isinstance(error, TimeoutError):
+            outcome, how = STOPPED, f"stopped after {seconds:.2f} s, when the time was over"
+        else:
+            outcome = how = f"failed: {error}"
+        self.table.add(trial, outcome, expected, seconds=seconds)
+        self._print(f"{trial.name}: {how}")
+
     def average(self, trial: Trial, rows: GivenArrays, validation: Validation, splits: Any) -> None:
         """Take the mean of the linear models that cannot be told apart from the best of them."""
         best = self.best
@@ -223,20 +238,19 @@ class _Course:
             return
         expected = self.rates.seconds(trial.work)
         trial = replace(trial, features=f"mean of {len(members)} linear models")
-        began = time.perf_counter()
-        held = rows.held(validation, rows.data)
-        judge = Judge.of_targets(
-            rows.data, None, self.common["cv"], held, best.scoring_, self.spec.rows.n_threads, True
-        )[0]
+        began, n_threads = time.perf_counter(), self.spec.rows.n_threads
         held_rows = tests if splits else slice(None)
         try:
             with without_row_warnings(), until(self.end, self.rates.slowness):
+                held = rows.held(validation, rows.data)
+                judge = Judge.of_targets(
+                    rows.data, None, self.common["cv"], held, best.scoring_, n_threads, True
+                )[0]
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
                 )
-        except TimeoutError:
-            self.table.add(trial, STOPPED, expected, seconds=time.perf_counter() - began)
-            self._print(f"{trial.name}: stopped, when the time was over")
+        except (TimeoutError, ValueError, MemoryError) as why:
+            self._add_unfinished(trial, expected, why, time.perf_counter() - began)
             return
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
@@ -267,17 +281,18 @@ class AutoRanker(LinearSearch):
     standard error takes the place of the best, unless it is further behind itself: the best of
     many is in part the luckiest. Features or a kernel must lead both by a standard error of the
     difference in the single queries, so that a model that is more complex does not win by chance.
+    With a single query there is no such error, and every lead is enough.
 
     Parameters
     ----------
     time_budget : float > 0 or None, default=30.0
         Seconds in which the fit ends, but for a tenth and 0.2 s. The first trial, of
-        ``RankRLSCV()``, is always made. After each trial its seconds tell how long the others will
-        take; one that would not end in time is not begun, and one that runs over is stopped. How
-        fast the machine is therefore decides which trials are made, and `trials_` tells which it
-        left out: those of the outcomes "over budget" and "stopped". If there are none, the model
-        follows from the data, the settings and the seed alone. None sets no time, so that this is
-        always so.
+        ``RankRLSCV()`` or with the first of `within_lists`, is always made. After each trial its
+        seconds tell how long the others will take; one that would not end in time is not begun,
+        and one that runs over is stopped. How fast the machine is therefore decides which trials
+        are made, and `trials_` tells which it left out: those of the outcomes "over budget" and
+        "stopped". If there are none, the model follows from the data, the settings and the seed
+        alone. None sets no time, so that this is always so.
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
@@ -288,9 +303,11 @@ class AutoRanker(LinearSearch):
         stand for "ltr_plugin", their learning-to-rank plugin. Models that it cannot express are
         not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
         and Vespa and ONNX every model.
-    inputs : "rank", "raw+rank", "list-standard" or "runs", a list of these, or None, default=None
-        Inputs within lists, as in `RankRLS`, that linear models try before all others. They are not
-        tried unasked, because `predict` then needs `qid`.
+    within_lists : "rank", "raw+rank", "list-standard" or "runs", a list of these, or None, \
+default=None
+        Inputs within lists, as in `RankRLS`, that linear models try too, before all others. They
+        are not tried unasked, because `predict` then needs `qid`. Models of other inputs may still
+        win. With "runs" and NaN, which says that a run lacks a row, all others are left out.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -358,28 +375,30 @@ class AutoRanker(LinearSearch):
     cv: CV = None
     scoring: Scoring = None
     exportable_to: EngineName | None = None
-    inputs: InputsName | Sequence[InputsName] | None = None
+    within_lists: InputsName | Sequence[InputsName] | None = None
     verbose: bool = False
     random_state: RandomState = 0
     n_threads: int | None = None
 
     def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget", "exportable_to")
-        within_lists = () if self.inputs is None else tuple(as_list(self.inputs, "inputs"))
-        for name in within_lists:
-            check_text("inputs", name, WITHIN_LISTS)
-        if within_lists and self.exportable_to is not None:
+        kinds = [] if self.within_lists is None else as_list(self.within_lists, "within_lists")
+        for kind in kinds:
+            check_text("within_lists", kind, LIST_KINDS)
+        if len(set(kinds)) < len(kinds):
+            raise ArgumentError("within_lists", f"must name every kind once, got {kinds}")
+        if kinds and self.exportable_to is not None:
             raise ArgumentError(
-                "inputs",
+                "within_lists",
                 f"must be None with {{exportable_to={self.exportable_to!r}}}: engines score rows "
-                f"alone, without their lists, got {within_lists[0]!r}",
+                f"alone, without their lists, got {kinds[0]!r}",
             )
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,
-            within_lists,
+            tuple(kinds),
             self.verbose,
             self.random_state,
         )

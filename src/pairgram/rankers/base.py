@@ -178,7 +178,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
         precomputed = getattr(self, "kernel", None) == "precomputed"
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
-        tags.input_tags.allow_nan = all(kind == GAPS for kind in kinds)
+        tags.input_tags.allow_nan = set(kinds) == {GAPS}
         tags.input_tags.sparse = not (precomputed or others)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True

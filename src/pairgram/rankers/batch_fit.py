@@ -258,7 +258,7 @@ class BatchFit:
                 raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
-        if not any(map(reads_lists, (*fitted, fallback))):  # which look for themselves
+        if not any(map(reads_lists, fitted)):  # which look for themselves
             require_finite(rows, "X")
         queries = Queries.make(rows.shape[0], qid=keys, name="keys")
         lists = (queries if qid is None else Queries.make(rows.shape[0], qid=qid)).index()

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import object_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
 from pairgram.datasets.trec import by_trec_order
@@ -50,10 +51,11 @@ class Fusion:
         nothing was to be learnt.
     gain, gain_error : float or None
         NDCG@10, as `evaluate_run` defines it, of learnt weights minus that of RRF, on judged
-        queries that were held out: the mean, and its standard error. None if there were too few
-        queries to learn.
-    is_learnt : bool
-        Whether the weights are learnt. If not, `model` has those of RRF.
+        queries that were held out: the mean, and its standard error. The ridge was chosen by the
+        same queries, so that it flatters a little. None if there were too few queries to learn.
+    is_learnt : bool or None
+        Whether weights that were to be learnt are. If not, `model` has those of RRF. None if
+        nothing was to be learnt.
     """
 
     run: dict[str, NDArray[Any]]
@@ -62,7 +64,7 @@ class Fusion:
     n_judged: int | None = None
     gain: float | None = None
     gain_error: float | None = None
-    is_learnt: bool = False
+    is_learnt: bool | None = None
 
     @property
     def weights(self) -> dict[str, NDArray[np.float64]] | None:
@@ -165,12 +167,13 @@ def fuse(
     q2 d 1.0
     q2 a 1.0
     """
+    resolve_n_threads(n_threads)
     word, model = _method_of(method, qrels)
     names, lists = _runs_of(runs, model)
     rows = _Rows.of(names, lists)
     results: dict[str, Any] = {}
     if model is None and word == "learnt":
-        model, results = _learn(rows, qrels, len(names), n_threads)
+        model, results = _learn(rows, qrels, n_threads)
         if isinstance(runs, Mapping):
             model.feature_names_in_ = object_array(names)
     if model is None:
@@ -208,6 +211,8 @@ def _runs_of(
     if not is_named and (isinstance(runs, (str, bytes)) or not isinstance(runs, Sequence)):
         raise TypeError(f"runs must be a dict or a list of runs, got {type(runs).__name__}")
     names = list(runs) if is_named else list(range(len(runs)))
+    if is_named and not all(isinstance(name, str) for name in names):
+        raise TypeError(f"runs must have names that are text, got {names}")
     if len(names) < 2:
         raise ArgumentError("runs", f"must be at least two, got {len(names)}")
     if model is not None:
@@ -347,11 +352,8 @@ def _combsum_zscore(rows: _Rows, n_threads: int | None) -> Vector:
 
 
 def _borda(rows: _Rows, n_threads: int | None) -> Vector:
-    lowest = np.fmin.reduceat(rows.scores, rows.begins[:-1])[rows.query]
-    below = np.where(np.isnan(lowest), 0.0, np.nextafter(lowest, -np.inf))
-    # What a run lacks ties below its lowest score.
-    places = np.where(np.isnan(rows.scores), below, rows.scores)
-    return _total(rows.inputs("rank", places, n_threads))
+    reciprocal = rows.halves(n_threads)[1]  # which is 0, the lowest, for what a run lacks
+    return _total(rows.inputs("rank", reciprocal, n_threads))
 
 
 def _times_found(function: Function) -> Function:
@@ -369,16 +371,15 @@ _FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _learn(
-    rows: _Rows, qrels: object, n_runs: int, n_threads: int | None
-) -> tuple[Any, dict[str, Any]]:
+def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict[str, Any]]:
     """Return a ranker of the columns of scores, and what `Fusion` tells of it."""
+    n_runs = rows.scores.shape[1]
     weights = np.repeat([0.0, 1.0], n_runs)  # of RRF
     judgements = qrels_of(qrels)
     if not any(query in judgements for query in rows.queries):
         raise ArgumentError("qrels", "and runs must have queries in common, but they have none")
     y, teaches = rows.labels(judgements)
-    results: dict[str, Any] = {"n_judged": int(teaches.sum())}
+    results: dict[str, Any] = {"n_judged": int(teaches.sum()), "is_learnt": False}
     if results["n_judged"] >= FEWEST_QUERIES:
         kept = teaches[rows.query]
         y, query, metric = y[kept], rows.query[kept], get_metric("ndcg@10", "trec")

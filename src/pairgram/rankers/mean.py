@@ -35,8 +35,7 @@ def mean_of_columns(
     ----------
     members : list of RankRLSCV
         Fitted to the same rows, with stored held-out scores. If one has inputs within lists, all
-        have the same ones. All that is told of settings and
-        ridges is that of the first.
+        have the same ones. All that is told of settings and ridges is that of the first.
     data : RankingData
         The rows.
     preparation : Preparation

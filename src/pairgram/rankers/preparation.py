@@ -563,7 +563,7 @@ class GivenTable:
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
             raise ArgumentError(None, text)
         table.survey()
-        takes_gaps = all(kind == GAPS for kind in preparation.kinds)
+        takes_gaps = set(preparation.kinds) == {GAPS}
         self._preparation = preparation
         self.table = table.with_gaps() if takes_gaps else table.filled()
         model.n_features_in_ = self.table.n_features

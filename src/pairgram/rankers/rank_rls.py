@@ -635,9 +635,10 @@ class RankRLSCV(LinearSearch):
     A held-out score that is computed without a refit is NaN if alpha is so small that the score
     would be only rounding error. Where one query holds all but 1e-4 of a direction in which
     features vary, with an eigenvalue of more than 1e5 alpha, the primal form refits the model
-    without it: the identities would lose up to 9 digits. At most 32 queries are refitted, those
-    that hold the largest directions. Others, and those of tables, have errors up to about 1e-4 at
-    ``λ_max / alpha = 2e8``. A splitter, such as `QueryKFold`, has the errors of a refit.
+    without it: the identities would lose up to 9 digits. At most 32 queries are refitted, and as
+    many as 1e11 flops allow: those that hold the largest directions. Others, and those of tables,
+    have errors up to about 1e-4 at ``λ_max / alpha = 2e8``. A splitter, such as `QueryKFold`, has
+    the errors of a refit.
 
     Wide CSR data are solved by conjugate gradients. All rows and the splits, eight at most, take
     their steps together, so that X is read once a step, and every ridge starts from the solutions

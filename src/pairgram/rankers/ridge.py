@@ -354,7 +354,18 @@ class RidgeSpec(LeastSquares):
                 if not candidates:
                     coordinates.warn_of_time(len(judges) * self._n_candidates)
             for settings, scale in itertools.product(self.settings, self.scales):
-                candidates.append(self._along(own, coordinates, settings, scale, labels, here))
+                found = self._along(own, coordinates, settings, scale, labels, here)
+                if found is None:  # steps take longer here than direct solutions, and so they may
+                    assert coordinates.instead is not None  # with the other settings
+                    coordinates = coordinates.instead().keeping_statistics()
+                    targets = [coordinates.of_target(judge.data.y) for judge in judges]
+                    here = [one.within(of.data) for one, of in zip(judges, targets, strict=True)]
+                    iterate, found = (
+                        False,
+                        self._along(own, coordinates, settings, scale, labels, here),
+                    )
+                assert found is not None
+                candidates.append(found)
         return [
             self._chosen(of_target, judge.metric, prior)
             for of_target, judge in zip(zip(*candidates, strict=True), judges, strict=True)
@@ -439,9 +450,10 @@ class RidgeSpec(LeastSquares):
         scale: bool,
         labels: Vector | None,
         judges: Sequence[HeldOut],
-    ) -> list[_Candidate]:
+    ) -> list[_Candidate] | None:
         """Judge one combination along its ridges, for every target.
 
+        The result is None if steps of conjugate gradients take longer than direct solutions.
         Decompositions are not kept: in the dual form each takes at least 8 n² bytes.
         """
         make = partial(_Candidate, data, coordinates, settings, scale)
@@ -450,15 +462,13 @@ class RidgeSpec(LeastSquares):
             return [make(*_constrained(coordinates, settings, scale, given, judges[0]))]
         n_threads = self.rows.n_threads
         if coordinates.iterate:
-            iterated = partial(_iterated, settings, scale, given)
-            solved = list(map(iterated, coordinates.of_targets(labels), judges))
-            found = [make(*one) for one in solved if one is not None]
-            if len(found) == len(judges):
-                return found
-            assert coordinates.instead is not None
-            direct = coordinates.instead().keeping_statistics()
-            within = [judge.within(direct.of_target(judge.data.y).data) for judge in judges]
-            return self._along(data, direct, settings, scale, labels, within)
+            found = []
+            for target, judge in zip(coordinates.of_targets(labels), judges, strict=True):
+                solved = _iterated(settings, scale, given, target, judge)
+                if solved is None:
+                    return None
+                found.append(make(*solved))
+            return found
         basis = judges[0].needs_basis(settings, coordinates.name == "dual")
         (paths,) = decompose_each(
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis

@@ -110,7 +110,7 @@ class Scorer:
         ----------
         X : C-contiguous ndarray of shape (n_rows, n_features), of the scorer's type
             Nothing is checked but the type and the shape. A row with NaN or infinity has no
-            meaningful score.
+            meaningful score, and is a ValueError with inputs within lists.
         qid : array-like of shape (n_rows,) or None
             Query ids, for inputs within lists alone. None means that all rows are one list.
 
@@ -128,19 +128,22 @@ class Scorer:
         try:
             if X.dtype is not self._dtype and X.dtype != self._dtype:
                 raise TypeError("the rows have another type")
-            if self._lists is not None and X.shape[1:] == (self._n_features,):
-                lists = None if qid is None else Queries.make(len(X), qid=qid)
-                return self._scores(self._lists.values(X, 1, lists))
-            return self._scores(X)
+            return self._scores(X, qid)
         except (AttributeError, TypeError, ValueError) as error:  # checked when it is too late,
             self._refuse(X, error)  # because checks take time
             raise
 
-    def _scores(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _scores(self, X: NDArray[Any], qid: ArrayLike | None) -> NDArray[Any]:
         if self._missing is not None:
             if X.shape[1:] != self._missing.shape:  # it could be broadcast
                 raise ValueError("the rows have another shape")
             X = np.where(np.isnan(X), self._missing, X)
+        if self._lists is not None:
+            if X.shape[1:] != (self._n_features,) or not X.flags.c_contiguous:
+                raise ValueError("the rows have another form")
+            if not len(X):
+                return np.empty(0)
+            X = self._lists.values(X, 1, None if qid is None else Queries.make(len(X), qid=qid))
         if self._parts is None:
             scores = _core.score_rows(X, self._coef)
         else:
@@ -204,6 +207,10 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
 def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
     """Return the lists of rows to score, if the model looks at lists and there are query ids."""
     if (model.inputs_ is None and model.prior_ is None) or not reads_lists(model):
+        if qid is not None and np.shape(qid)[:1] != (n_rows,):
+            found = np.shape(qid)
+            text = f"must have an id for each of the {n_rows} rows of X, got shape {found}"
+            raise ArgumentError("qid", text)
         return None
     if qid is not None:
         return Queries.make(n_rows, qid=qid)

@@ -13,6 +13,7 @@ import scipy.sparse
 from pairgram._support import limits
 from pairgram._support.parameters import EngineName, InputsName, PluginName, Target, words
 from pairgram.data.dataset import RankingData
+from pairgram.features.inputs import LIST_KINDS
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
@@ -69,7 +70,7 @@ class InputKind(NamedTuple):
         Whether a model of the inputs is also a model of the columns of X.
     """
 
-    name: InputsName | None
+    name: str | None
     width: int = 1
     searches: bool = False
     takes_sparse: bool = False
@@ -87,10 +88,8 @@ KINDS = (
 
 # Inputs within lists are tried if they are asked for, because `predict` then needs the lists.
 WITHIN_LISTS = {
-    "rank": InputKind("rank", searches=True, is_linear=False),
-    "raw+rank": InputKind("raw+rank", width=2, searches=True, is_linear=False),
-    "list-standard": InputKind("list-standard", is_linear=False),
-    "runs": InputKind("runs", width=2, searches=True, is_linear=False),
+    name: InputKind(name, width=kind.width, searches=True, is_linear=False)
+    for name, kind in LIST_KINDS.items()
 }
 
 
@@ -172,7 +171,7 @@ class Trial:
     """
 
     features: str
-    inputs: InputsName | None
+    inputs: str | None
     work: Work
     parameters: Mapping[str, Any] = field(default_factory=dict)
     choice: Choice | None = None

@@ -323,7 +323,7 @@ class Descent:
             self._restart()
             return
         unsure = not self._solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
-        if unsure and 0 < alpha < self._diagonal.max() / RIDGE_STEP:
+        if unsure and not self._n_added and 0 < alpha < self._diagonal.max() / RIDGE_STEP:
             self._add_ridges()
             return
         asked = len(self._solved) >= self._n_added
@@ -338,7 +338,7 @@ class Descent:
     def _add_ridges(self) -> None:
         """Begin anew with larger ridges before the first."""
         first = float(self._alphas[0])
-        self._n_added = int(np.log(self._diagonal.max() / first) / np.log(RIDGE_STEP))
+        self._n_added = max(1, int(np.log(self._diagonal.max() / first) / np.log(RIDGE_STEP)))
         added = first * RIDGE_STEP ** np.arange(self._n_added, 0.0, -1.0)
         self._alphas = np.concatenate((added, self._alphas))
         self._begin()
