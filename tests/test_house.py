@@ -183,8 +183,8 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 98),
-        (lines_of_code, 25_000),
+        (lambda: len(PATHS), 95),
+        (lines_of_code, 25_035),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 924),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 132, 22), (pairgram.RankRLSCV(), 283, 28), (pairgram.RankSVM(), 192, 18)],
+    [(pairgram.RankRLS(), 132, 22), (pairgram.RankRLSCV(), 286, 28), (pairgram.RankSVM(), 192, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

@@ -444,3 +444,10 @@ def test_ids_of_another_length_are_refused_by_every_model():
     X, y, qid = problem()
     with pytest.raises(ValueError, match="qid must have an id for each"):
         RankRLS().fit(X, y, qid=qid).predict(X, qid=qid[:3])
+
+
+def test_a_table_without_ids_is_one_list():
+    X, y, qid = problem()
+    model = RankRLS(inputs="rank").fit(X, y, qid=qid)
+    table = scan(pd.DataFrame(X, columns=list("abcd")))
+    np.testing.assert_array_equal(model.predict(table), model.predict(X))

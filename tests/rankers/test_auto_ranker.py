@@ -407,7 +407,10 @@ def test_lines_tell_what_is_tried_and_what_is_not(capsys):
     X, y, qid = _made()
     model = AutoRanker(None, verbose=True).fit(X, y, qid=qid)
     lines = capsys.readouterr().err.splitlines()
+    *lines, last = lines
     assert len(lines) == len(model.trials_["score"])
+    (best,) = model.trials_["features"][model.trials_["outcome"] == "best"]
+    assert last.startswith(f"kept: {best}")
     assert lines[0].startswith("columns, with_ties, label: 0.")
     assert any(
         line.startswith("columns of raw+quantile inputs, with_ties, label: 0.") for line in lines

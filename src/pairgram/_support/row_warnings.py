@@ -63,7 +63,7 @@ def warn_of_time(seconds: float, advice: str) -> None:
         units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "s"))
         size, unit = next((s, unit) for s, unit in units if seconds >= 2 * s or s == 1)
         warn_caller(
-            f"this fit is expected to take about {seconds / size:.2g} {unit} on two cores: "
+            f"this fit is expected to take about {seconds / size:.0f} {unit} on two cores: "
             f"{advice}",
             UserWarning,
         )

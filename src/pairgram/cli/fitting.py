@@ -561,5 +561,6 @@ def cv(
 
 def _held_out(entry: Model, search: BaseEstimator) -> str:
     """Return as text what was held out if there was no validation set."""
+    search = getattr(search, "best_estimator_", search)
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
     return f"{n_splits} folds" if n_splits else entry.held_out

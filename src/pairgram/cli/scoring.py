@@ -243,7 +243,14 @@ def fuse(
     runs = [opt.load_run(Path(file)) for file in files]
     judged = None if qrels is None else opt.load_qrels(qrels)
     how: Any = method if model is None else opt.load_model_file(model)
-    fused = pairgram.fuse(runs, judged, how, n_threads=threads)
+    names = [] if model is None else list(getattr(how, "feature_names_in_", ()))
+    if names and len(names) != len(runs):
+        listed = ", ".join(map(shown, names))
+        raise ValueError(
+            f"--model fuses {len(names)} runs ({listed}), got {count(len(runs), 'file')}"
+        )
+    given: Any = dict(zip(names, runs, strict=True)) if names else runs
+    fused = pairgram.fuse(given, judged, how, n_threads=threads)
     lines = run_lines(**fused.run, tag=tag)
     if save_model is not None:
         fused.model.save(save_model)

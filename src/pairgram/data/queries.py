@@ -127,7 +127,12 @@ def one_query_meant() -> Iterator[None]:
 
 
 def warn_of_missing_queries(
-    caller: str, n_rows: int, what: str = "all compared", *, of_table: bool = False
+    caller: str,
+    n_rows: int,
+    what: str = "all compared",
+    *,
+    of_table: bool = False,
+    takes_sizes: bool = True,
 ) -> None:
     """Warn if rows without ids and sizes are too many to be meant as one query.
 
@@ -140,9 +145,13 @@ def warn_of_missing_queries(
         What the function does with the rows of a query, for the message.
     of_table : bool
         Whether the rows are those of a table.
+    takes_sizes : bool
+        Whether the function takes sizes of queries in place of ids.
     """
     if n_rows > MANY_ROWS and not _one_query_meant.get():
         instead = f"Pass qid, or group=[{n_rows}] if that is meant"
+        if not takes_sizes:
+            instead = "Pass qid, equal ids if that is meant"
         if of_table:
             instead = "Give scan qid=, or a column of equal ids if that is meant"
         warn_caller(

@@ -66,12 +66,18 @@ class Fusion:
     gain_error: float | None = None
     is_learnt: bool | None = None
 
+    def __repr__(self) -> str:
+        """Return how much there is."""
+        n_queries = len(set(self.run["qid"].tolist()))
+        return f"<Fusion of {len(self.names)} runs, {n_queries} queries>"
+
     @property
     def weights(self) -> dict[str, NDArray[np.float64]] | None:
         """Weights of every run for an engine, or None without linear weights.
 
         ``run`` are the names of the runs, ``score`` the weights of scores from 0 to 1 in every
-        query, and ``reciprocal_rank`` those of 1 / (60 + rank).
+        query, and ``reciprocal_rank`` those of 1 / (60 + rank), which are 60 times those of the
+        model's inputs.
         """
         coef = getattr(self.model, "coef_", None)
         has_map = getattr(self.model, "feature_map_", None) is not None
@@ -399,8 +405,9 @@ def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict
         # Of many queries one standard error, of few ones more: their error itself is uncertain.
         if results["gain"] > stdtrit(len(gains) - 1, ndtr(1.0)) * results["gain_error"]:
             return search, {**results, "is_learnt": True}
-    # Weights that explain the labels of rows exactly stay as they are.
+    # Weights that explain the labels of rows exactly stay as they are, but for rounding errors.
     X = np.repeat([[1.0], [0.0]], n_runs, axis=1)
     labels = RANK_OFFSET / (RANK_OFFSET + np.array([1.0, 2.0])) * n_runs / RANK_OFFSET
     model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs", n_threads=n_threads)
-    return model.fit(X, labels), results
+    model.fit(X, labels).coef_ = weights / RANK_OFFSET
+    return model, results

@@ -367,7 +367,7 @@ def needs_rows(model: object) -> str:
     """Return why a ranker cannot be fitted to a table if it reads its rows again and again."""
     return (
         f"{type(model).__name__} cannot be fitted to a table, because it needs all rows in memory: "
-        "RankRLSCV, PairwiseELMCV and RankSVM can be"
+        "RankRLSCV, PairwiseELMCV, RankSVM and RankSVMCV can be"
     )
 
 

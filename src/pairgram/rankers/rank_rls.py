@@ -289,7 +289,8 @@ class RankRLS(LinearRanker):
         `as_regressor` has the weights of the columns of X.
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
-        that `coef_` belongs to; ``inputs_.kind`` is the word. None if there are none.
+        that `coef_` belongs to; ``inputs_.kind`` is the word. Of inputs within lists, it takes X
+        for one list. None if there are none.
     fill_values_ : ndarray of shape (n_features,), float64, or None
         What takes the place of missing values of X in `predict`, if the model was fitted to a table
         with ``missing=``. CSR rows are taken as they are.

@@ -216,7 +216,7 @@ def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Querie
         return Queries.make(n_rows, qid=qid)
     if model.uses_qid_:
         name = f"predict of a {type(model).__name__} with inputs within lists"
-        warn_of_missing_queries(name, n_rows, "one list")
+        warn_of_missing_queries(name, n_rows, "one list", takes_sizes=False)
     return None
 
 
@@ -363,8 +363,9 @@ def _batches(
         table, model = table.in_order().for_model(model)
         return table.for_scores(keep).each(partial(_scored, model))
     table.require_order(type(model).__name__)
+    if table.has_queries:
+        table.survey()  # the rows of every query stand together
     table, model = table.for_model(model)
-    table.survey()
     lists: Task[list[Any]] = Task(partial(_scores_of_lists, model), operator.add)
     scores = np.concatenate(table.for_scores(with_ids=True).reduce(lists))
     if not keep:
