@@ -4,6 +4,7 @@
 
 #include "data/half_laplacian.hpp"
 #include "support/parallel.hpp"
+#include "support/simd.hpp"
 
 namespace pairgram {
 
@@ -84,7 +85,7 @@ inline void scatter(std::ptrdiff_t n, const I* columns, const T* values, const d
 }
 
 template <int W, class T, class I>
-void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece& at,
+PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece& at,
                  const double* p, double* z) {
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         const auto row = rows.row(i), first = X.begin(row);
@@ -93,7 +94,7 @@ void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece
 }
 
 template <int W, class T, class I>
-void scatter_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece& at,
+PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece& at,
                   const double* z, double* sums) {
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         if (std::all_of(z, z + W, [](double value) { return value == 0; })) continue;

@@ -558,3 +558,23 @@ def test_training_rows_without_pairs_are_an_error(data):
     for pairs, train in (("with_ties", rows[:1]), ("without_ties", rows[y == 0])):
         with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
             RankRLSCV(pairs=pairs, cv=[(train, rows)]).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference", None])
+@pytest.mark.parametrize("scale", [False, True])
+def test_rows_of_weight_0_beside_the_only_row_that_counts_leave_nothing(pairs, scale):
+    """Rounding errors of a column that is constant in all pairs would be scaled to its size."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        qid, y, w = np.repeat(np.arange(8), 3), rng.integers(0, 3, 24) * 1.0, rng.random(24)
+        X = rng.normal(size=(24, 3))
+        if pairs is not None:
+            X[:12, 0] = 0.0
+        y[:2], w[:3] = (0.0, 1.0), 0.5
+        w[12:] *= np.tile([0.0, 0.0, 1.0], 4)
+        counted = w > 0
+        model = RankRLS(pairs=pairs, scale=scale).fit(X, y, qid=qid, sample_weight=w)
+        alone = RankRLS(pairs=pairs, scale=scale).fit(
+            X[counted], y[counted], qid=qid[counted], sample_weight=w[counted]
+        )
+        np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9, atol=1e-12)
