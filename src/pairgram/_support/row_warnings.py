@@ -62,9 +62,9 @@ def warn_of_time(seconds: float, advice: str) -> None:
     if not _silent.get():
         units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "s"))
         size, unit = next((s, unit) for s, unit in units if seconds >= 2 * s or s == 1)
+        number = np.format_float_positional(seconds / size, 2, fractional=False, trim="-")
         warn_caller(
-            f"this fit is expected to take about {seconds / size:.0f} {unit} on two cores: "
-            f"{advice}",
+            f"this fit is expected to take about {number} {unit} on two cores: {advice}",
             UserWarning,
         )
 
