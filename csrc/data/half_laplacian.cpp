@@ -186,8 +186,8 @@ void plan_query(const ranking_problem& problem, std::ptrdiff_t query, const std:
     plan.within.resize(plan.level_weight.size());
     plan.pair_weight = plan_factors(rule, plan);
     // Without pairs, rows of weight 0 would leave rounding errors.
-    const double factor = query_factor(rule, plan.total_weight, plan.pair_weight);
-    const double c = plan.pair_weight > 0 ? factor * rows.query_weight(query) : 0.0;
+    const double share = query_factor(rule, plan.total_weight, plan.pair_weight);
+    const double c = plan.pair_weight > 0 ? share * rows.query_weight(query) : 0.0;
     plan.pair_weight *= c;
     for (double& factor : plan.within) factor = std::sqrt(c * factor);
     plan.between = std::sqrt(c * plan.total_weight);
