@@ -349,11 +349,11 @@ class RankRLS(LinearRanker):
     largest eigenvalue of XᵀLX, but for conjugate gradients: their residual bounds the error by
     ``1e-10 λ_max / alpha``, of which mostly far less is reached. Primal and dual scores agree to
     1e-8 if alpha is at least ``1e-8 λ_max``. A precomputed kernel loses one or two digits more,
-    because its rounding errors do not cancel in differences. Kernels are computed in float64 for float32 rows too. A
-    precomputed kernel in float32 keeps its precision, and scores then err by about
-    ``6e-8 λ_max / alpha``. The dual form loses digits if a callable ω leaves out rows that outweigh
-    others of their query by many powers of ten: with weights that span 24 powers of ten, scores err
-    by up to 1e-7.
+    because its rounding errors do not cancel in differences. Kernels are computed in float64 for
+    float32 rows too. A precomputed kernel in float32 keeps its precision, and scores then err by
+    about ``6e-8 λ_max / alpha``. The dual form loses digits if a callable ω leaves out rows that
+    outweigh others of their query by many powers of ten: with weights that span 24 powers of ten,
+    scores err by up to 1e-7.
 
     `positive`, `l1_ratio` and `n_nonzero_coefs` need the primal form, without a feature map or
     kernel. They take about d³ flops for every alpha besides the Gram matrix: non-negative least
