@@ -85,8 +85,8 @@ inline void scatter(std::ptrdiff_t n, const I* columns, const T* values, const d
 }
 
 template <int W, class T, class I>
-PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece& at,
-                 const double* p, double* z) {
+PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows,
+                                 const piece& at, const double* p, double* z) {
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         const auto row = rows.row(i), first = X.begin(row);
         gather<W>(X.size(row), X.columns + first, X.values + first, p, z);
@@ -94,8 +94,8 @@ PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& r
 }
 
 template <int W, class T, class I>
-PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& rows, const piece& at,
-                  const double* z, double* sums) {
+PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& rows,
+                                  const piece& at, const double* z, double* sums) {
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         if (std::all_of(z, z + W, [](double value) { return value == 0; })) continue;
         const auto row = rows.row(i), first = X.begin(row);
