@@ -68,8 +68,7 @@ class Fusion:
 
     def __repr__(self) -> str:
         """Return how much there is."""
-        n_queries = len(set(self.run["qid"].tolist()))
-        return f"<Fusion of {len(self.names)} runs, {n_queries} queries>"
+        return f"<Fusion of {len(self.names)} runs, {len(self.run['docno'])} rows>"
 
     @property
     def weights(self) -> dict[str, NDArray[np.float64]] | None:

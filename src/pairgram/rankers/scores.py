@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -207,9 +207,8 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
 def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
     """Return the lists of rows to score, if the model looks at lists and there are query ids."""
     if (model.inputs_ is None and model.prior_ is None) or not reads_lists(model):
-        if qid is not None and np.shape(qid)[:1] != (n_rows,):
-            found = np.shape(qid)
-            text = f"must have an id for each of the {n_rows} rows of X, got shape {found}"
+        if isinstance(qid, Sized) and len(qid) != n_rows:
+            text = f"must have an id for each of the {n_rows} rows of X, got {len(qid)}"
             raise ArgumentError("qid", text)
         return None
     if qid is not None:
