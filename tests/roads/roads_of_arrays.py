@@ -96,9 +96,15 @@ def of_folds(journey: Journey) -> Outcome:
     return plain(_of_inputs(journey))
 
 
+def in_features(journey: Journey) -> Journey:
+    """Return the journey without nodes or another kernel."""
+    kernel = {"kernel": "linear"} if "kernel" in journey.parameters else {}
+    return journey.with_parameters(**kernel)
+
+
 def _of_inputs(journey: Journey) -> Journey:
+    journey, changed = in_features(journey), {}
     given = journey.parameters
-    changed = {"kernel": "linear"} if "kernel" in given else {}
     if "cv" in given and given["cv"] is None:
         n_queries = len(journey.rows.offsets) - 1
         n_folds = min(5, n_queries if n_queries > 1 else len(journey.rows) // 2)
@@ -108,10 +114,9 @@ def _of_inputs(journey: Journey) -> Journey:
 
 def _by_steps(journey: Journey, dtype: type) -> Outcome:
     """Take `cv` as it is: None must stand for the folds of the plain road."""
-    kernel = {"kernel": "linear"} if "kernel" in journey.parameters else {}
     with limits_of(**BY_STEPS):
         X = scipy.sparse.csr_array(journey.rows.X.astype(dtype))
-        return of_array(journey.with_parameters(**kernel), X)
+        return of_array(in_features(journey), X)
 
 
 @road(ITERATED, plain=of_folds, refuses=("CSR", "maxabs"), nudge=NUDGE_OF_STEPS, nudge_values=True)

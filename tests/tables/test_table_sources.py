@@ -416,9 +416,9 @@ def test_arrays_that_nobody_can_write_to_are_not_copied(memory, tmp_path):
 
 BAD_TUPLES = {
     "a vector": ((ROWS.y, ROWS.y), "two dimensions"),
-    "a sparse matrix": (
-        (scipy.sparse.csr_array(ROWS.X), ROWS.y, ROWS.qid),
-        "the source, rows from 0 on, .*: X must be dense",
+    "a sparse matrix with NaN": (
+        (scipy.sparse.csr_array(np.where(ROWS.X > 1, np.nan, ROWS.X)), ROWS.y, ROWS.qid),
+        r"the source, row \d+, .*: column '\d+' has a missing value",
     ),
     "one array": ((ROWS.X,), "tuple of 1"),
     "short labels": ((ROWS.X, ROWS.y[1:], ROWS.qid), "y must be"),

@@ -27,6 +27,8 @@ class Limits:
     chunk_bytes: int = 1 << 22
     # LETOR files of tables are parsed in pieces of about this many bytes.
     piece_bytes: int = 64 << 20
+    # LETOR files of tables with more features than this are read as sparse rows.
+    widest_letor: int = 8192
     # Row groups of a Parquet file, and rows of a frame, form partitions of at most this many rows.
     partition_rows: int = 1 << 20
     # Row groups of at most this many rows are read at once.

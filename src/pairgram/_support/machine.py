@@ -68,11 +68,16 @@ def require(what: str, needed: float, advice: str = "") -> None:
     `what` is a noun in the singular. The message ends with `advice`.
     """
     if not fits(needed):
-        free = available_memory()
-        raise MemoryError(
-            f"{what} takes {needed / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free"
-            f"{': ' * bool(advice)}{advice}"
-        )
+        raise lacking(what, needed, advice)
+
+
+def lacking(what: str, needed: float, advice: str = "") -> MemoryError:
+    """Return the error of `require`."""
+    free = available_memory()
+    return MemoryError(
+        f"{what} takes {needed / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free"
+        f"{': ' * bool(advice)}{advice}"
+    )
 
 
 def _of_system(root: Path) -> float:

@@ -393,27 +393,25 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     MemoryError
         If three copies of the features do not fit in memory.
     """
-    import numpy as np
-
     from pairgram._support import machine as memory
 
-    n_bytes = np.dtype(table.layout.dtype).itemsize * table.n_features * table.survey().n_rows
-    what = f"{shown(file)}, all of whose rows the model needs,"
-    memory.require(
-        what, 3 * n_bytes, "take pairgram train --model rankrls, which reads them in blocks"
-    )
-    parts = [rows.own() for rows in table.each(lambda rows: rows)]
-    X, y = (np.concatenate([getattr(rows, name) for rows in parts]) for name in ("X", "y"))
-    named: dict[str, Any] = {"qid": None}
-    if all(rows.ids is not None for rows in parts):
-        named["qid"] = np.concatenate([np.repeat(rows.ids, rows.sizes) for rows in parts])
+    rows = None
+    if table.layout.sparse or memory.fits(table.bytes_in_memory):
+        rows = table.in_memory()
+    if rows is None:
+        raise memory.lacking(
+            f"{shown(file)}, all of whose rows the model needs,",
+            table.bytes_in_memory,
+            "take pairgram train --model rankrls, which reads them in blocks",
+        )
+    X, named = rows.X, {"qid": rows.query}
     if table.layout.weight is not None:
-        named["sample_weight"] = np.concatenate([rows.weights for rows in parts])
+        named["sample_weight"] = rows.weights
     if table.feature_names is not None:
         import pyarrow
 
         X = pyarrow.table(dict(zip(table.feature_names, X.T, strict=True)))
-    return X, y, named
+    return X, rows.y, named
 
 
 def _load_both(

@@ -128,7 +128,7 @@ def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vect
     if not sparse and X.flags.c_contiguous and X.flags.aligned:
         return _score(node_map, coef, X, n_threads)
     scores = [
-        _score(node_map, coef, np.require(_dense(X[rows]), None, ["C", "A"]), n_threads)
+        _score(node_map, coef, np.require(dense(X[rows]), None, ["C", "A"]), n_threads)
         for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype))
     ]
     return np.concatenate(scores)
@@ -140,7 +140,8 @@ def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vect
     return np.asarray(node_map.score(X, coef, n_threads))
 
 
-def _dense(X: Matrix) -> NDArray[Any]:
+def dense(X: Matrix) -> NDArray[Any]:
+    """Return rows as an array."""
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
 

@@ -452,6 +452,15 @@ def check_inputs(kind: object) -> str | None:
     return name
 
 
+def require_zeros(kind: str, X: Matrix) -> None:
+    """Raise a ValueError if inputs of this kind would not keep the zeros of CSR rows."""
+    if scipy.sparse.issparse(X) and kind != "maxabs":
+        raise ValueError(
+            f"inputs={kind!r} would make the zeros of a sparse matrix other numbers: use "
+            "inputs='maxabs', or give X dense, as by X.toarray()"
+        )
+
+
 def fit_inputs(
     kind: str, X: Matrix, weights: Vector | None = None, n_threads: int | None = None
 ) -> FittedInputs:
@@ -477,11 +486,7 @@ def fit_inputs(
         If X holds NaN or infinity, if its values are too large, or if it is CSR and `kind` is not
         "maxabs".
     """
-    if scipy.sparse.issparse(X) and kind != "maxabs":
-        raise ValueError(
-            f"inputs={kind!r} would make the zeros of a sparse matrix other numbers: use "
-            "inputs='maxabs', or give X dense, as by X.toarray()"
-        )
+    require_zeros(kind, X)
     if kind in LIST_KINDS:
         return ListInputs(kind, X.shape[1])
     if weights is not None or scipy.sparse.issparse(X):  # rows of weight 0 are not looked at below

@@ -268,7 +268,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             fitted = spec.fit_arrays(rows, validation)
         else:
             rows = GivenTable(self, table, spec.rows)
-            fitted = spec.fit_table(rows, validation)
+            known = rows.in_memory(validation)
+            if known is None:
+                fitted = spec.fit_table(rows, validation)
+            else:
+                rows, validation = known
+                fitted = spec.fit_arrays(rows, validation)
         self.__dict__.update(fitted | rows.told)
         return self
 

@@ -39,6 +39,7 @@ from pairgram.features.inputs import (
     fit_inputs,
     inputs_of_moments,
     prepared_as,
+    require_zeros,
     whole_map,
 )
 from pairgram.features.kernels import Kernel
@@ -445,6 +446,7 @@ class GivenArrays:
     """
 
     prior: Prior | None = None
+    held_weights: Vector | None = None  # of the rows of a validation set
 
     def __init__(
         self,
@@ -497,7 +499,7 @@ class GivenArrays:
         if validation is None:
             return None
         held: RankingData = self._model._held_rows(validation, pattern, self.prior, self._info)
-        return held
+        return replace(held, row_weights=self.held_weights)
 
     def judge(
         self,
@@ -562,9 +564,11 @@ class GivenTable:
             otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
             raise ArgumentError(None, text)
+        sparse = table.layout.sparse
+        self._whole = table.in_memory() if sparse else None
         table.survey()
         takes_gaps = set(preparation.kinds) == {GAPS}
-        self._preparation = preparation
+        self._model, self._preparation = model, preparation
         self.table = table.with_gaps() if takes_gaps else table.filled()
         model.n_features_in_ = self.table.n_features
         model.__dict__.pop("feature_names_in_", None)
@@ -580,6 +584,27 @@ class GivenTable:
             "prior_": None if self.prior is None else self.prior.kept,
             "fill_values_": None if self.table.missing is None else self.table.layout.fill,
         }
+
+    def in_memory(self, validation: Validation) -> tuple[GivenArrays, Validation] | None:
+        """Return sparse rows and their validation set in memory, or None if they are not there.
+
+        Wide sparse rows are solved by steps that read them hundreds of times.
+        """
+        if self._whole is None:
+            return None
+        held = None
+        if validation is not None:
+            held = same_columns(self.table, validation).in_memory()
+            if held is None:
+                return None
+        whole = self._whole
+        info = RowInfo(whole.query, None, whole.weights, None, None)
+        rows = GivenArrays(self._model, whole.X, whole.y, info, self._preparation)
+        if held is None:
+            return rows, None
+        assert held.y is not None
+        rows.held_weights = held.weights
+        return rows, (held.X, held.y, held.query)
 
     @cached_property
     def _drawn(self) -> RankingData:
@@ -611,6 +636,7 @@ class GivenTable:
             inputs = preparation.inputs(data, kind)
         elif kind is not None:
             preparation.refuse_inputs(kind)
+            require_zeros(kind, data.X)
             found = self._moments
             inputs = replace(
                 inputs_of_moments(

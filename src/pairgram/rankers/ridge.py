@@ -56,7 +56,7 @@ from pairgram.solvers.passes import (
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
-from pairgram.solvers.statistics import SPARSE_GRAM, require_gram
+from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
@@ -547,8 +547,15 @@ class RidgeSpec(LeastSquares):
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, self.rows) for kind in self.rows.kinds]
         prior = rows.prior
+        advice = NO_GRAM
+        if table.layout.sparse:
+            advice = (
+                f"take fewer features, or a machine with {table.bytes_in_memory / 2**30:.3g} GiB "
+                "for the sparse rows, which in memory need no such matrix, or RankSVM, which reads "
+                "them again and again"
+            )
         for reader in readers:
-            require_gram(reader.pattern.n_features, TABLE_GRAM)
+            require_gram(reader.pattern.n_features, TABLE_GRAM, advice)
         pairs = [self._in_coordinates(reader) for reader in readers]
         own = [reader for reader, _ in pairs]
         folds = None if judge is None else judge.folds

@@ -17,7 +17,7 @@ from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import node_map_of, rounding_of
+from pairgram.features.base import dense, node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
 from pairgram.model_selection.splits import Folds, parts_of
 from pairgram.solvers.formulation import Coordinates
@@ -162,13 +162,13 @@ class LevelPairs:
         sums, _ = sums_of(labelled, self.within, n_threads)
         n_levels = len(self.levels)
         targets = data.target(self.within)
-        origin = np.append(data.features(slice(0, 1))[0], targets[0]).astype(np.float64)
+        origin = np.append(dense(data.features(slice(0, 1))), targets[0]).astype(np.float64)
         weights = np.bincount(numbers, data.v, minlength=n_levels).astype(np.float64)
         means = np.zeros((n_levels, len(origin)))
         share = data.v / np.where(weights > 0, weights, 1.0)[numbers]
         with single_threaded_blas:
             for rows in blocks(len(numbers), BLOCK_ROWS):
-                values = np.column_stack([data.features(rows), targets[rows]]) - origin
+                values = np.column_stack([dense(data.features(rows)), targets[rows]]) - origin
                 places = (numbers[rows], np.arange(len(values)))
                 shape = (n_levels, len(values))
                 means += scipy.sparse.csr_array((share[rows], places), shape) @ values

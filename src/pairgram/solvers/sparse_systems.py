@@ -203,7 +203,7 @@ class SparseSystems:
         diagonal, size = self._pairs.diagonal(number)
         varying = np.zeros(len(diagonal) + 1, dtype=np.int64)
         count_varying(data, settings.pairs is None, self._pairs.counted(number), varying)
-        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and varying.any():
+        if size.max(initial=0.0) < SMALLEST_SQUARES and varying.any():
             raise ValueError(
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"

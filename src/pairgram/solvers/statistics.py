@@ -130,7 +130,8 @@ class SparseGram:
         sums = np.zeros((order, order))
         for sign, A, B in self.products:
             for block_A, block_B in _worth_multiplying(A, B):
-                product = block_A.T @ block_B
+                with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+                    product = block_A.T @ block_B
                 sums += sign * (product.toarray() if scipy.sparse.issparse(product) else product)
         return (sums + sums.T) / 2
 
@@ -139,13 +140,19 @@ class SparseGram:
 SPARSE_GRAM = 6
 
 
-def require_gram(n_features: int, n_matrices: int) -> None:
+# What needs no Gram matrix.
+NO_GRAM = (
+    "take fewer features, or fit sparse rows in memory by RankSVM, or by RankRLS without "
+    "positive, l1_ratio and n_nonzero_coefs, which need no such matrix"
+)
+
+
+def require_gram(n_features: int, n_matrices: int, advice: str = NO_GRAM) -> None:
     """Raise a MemoryError if so many matrices like the Gram matrix do not fit in free memory."""
     memory.require(
         f"the Gram matrix of {n_features} features, with its temporaries,",
         n_matrices * 8.0 * (n_features + 1) ** 2,
-        "take fewer features, or fit sparse rows in memory by RankSVM, or by RankRLS without "
-        "positive, l1_ratio and n_nonzero_coefs, which need no such matrix",
+        advice,
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import scipy.sparse
 
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
@@ -25,7 +26,9 @@ S = TypeVar("S")
 
 def one_row(table: Table) -> RankingData:
     """Return data of the shape and type of a table, without reading it: one row of zeros."""
-    return RankingData.delimit(np.zeros((1, table.n_features), table.layout.dtype), [0.0])
+    shape, dtype = (1, table.n_features), table.layout.dtype
+    made: Any = scipy.sparse.csr_array(shape, dtype=dtype) if table.layout.sparse else None
+    return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, [0.0])
 
 
 def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) -> RankingData:

@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.arrays import kind_of, not_numbers, real_array, require_numbers
+from pairgram._support.arrays import (
+    kind_of,
+    not_numbers,
+    read_rows,
+    real_array,
+    require_numbers,
+)
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.queries import as_ids, check_weights
@@ -35,7 +41,7 @@ class TableRows:
 
     Attributes
     ----------
-    X : C-contiguous ndarray of shape (n_rows, n_features), float64 or float32, or None
+    X : C-contiguous ndarray or CSR array of shape (n_rows, n_features), float64 or float32, or None
         None if a pass does not read the features.
     y : ndarray of shape (n_rows,), float64, or None
         None if the table has no labels.
@@ -65,6 +71,17 @@ class TableRows:
     def n_rows(self) -> int:
         """The number of rows."""
         return int(self.sizes.sum())
+
+    @property
+    def query(self) -> Any:
+        """The query ids of all rows, (n_rows,), or None."""
+        return None if self.ids is None else np.repeat(self.ids, self.sizes)
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of the features."""
+        X: Any = () if self.X is None else self.X
+        return sum(getattr(X, part).nbytes for part in ARRAYS if hasattr(X, part))
 
     @property
     def begins(self) -> NDArray[np.int64]:
@@ -97,7 +114,7 @@ class TableRows:
 
     def own(self) -> TableRows:
         """Return a copy that keeps no larger array alive."""
-        return self.changed(np.copy)
+        return self.changed(lambda values: values.copy())
 
     def changed(self, function: Callable[[Any], Any]) -> TableRows:
         """Return the rows with what a function makes of X, y and the weights, where they are."""
@@ -110,8 +127,28 @@ class TableRows:
         )
 
 
-def _joined(first: Any, second: Any) -> Any:
-    return None if first is None else np.concatenate([first, second])
+# The arrays that a CSR array consists of.
+ARRAYS = ("data", "indices", "indptr")
+
+
+def _joined(*parts: Any) -> Any:
+    if parts[0] is None:
+        return None
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def together(parts: Sequence[TableRows]) -> TableRows:
+    """Return the rows of several parts of a table, one after the other."""
+    ids = None
+    sizes = np.array([sum(rows.n_rows for rows in parts)], np.int64)
+    if parts[0].ids is not None:
+        sizes, ids = runs_of(np.concatenate([rows.query for rows in parts]))
+    X, y, weights = (
+        _joined(*(getattr(rows, name) for rows in parts)) for name in ("X", "y", "weights")
+    )
+    return TableRows(X, y, weights, sizes, ids)
 
 
 def counted(name: str) -> str:
@@ -327,6 +364,8 @@ class Columns:
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
         Further columns, which are handed through.
+    sparse : bool
+        Whether the source yields CSR arrays.
     """
 
     features: tuple[str, ...]
@@ -338,6 +377,7 @@ class Columns:
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
     padded: bool = False
+    sparse: bool = False
 
     @property
     def n_features(self) -> int:
@@ -550,14 +590,15 @@ def rows_of_arrays(
         If the shapes differ, or if a value is missing or not finite. The message names the place.
     """
     try:
-        if scipy.sparse.issparse(X):
-            raise ValueError(
-                "X must be dense, got a sparse matrix: give fit all sparse rows in memory, as by "
-                "scipy.sparse.vstack"
-            )
-        require_numbers(X, "X")
-        X = real_array(X, "X", keep_float32=True)
-        n_rows = len(X)
+        if scipy.sparse.issparse(X) != columns.sparse:
+            kinds = ("dense", "sparse") if columns.sparse else ("sparse", "dense")
+            raise ValueError("X must be {1} as in the first batch, got a {0} one".format(*kinds))
+        if columns.sparse:
+            X = read_rows(X)
+        else:
+            require_numbers(X, "X")
+            X = real_array(X, "X", keep_float32=True)
+        n_rows = X.shape[0]
         if X.ndim != 2 or X.shape[1] != columns.n_features:
             raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
         y = real_array(y, "y")
@@ -573,11 +614,16 @@ def rows_of_arrays(
         ) from error
     if not features:
         return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
-    X = np.require(X, columns.dtype, ["C", "A"])
-    missing = np.isnan(X)
+    if columns.sparse:
+        X = X.astype(columns.dtype, copy=False)
+        missing = np.isnan(X.data)
+    else:
+        X = np.require(X, columns.dtype, ["C", "A"])
+        missing = np.isnan(X)
     if missing.any():
-        if columns.fill is None:
-            row, column = np.argwhere(missing)[0]
+        if columns.fill is None or columns.sparse:
+            at = np.argwhere(missing)[0]
+            row, column = (X.tocoo().row[at[0]], X.indices[at[0]]) if columns.sparse else at
             raise columns.missing_value(place, int(row), str(column))
         X = np.where(missing, columns.fill.astype(X.dtype), X)
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
@@ -596,7 +642,9 @@ def unshared(
     """
     return replace(
         rows,
-        X=_unshared(rows.X, X),
+        X=rows.X.copy()
+        if rows.X is not None and scipy.sparse.issparse(X)
+        else _unshared(rows.X, X),
         y=_unshared(rows.y, y),
         weights=_unshared(rows.weights, weights),
     )

@@ -42,13 +42,19 @@ def grouped(table: Table) -> Table:
     Raises
     ------
     ValueError
-        If the table has no query ids, or if workers of a cluster read files.
+        If the table has no query ids or has sparse rows, or if workers of a cluster read files.
     """
     if not table.has_queries:
         raise ArgumentError("group_queries", f"needs query ids: {table.advice_on_ids}")
     if not isinstance(table.engine, LocalEngine):
         engine: Any = table.engine
         return replace(table, engine=engine.grouped(table.layout.qid), ungrouped=table, _known={})
+    if table.layout.sparse:
+        raise ArgumentError(
+            "group_queries",
+            "must be False for sparse rows: sort the source by query, or give fit the rows in "
+            "memory, where those of a query may stand anywhere",
+        )
     arrow = pyarrow_for("group_queries=True")
     pieces = _checked(table)
     waiting: list[Any] = []
@@ -122,7 +128,7 @@ def _of_arrays(rows: TableRows) -> Any:
     columns = {
         "features": features,
         "label": pyarrow.array(rows.y),
-        "qid": pyarrow.array(np.repeat(rows.ids, rows.sizes)),
+        "qid": pyarrow.array(rows.query),
     }
     if rows.weights is not None:
         columns["weight"] = pyarrow.array(rows.weights)

@@ -64,7 +64,8 @@ def scan(
           of without a copy must stay as they are.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
         - A function without arguments that returns an iterator of frames or record batches, or of
-          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays. It is called for
+          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense
+          or a CSR matrix in all of them. It is called for
           every pass, and must yield the same rows each time. A batch is copied before the next one
           is asked for, except arrays that are read-only: the function may use its memory again.
     label : str or None, default=None
@@ -140,6 +141,10 @@ def scan(
     order every time. Persist such a frame if the order or the bits matter, or name the rows by
     ``keep=`` of `predict`. For the sake of the order, Spark reads all columns of a frame that is
     scored, though it sends Python only those of the model: select columns before you shuffle.
+
+    LETOR files with more than 8,192 features are read as CSR rows. CSR rows that fit in memory
+    three times are read once for a fit, which is then that of arrays. Others are read in passes,
+    which take memory for the Gram matrix of all features, except those of RankSVM.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
@@ -226,7 +231,7 @@ def read_labels(
     y = np.concatenate([rows.y for rows in batches])
     if any(rows.ids is None for rows in batches):
         return y, None
-    return y, np.concatenate([np.repeat(rows.ids, rows.sizes) for rows in batches])
+    return y, np.concatenate([rows.query for rows in batches])
 
 
 def _dask_engine(client: Client | None) -> Any:
@@ -270,7 +275,8 @@ def _columns(
                     f"must be None for LETOR files and arrays, whose columns have no names, "
                     f"got {verbatim(repr(value))}",
                 )
-        return Columns((), None, None, None, source.dtype, source.n_features)
+        dtype, sparse = source.dtype, source.sparse
+        return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
     schema = source.schema
     _require_own(schema, label, qid, weight)
     if isinstance(features, str):

@@ -15,6 +15,7 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 import numpy as np
+from scipy.sparse import issparse
 
 from pairgram._support import limits
 from pairgram._support.files import naming, shown
@@ -79,6 +80,7 @@ class LetorPartition:
                             io.BufferedReader(io.BytesIO(text)),
                             self.name,
                             columns.dtype,
+                            columns.sparse,
                             n_features=columns.n_features,
                         )
                     except LetorError as error:
@@ -145,6 +147,8 @@ class Source:
         Whether arrays come with query ids.
     dtype : float32 or float64
         The type of the features of arrays.
+    sparse : bool
+        Whether arrays are CSR arrays.
     folders : frozenset of str
         Columns whose values stand in the names of folders, such as ``day=1``.
     engine : Engine or None
@@ -158,6 +162,7 @@ class Source:
     n_features: int | None = None
     has_queries: bool = True
     dtype: Any = np.float64
+    sparse: bool = False
     folders: frozenset[str] = frozenset()
     engine: Any = None
     files: SeenFiles = NO_FILES
@@ -241,7 +246,8 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
         files = SeenFiles.of(local)
         n_features = max(map(count_features, local))
         parts = tuple(map(LetorPartition, local))
-        return Source(parts, None, n_features, has_ids(local[0]), files=files)
+        sparse = n_features > limits.now.widest_letor
+        return Source(parts, None, n_features, has_ids(local[0]), sparse=sparse, files=files)
     arrow = pyarrow_for("files of columns")
     filesystem = None
     if any("://" in name for name in found):
@@ -881,7 +887,7 @@ def _of_factory(factory: Callable[[], Any]) -> Source:
             raise ValueError(f"batches must have X of two dimensions, got {np.ndim(X)}")
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         has_queries = len(first) > 2 and first[2] is not None
-        return Source((part,), None, X.shape[1], has_queries, dtype)
+        return Source((part,), None, X.shape[1], has_queries, dtype, issparse(X))
     pyarrow_for("frames")
     return Source((part,), to_arrow(first).schema)
 

@@ -11,9 +11,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
+from pairgram._support import machine as memory
 from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, resolve_n_threads
@@ -196,7 +199,16 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, n_threads: int | None, rows: TableRows) -> Moments:
-        """Return the moments of some rows. Rows of weight 0 are as if absent."""
+        """Return the moments of some rows. Rows of weight 0 are as if absent.
+
+        Of sparse rows, which keep their zeros, only the lowest and the highest values are known.
+        """
+        if scipy.sparse.issparse(rows.X):
+            require_finite(rows.X, "X")
+            counted = rows.X if rows.weights is None else rows.X[rows.weights > 0]
+            none, weight = np.zeros(rows.X.shape[1]), float(counted.shape[0])
+            lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
+            return cls(lowest, highest, none, none, none, weight)
         found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
         if not np.isfinite(found[-1]).all():
@@ -219,6 +231,39 @@ class Moments(NamedTuple):
             self.squares + other.squares + self.weight * share * difference**2,
             weight,
         )
+
+
+# Rows are read into memory if so many copies of them fit: the parts, the whole, and one in a fit.
+COPIES = 3
+
+
+class Loaded(NamedTuple):
+    """Rows of a table in memory, as long as they fit there.
+
+    Attributes
+    ----------
+    parts : list of TableRows or None
+        None if they do not fit.
+    n_bytes : float
+        The bytes of the features.
+    """
+
+    parts: list[TableRows] | None
+    n_bytes: float
+
+    @classmethod
+    def of(cls, rows: TableRows) -> Loaded:
+        """Keep some rows, if they fit. Sparse ones must be finite."""
+        if scipy.sparse.issparse(rows.X):
+            require_finite(rows.X, "X")
+        return cls([], 0.0).join(cls([rows.own()], rows.n_bytes))
+
+    def join(self, other: Loaded) -> Loaded:
+        """Keep the rows of both, if they fit."""
+        n_bytes = self.n_bytes + other.n_bytes
+        if self.parts is None or other.parts is None or not memory.fits(COPIES * n_bytes):
+            return Loaded(None, n_bytes)
+        return Loaded([*self.parts, *other.parts], n_bytes)
 
 
 class Drawn(NamedTuple):

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from pairgram._support import limits
 from pairgram._support.arrays import without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
-from pairgram.tables.columns import Columns, TableRows, changed, shown_id
+from pairgram.tables.columns import Columns, TableRows, changed, shown_id, together
 from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.survey import (
+    COPIES,
     NO_FILES,
     Drawn,
+    Loaded,
     Means,
     SeenFiles,
     Survey,
@@ -190,7 +193,10 @@ class Table:
         found: Survey | None = self._known.get("survey")
         if found is not None:
             return found
-        found = self.reduce(Task(Survey.of, Survey.join, False, self.has_queries))
+        return self._sound(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+
+    def _sound(self, found: Survey) -> Survey:
+        """Keep a survey, after a check of the query ids."""
         if len(found.kinds) > 1:
             kinds = " and ".join(
                 f"{kind} in {self._name_of(number)}" for kind, number in sorted(found.kinds.items())
@@ -214,6 +220,30 @@ class Table:
         known = number < len(self.partitions) and hasattr(self.partitions[number], "name")
         return str(self.partitions[number].name) if known else f"partition {number}"
 
+    def in_memory(self) -> TableRows | None:
+        """Return all rows, which are read once, or None if they and their copies do not fit.
+
+        Raises
+        ------
+        ValueError
+            As in `survey`.
+        """
+        found = self.reduce(Task(Loaded.of, Loaded.join, needs_queries=False))
+        self._known["bytes"] = COPIES * found.n_bytes
+        if found.parts is None:
+            return None
+        rows = together(found.parts)
+        self._sound(Survey.of(rows))
+        return rows
+
+    @property
+    def bytes_in_memory(self) -> float:
+        """The bytes that all rows and their copies take, of sparse rows once they were read."""
+        if self.layout.sparse:
+            return float(self._known["bytes"])
+        itemsize = np.dtype(self.layout.dtype).itemsize
+        return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
+
     def sample(self, size: int, of_lists: Callable[[TableRows], TableRows] | None = None) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
 
@@ -234,6 +264,10 @@ class Table:
         """
         if self.missing is None:
             return self
+        if self.layout.sparse:
+            raise ArgumentError(
+                "missing", "must be None for sparse rows, whose entries that are absent are 0"
+            )
         fill = np.zeros(self.n_features)
         if self.missing == "mean":
             known = self.filling(np.full(self.n_features, np.nan))
@@ -300,7 +334,8 @@ class Table:
         """
         if not self.leaves_zeros_out or self.n_features >= width:
             return self
-        return replace(self, layout=replace(self.layout, width=width))
+        sparse = not self.layout.features and width > limits.now.widest_letor
+        return replace(self, layout=replace(self.layout, width=width, sparse=sparse))
 
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
