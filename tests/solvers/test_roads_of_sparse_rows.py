@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from pairgram import MPRank, RankRLS, RankRLSCV, make_ranking, scan
 from problems import BY_STEPS
@@ -210,3 +211,25 @@ def test_a_search_of_labels_and_scales_by_steps_needs_no_matrix():
     dense.fit(X[:, few].toarray(), y, qid=qid)
     np.testing.assert_allclose(search.scores_, dense.scores_, rtol=0, atol=1e-6)
     np.testing.assert_allclose(search.coef_[few], dense.coef_, rtol=0, atol=1e-6)
+    assert np.count_nonzero(search.coef_path_) == np.count_nonzero(search.coef_path_[:, few])
+
+
+@pytest.mark.parametrize("model", [RankRLS(10.0, scale=True), RankRLSCV([100.0, 1.0, 10.0], cv=3)])
+@pytest.mark.parametrize("judged", ["folds", "validation"])
+def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
+    set_limits(seen_columns=100, **BY_STEPS)
+    X, y, qid = sparse_rows()
+    columns = np.arange(80) * 7 + 3
+    wide = sp.csr_array((X.data, columns[X.indices], X.indptr), shape=(600, 1000))
+    model, given = clone(model), [{}, {}]
+    if judged == "validation" and isinstance(model, RankRLSCV):
+        model.set_params(cv=None)
+        given = [{"validation": (rows[:240], y[:240], qid[:240])} for rows in (X, wide)]
+    narrow = clone(model).fit(X, y, qid=qid, **given[0])
+    found = model.fit(wide, y, qid=qid, **given[1])
+    assert found.coef_.shape == (1000,) and np.count_nonzero(found.coef_) <= 80
+    np.testing.assert_array_equal(found.coef_[columns], narrow.coef_)
+    np.testing.assert_array_equal(found.predict(wide), narrow.predict(X))
+    if isinstance(model, RankRLSCV):
+        np.testing.assert_array_equal(found.scores_, narrow.scores_)
+        np.testing.assert_array_equal(found.coef_path_[:, columns], narrow.coef_path_)

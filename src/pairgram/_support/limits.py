@@ -63,6 +63,9 @@ class Limits:
     # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those
     # of a dense product: above this share of entries other than 0, dense blocks are faster.
     dense_share: float = 0.15
+    # Steps leave columns out that have no entry, if there are more columns than this and fewer than
+    # half of them have one.
+    seen_columns: int = 8192
     # Sparse systems that are estimated to take so many seconds at most are solved directly.
     direct_seconds: float = 0.1
     # Others are solved by conjugate gradients, which may take this many times as long as the direct

@@ -505,7 +505,9 @@ class RidgeSpec(LeastSquares):
         if self.alphas is not None:
             order = np.argsort(np.argsort(-self.alphas, kind="stable"), kind="stable")
         rows = (n_alphas * np.arange(len(candidates))[:, None] + order).ravel()
-        path = chosen.coordinates.coefs(chosen.solved)
+        in_order = bool((order == np.arange(n_alphas)).all())  # a path may take gigabytes
+        path = chosen.coordinates.coefs(chosen.solved if in_order else chosen.solved[order])
+        coef = path[int(np.argmax(order == at))].copy()
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -513,9 +515,9 @@ class RidgeSpec(LeastSquares):
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
             "gamma_": None,
-            "_column_sums": chosen.coordinates.known_sums(chosen.settings, path[at]),
+            "_column_sums": chosen.coordinates.known_sums(chosen.settings, coef),
             **chosen.judged.stored,
-            **self._kept(chosen.data, prior, {"coef_path_": path[order], "coef_": path[at].copy()}),
+            **self._kept(chosen.data, prior, {"coef_path_": path, "coef_": coef}),
         }
         if search.Cs is None:
             columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
@@ -682,7 +684,7 @@ def _iterated(
             for (_, test), coefs in zip(tests, found, strict=True)
         ]
     if judge.validation is not None:
-        scores = [judge.validation_scores(solved)]
+        scores = [judge.validation_scores(coordinates.coefs(solved))]
     assert alphas is not None
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
 

@@ -140,6 +140,7 @@ class Coordinates:
         sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
         if form == "dual" or iterate is False or not sparse:
             return direct()
+        primal = primal._seen()
         form = "dual" if is_dual else "primal"
         most = most_products(primal.data, work, form, primal._seconds_in(form))
         if most == 0.0 and not iterate:
@@ -201,6 +202,27 @@ class Coordinates:
         """Return the form with the smaller system: "dual" if there are fewer rows than features."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
+    def _seen(self) -> Coordinates:
+        """Return coordinates without the columns of sparse rows that have no entry, if most are."""
+        X, n_features = self.data.X, self.data.n_features
+        if n_features <= limits.now.seen_columns:
+            return self
+        seen = np.zeros(n_features, dtype=bool)
+        seen[X.indices] = True
+        n_seen = int(np.count_nonzero(seen))
+        if 2 * n_seen >= n_features:
+            return self
+        places = np.cumsum(seen, dtype=X.indices.dtype) - 1
+        parts = X.data, places[X.indices], X.indptr
+        data = replace(self.data, X=scipy.sparse.csr_array(parts, shape=(X.shape[0], n_seen)))
+
+        def coefs(solved: Vector) -> Vector:
+            found = np.zeros((len(solved), n_features))
+            found[:, seen] = solved
+            return self.coefs(found)
+
+        return replace(self, data=data, coefs=coefs)
+
     def _same(self, settings: Sequence[PairSettings], n_threads: int | None) -> Coordinates:
         return self
 
@@ -257,7 +279,7 @@ class Coordinates:
             systems = SparseSystems([self.data], settings, n_threads, self.most_products)
             found = systems.solve(np.array([alpha]), scale=scale)
             if found is not None:
-                return found[0, 0], None, self.name
+                return self.coefs(found[0])[0], None, self.name
             assert self.instead is not None
             direct = self.instead().of_target(self.data.y)
             return direct.solve(settings, alpha, scale=scale, n_threads=n_threads)

@@ -176,9 +176,9 @@ def sparse_gram(
     require_gram(n_features, SPARSE_GRAM)
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
-    if varying is not None:
-        count_varying(data, settings.pairs is None, factors.has_weight, varying)
-    return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
+        if varying is not None:
+            count_varying(data, settings.pairs is None, factors.has_weight, varying)
+        return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
 
 
 def count_varying(
