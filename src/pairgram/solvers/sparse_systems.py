@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector, require_finite
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
@@ -136,12 +136,13 @@ class SparseSystems:
                 factors, self._right_sides, self._diagonals, strict=True
             )
         ]
-        while live := [number for number, one in enumerate(descents) if not one.is_done]:
-            if self.n_products >= self._most_products:
-                return None
-            directions = np.array([factors[number] * descents[number].vector for number in live])
-            for number, product in zip(live, self.products(directions, live), strict=True):
-                descents[number].take(factors[number] * product)
+        with single_threaded_blas:  # waking other threads takes longer than a sum over features
+            while live := [number for number, one in enumerate(descents) if not one.is_done]:
+                if self.n_products >= self._most_products:
+                    return None
+                vectors = np.array([factors[number] * descents[number].vector for number in live])
+                for number, product in zip(live, self.products(vectors, live), strict=True):
+                    descents[number].take(factors[number] * product)
         unsolved = [alpha for one in descents for alpha in one.unsolved]
         if unsolved:
             warnings.warn(
