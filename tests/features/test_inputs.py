@@ -747,3 +747,15 @@ def test_columns_of_what_is_not_finite_are_nan():
     rows = np.array([-1.0, 0.5, 2.5, 9.0, np.nan, np.inf, -np.inf])[:, None]
     made = _core.NodeMap64.after_columns(columns).map(rows, 1)[:, 0]
     np.testing.assert_array_equal(made, [0, 0.25, 0.75, 1, np.nan, np.nan, np.nan])
+
+
+def test_sparse_rows_of_float32_are_not_rounded_again():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((300, 12)) < 0.1, rng.normal(size=(300, 12)), 0.0)
+    X[:, 0] = 1e5 + rng.normal(size=300)
+    X = X.astype(np.float32)
+    y, qid = rng.integers(0, 4, 300), np.arange(300) // 20
+    model = RankRLS(1e-3, scale=True, inputs="maxabs")
+    wanted = model.fit(X.astype(np.float64), y, qid=qid).coef_.copy()
+    found = model.fit(sp.csr_array(X), y, qid=qid).coef_
+    np.testing.assert_allclose(found, wanted, rtol=1e-7)

@@ -423,3 +423,11 @@ def test_arguments_in_another_order_are_told_the_order(arguments):
     order = r"; the order is evaluate_run\(qrels, run, metrics\)$"
     with pytest.raises((TypeError, ValueError), match=order):
         evaluate_run(*arguments)
+
+
+@pytest.mark.parametrize("end", ["gz", "xz", "bz2"])
+def test_a_run_is_written_as_its_name_says(tmp_path, end):
+    path = tmp_path / f"a.run.{end}"
+    write_run(path, [1, 1, 2], ["a", "b", "a"], [0.5, 1.5, 2.5])
+    assert not path.read_bytes().startswith(b"1 Q0")
+    assert read_run(path)["docno"].tolist() == ["b", "a", "a"]

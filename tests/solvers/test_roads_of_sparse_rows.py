@@ -233,3 +233,34 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
     if isinstance(model, RankRLSCV):
         np.testing.assert_array_equal(found.scores_, narrow.scores_)
         np.testing.assert_array_equal(found.coef_path_[:, columns], narrow.coef_path_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(),
+        RankRLSCV(),
+        RankRLSCV(cv=3),
+        RankRLS(positive=True),
+        RankRLSCV([1.0], l1_ratio=0.5),
+    ],
+    ids=repr,
+)
+def test_a_long_fit_of_a_table_says_so_once(model, set_limits):
+    X, y, qid = make_ranking(30, 20, 10, random_state=0)
+    table = scan(lambda: iter([(X, y, qid)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(table)
+    set_limits(long_fit_seconds=0.0)
+    with pytest.warns(
+        UserWarning, match=r"expected to take about .* s on two cores: take f"
+    ) as told:
+        model.fit(table)
+    assert len(told) == 1
+
+
+def test_rows_of_zeros_by_steps(set_limits):
+    set_limits(**BY_STEPS)
+    X, y, qid = sparse_rows()
+    assert not RankRLSCV(cv=3).fit(0 * X, y, qid=qid).coef_.any()

@@ -385,7 +385,9 @@ def _write(output: Path, scores: Iterable[Any]) -> None:
     if str(output) in ("-", "/dev/stdout"):
         print_lines(map(str, scores))
         return
-    with naming(output), _opened(output) as target:
+    from pairgram.datasets.letor import compressing
+
+    with naming(output), _opened(output) as raw, compressing(raw, str(output)) as target:
         target.writelines(f"{score!s}\n".encode() for score in scores)
 
 

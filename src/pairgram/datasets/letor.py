@@ -514,7 +514,7 @@ def dump_letor(
     if comments is not None:
         comments = _check_comments(comments, n_rows)
     name = os.path.realpath(os.fspath(path))
-    with replacing(path) as raw, _compressing(raw, name) as file:
+    with replacing(path) as raw, compressing(raw, name) as file:
         for first in range(0, n_rows, _ROWS_PER_WRITE):
             rows = slice(first, min(first + _ROWS_PER_WRITE, n_rows))
             _check_finite(values, indptr, rows)
@@ -630,7 +630,8 @@ def _utf8(text: str, name: str, row: int) -> None:
 
 
 @contextmanager
-def _compressing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+def compressing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    """Yield a file whose contents are written compressed if the name says so."""
     if name.endswith(".gz"):  # no name and time are written, so that equal data make equal files
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
             yield packed  # type: ignore[misc]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram.data.queries import id_texts
-from pairgram.datasets.letor import DAMAGE, unpacked
+from pairgram.datasets.letor import DAMAGE, compressing, unpacked
 
 Columns = dict[str, NDArray[Any]]
 
@@ -254,7 +254,8 @@ def write_run(
     Parameters
     ----------
     path : str or os.PathLike
-        An existing file is replaced when the new one is complete.
+        An existing file is replaced when the new one is complete. A name that ends with .gz, .xz
+        or .bz2 makes a compressed file.
     qid : array-like of shape (n_rows,)
         Ids of queries. Their texts must have no blanks and control characters, and must not begin
         with ``#``, which begins a comment, with a byte order mark, or with ``BZh``, which begins a
@@ -291,7 +292,7 @@ def write_run(
     7 Q0 a 3 1.0 mine
     """
     lines = run_lines(qid, docno, score, tag)
-    with replacing(path) as file:
+    with replacing(path) as raw, compressing(raw, os.path.realpath(os.fspath(path))) as file:
         file.writelines(f"{line}\n".encode() for line in lines)
 
 

@@ -212,8 +212,8 @@ class ScaledInputs(FittedInputs):
     def _of_sparse(self, X: Any) -> Any:
         if not self.keeps_zeros:
             return super()._of_sparse(X)
-        factors = self.factors[X.indices]
-        data = np.asarray(X.data * factors, X.dtype)
+        # In float64 also for float32 rows: differences of values far from 0 would be rounded again.
+        data = X.data * self.factors[X.indices]
         return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 

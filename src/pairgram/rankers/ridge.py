@@ -26,6 +26,7 @@ from pairgram.model_selection.judge import (
     HeldOutModels,
     Judge,
     Judged,
+    TableJudge,
     as_list,
     choose,
     column_of,
@@ -559,7 +560,10 @@ class RidgeSpec(LeastSquares):
         for reader in readers:
             require_gram(reader.pattern.n_features, TABLE_GRAM, advice)
         pairs = [self._in_coordinates(reader) for reader in readers]
-        own = [reader for reader, _ in pairs]
+        own, n_settings = [reader for reader, _ in pairs], len(self.settings) * len(self.scales)
+        work = self._table_work(judge)
+        first = replace(pairs[0][1], work=work)
+        first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
         folds = None if judge is None else judge.folds
         totals = statistics_of(table, own, self.settings, any(self.scales), folds, n_threads)
         if judge is None:
@@ -594,6 +598,14 @@ class RidgeSpec(LeastSquares):
             fitted = self._chosen(candidates, judge.metric, prior)
         warn_of_equal_table(table, totals)
         return fitted
+
+    def _table_work(self, judge: TableJudge | None) -> Work:
+        """Return what is solved of a table for every combination of settings."""
+        if judge is None:
+            return ONE_RIDGE
+        n_alphas = len(DEFAULT_POWERS) if self.alphas is None else len(self.alphas)
+        n_folds = 0 if judge.folds is None else judge.folds.n
+        return Work(n_alphas, 1 + n_folds, path=True, exact=judge.leaves_out)
 
     def _in_coordinates(self, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
         """Return the primal coordinates of a table, and the reader of its rows in them."""

@@ -65,9 +65,12 @@ def steps_of(work: Work) -> int:
     return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
 
 
-def primal_seconds(data: RankingData, work: Work, *, constrained: bool = False) -> float:
-    """Return the time that direct solutions take in the primal form."""
-    n_rows, d = len(data.y), float(data.n_features)
+def primal_seconds(
+    data: RankingData, work: Work, *, constrained: bool = False, n_rows: int | None = None
+) -> float:
+    """Return the time that direct solutions take in the primal form, for so many rows of `data`."""
+    d = float(data.n_features)
+    n_rows = len(data.y) if n_rows is None else n_rows
     seconds = 0.0
     if scipy.sparse.issparse(data.X) and data.feature_map is None:
         for count in (n_rows, max(1, data.queries.n_queries)):  # the rows, and sums over queries

@@ -173,8 +173,11 @@ class Coordinates:
             return steps_of(self.work) * step_seconds(self.data)
         return self._seconds_in(self.form)
 
-    def warn_of_time(self, n_times: int) -> None:
-        """Warn if the work, so many times, is expected to take long, and say what takes less."""
+    def warn_of_time(self, n_times: int, n_rows: int | None = None) -> None:
+        """Warn if the work, so many times, is expected to take long, and say what takes less.
+
+        `n_rows` is the number of rows of a table, of which this has some.
+        """
         if self.iterate:
             advice = "a larger alpha needs fewer steps" + ", as do fewer folds" * self.work.path
         elif self.form == "dual":
@@ -185,13 +188,15 @@ class Coordinates:
             advice = "take fewer features"
             if scipy.sparse.issparse(self.data.X):
                 advice += ", or RankSVM, which makes no matrix of them"
-        if n_times * self.seconds > limits.now.long_fit_seconds:
-            warn_of_time(n_times * self.seconds, advice)
+        seconds = n_times * (self.seconds if n_rows is None else self._seconds_in("primal", n_rows))
+        if seconds > limits.now.long_fit_seconds:
+            warn_of_time(seconds, advice)
 
-    def _seconds_in(self, form: str) -> float:
+    def _seconds_in(self, form: str, n_rows: int | None = None) -> float:
         if form == "dual":
             return dual_seconds(self.data, self.work)
-        return primal_seconds(self.data, self.work, constrained=self.constraints is not None)
+        constrained = self.constraints is not None
+        return primal_seconds(self.data, self.work, constrained=constrained, n_rows=n_rows)
 
     @property
     def name(self) -> str:

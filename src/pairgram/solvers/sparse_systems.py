@@ -175,6 +175,8 @@ class SparseSystems:
         start = factor * self._right_sides[0]
         if not start.any():
             start = factor**2 * self._diagonals[0][0]
+        if not start.any():  # no feature varies
+            return 0.0
         # Its error is of the order of the square of the tolerance.
         return float(eigsh(matrix, 1, v0=start, tol=1e-8, return_eigenvectors=False)[0])
 
