@@ -166,14 +166,6 @@ def _shown_step(step: object) -> str:
     return type(step).__name__ + (f" ({inner})" if inner else "")
 
 
-# What the first and the second half of the columns of inputs are called, where there are two.
-HALVES = {
-    "raw+quantile": ("raw", "quantile"),
-    "raw+rank": ("raw", "rank"),
-    "runs": ("scaled", "reciprocal rank"),
-}
-
-
 def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
     """Return the columns of the table of weights; features count from 1."""
     import numpy as np
@@ -189,8 +181,7 @@ def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
     second, features = np.divmod(columns, model.n_features_in_)
     named = {} if names is None else {"name": names[features].astype(str)}
     if inputs is not None:
-        first, doubled = HALVES.get(inputs.kind, (inputs.kind, ""))
-        named["inputs"] = np.where(second == 1, doubled, first)
+        named["inputs"] = np.array(inputs.parts)[second]
     return {"feature": features + 1, **named, **table}
 
 

@@ -83,6 +83,11 @@ class FittedInputs(ABC):
         return False
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """What the columns that are made of a column are called."""
+        return (self.kind,)
+
+    @property
     def takes_gaps(self) -> bool:
         """Whether NaN has a meaning, that the value is missing."""
         return False
@@ -106,6 +111,8 @@ class FittedInputs(ABC):
 
     def transform(self, X: RowsLike) -> Any:
         """Return the columns of rows, (n_rows, n_outputs), float32 for float32 X, else float64.
+
+        Those of CSR rows that stay sparse are float64.
 
         Parameters
         ----------
@@ -246,9 +253,14 @@ class QuantileInputs(FittedInputs):
         return self.kind == "raw+quantile"
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """What the columns that are made of a column are called."""
+        return ("raw", "quantile") if self._keeps_inputs else (self.kind,)
+
+    @property
     def n_outputs(self) -> int:
         """The number of columns that are made of them."""
-        return self.n_features_in_ * (2 if self._keeps_inputs else 1)
+        return self.n_features_in_ * len(self.parts)
 
     def columns(self) -> _core.InputColumns:
         """Return the compiled form."""
@@ -298,20 +310,25 @@ class ListKind(NamedTuple):
         What compiled code makes.
     keeps_inputs : bool
         Whether X itself comes before that.
-    width : int
-        How many columns there are then.
+    parts : tuple of str
+        What the columns that are made of a column are called.
     """
 
     columns: str
-    keeps_inputs: bool = False
-    width: int = 1
+    keeps_inputs: bool
+    parts: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """How many columns are made of a column."""
+        return len(self.parts)
 
 
 LIST_KINDS = {
-    "rank": ListKind("rank"),
-    "raw+rank": ListKind("rank", keeps_inputs=True, width=2),
-    "list-standard": ListKind("standard"),
-    "runs": ListKind("runs", width=2),
+    "rank": ListKind("rank", False, ("rank",)),
+    "raw+rank": ListKind("rank", True, ("raw", "rank")),
+    "list-standard": ListKind("standard", False, ("list-standard",)),
+    "runs": ListKind("runs", False, ("scaled", "reciprocal rank")),
 }
 
 
@@ -354,7 +371,12 @@ class ListInputs(FittedInputs):
     @property
     def n_outputs(self) -> int:
         """The number of columns that are made of them."""
-        return self.n_inputs * LIST_KINDS[self.kind].width
+        return self.n_inputs * len(self.parts)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What the columns that are made of a column are called."""
+        return LIST_KINDS[self.kind].parts
 
     @property
     def reads_lists(self) -> bool:
