@@ -531,6 +531,12 @@ class RankRLSCV(LinearSearch):
         - "leave-pair-out": every two rows with different labels. It needs a single query or
           ``scope="global"``, and suits estimates from few rows.
 
+        If `fit` gets ``groups``, such as days or sellers, whole groups are held out: None holds
+        every group out in turn, an int makes folds of groups, and splitters that take groups get
+        them. Other splitters, such as ``TimeSeriesSplit``, split the list of the groups, in the
+        order of their ids. "forward" holds every group out by the model of those before it, in this
+        order, but for the first.
+
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands
         for five folds. An int or a `QueryKFold` makes the folds that the same rows have in memory,

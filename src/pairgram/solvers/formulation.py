@@ -33,6 +33,7 @@ from pairgram.solvers.costs import (
     steps_of,
 )
 from pairgram.solvers.dual_gram import DualGram, require_memory
+from pairgram.solvers.leave_group_out import is_held_out_by_sums
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.sparse_systems import SparseSystems
@@ -295,7 +296,9 @@ class Coordinates:
         if self.form == "dual":
             made = DualGram(self.data, settings, n_threads)
         else:
-            made = PairSums.of(self.data, settings, n_threads, counts=self.scale)
+            by_sums = is_held_out_by_sums(self.data, settings, self.work.n_alphas)
+            of = PairSums.of_groups if by_sums else PairSums.of
+            made = of(self.data, settings, n_threads, counts=self.scale)
         if self._known is not None:
             self._known[settings] = made
         return made
