@@ -105,7 +105,7 @@ class RankingData:
         Inputs that X has been through already, if it is not the rows as they were given.
     names : ndarray of shape (n_inputs,) of str, or None
         The names of the columns of X, as it was given.
-    groups : ndarray of shape (n_queries,), int64, or None
+    group_of : ndarray of shape (n_queries,), int64, or None
         For every query the number of its group, in the order of the groups' ids. All queries of a
         group are held out together. None if each is a group of its own.
     """
@@ -119,7 +119,7 @@ class RankingData:
     offset: NDArray[np.float64] | None = None
     applied: Any = None
     names: NDArray[Any] | None = None
-    groups: Rows | None = None
+    group_of: Rows | None = None
 
     @classmethod
     def make(
@@ -171,7 +171,7 @@ class RankingData:
             else check_weights(sample_weight, n_rows, "sample_weight"),
             None if query_weight is None else queries.per_query(query_weight, "query_weight"),
             offset=None if offset is None else check_offset(offset, n_rows),
-            groups=None if groups is None else queries.groups(groups),
+            group_of=None if groups is None else queries.groups(groups)[0],
         )
 
     @property
@@ -253,14 +253,14 @@ class RankingData:
     @property
     def is_single_query(self) -> bool:
         """Whether rows, rather than queries or groups, are held out: there is one query alone."""
-        return self.groups is None and self.queries.n_filled == 1
+        return self.group_of is None and self.queries.n_filled == 1
 
     @cached_property
     def held_together(self) -> Queries:
         """The rows by what is held out together: by the numbers of groups, or else by queries."""
-        if self.groups is None:
+        if self.group_of is None:
             return self.queries
-        numbers = self.groups[self.queries.index()]
+        numbers = self.group_of[self.queries.index()]
         bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers))))
         order = None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
         return Queries(bounds.astype(np.int64), order)
@@ -302,7 +302,7 @@ class RankingData:
             None if self.offset is None else self.offset[rows],
             self.applied,
             self.names,
-            None if self.groups is None else self.groups[old],
+            None if self.group_of is None else self.group_of[old],
         )
 
     def counting(self, counts: Vector) -> RankingData:
@@ -326,7 +326,7 @@ class RankingData:
                 "query_weight",
                 "must be None: all rows form pairs with each other, whatever their queries",
             )
-        return replace(self, queries=Queries.make(len(self.y)), groups=None)
+        return replace(self, queries=Queries.make(len(self.y)), group_of=None)
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""

@@ -326,11 +326,13 @@ class Queries:
         rows = check_weights(values, self.n_rows, name)
         return self._of_each(rows, 1.0, name, np.asarray)
 
-    def groups(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of the group of every query, (n_queries,), given ids for every row.
+    def groups(
+        self, values: ArrayLike, name: str = "groups"
+    ) -> tuple[NDArray[np.int64], list[Any]]:
+        """Return the number of the group of every query, (n_queries,), and the ids of the groups.
 
-        Groups are numbered in the order of their ids, or in that of their first rows if the ids
-        have no order.
+        The values are ids for every row. Groups are numbered in the order of their ids, or in that
+        of their first rows if the ids have no order.
 
         Raises
         ------
@@ -338,15 +340,15 @@ class Queries:
             If an id is missing, if the length is wrong, or if two rows of a query have different
             ids.
         """
-        found = Queries.make(self.n_rows, qid=values, name="groups")
+        found = Queries.make(self.n_rows, qid=values, name=name)
         assert found.ids is not None
         ids = plain_ids(found.ids)
         try:
             order = sorted(range(len(ids)), key=ids.__getitem__)
         except TypeError:
             order = list(range(len(ids)))
-        numbers = np.argsort(order)[found.index()]
-        return self._of_each(numbers, 0, "groups", lambda number: repr(ids[order[int(number)]]))
+        ids, rows = [ids[number] for number in order], np.argsort(order)[found.index()]
+        return self._of_each(rows, 0, name, lambda number: repr(ids[int(number)])), ids
 
     def _of_each(
         self, rows: NDArray[Any], otherwise: float, name: str, shown: Callable[[Any], object]

@@ -358,7 +358,7 @@ def make_splits(cv: object, data: RankingData) -> Splits:
             f"cv={cv!r}: a splitter, an integer, {FORWARD!r} or (training rows, test rows) pairs "
             "are wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
         )
-    if cv == FORWARD and data.groups is None:
+    if cv == FORWARD and data.group_of is None:
         raise ValueError(
             f"cv={FORWARD!r} holds every group out by the model of the groups before it: give fit "
             "groups, such as days"
@@ -371,7 +371,7 @@ def make_splits(cv: object, data: RankingData) -> Splits:
             if isinstance(cv, Integral) and data.held_together.n_filled == 1:
                 folds = _kept_row_folds if n_rows <= limits.now.cached_rows else _row_folds
                 return folds(int(cv), n_rows)
-            if data.groups is not None:
+            if data.group_of is not None:
                 raw = GroupSplits.of(data, cv)
             else:
                 raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)

@@ -27,13 +27,13 @@ from pairgram.solvers.costs import (
     ONE_RIDGE,
     Work,
     dual_seconds,
+    is_held_out_by_sums,
     most_products,
     primal_seconds,
     step_seconds,
     steps_of,
 )
 from pairgram.solvers.dual_gram import DualGram, require_memory
-from pairgram.solvers.leave_group_out import is_held_out_by_sums
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.sparse_systems import SparseSystems

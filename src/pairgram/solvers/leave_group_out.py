@@ -27,28 +27,8 @@ SMALLEST_RIDGE = 1e-10
 SMALLEST_PIVOT = 5e-11
 # A group that leaves less than this share of an eigenvalue holds its direction.
 ALL_BUT = 1e-4
-# The statistics of one group take as long as this many flops, however few rows it has.
-FLOPS_OF_CALL = 4.5e7
-# Models without groups are found for groups whose statistics take about this many bytes,
+# Models without groups are found for groups whose statistics take about this many bytes.
 BYTES_AT_ONCE = 64 << 20
-# and the statistics of all groups may take this many.
-MOST_BYTES = 1 << 30
-
-
-def is_held_out_by_sums(data: RankingData, settings: PairSettings, n_alphas: int) -> bool:
-    """Tell whether groups are held out by their statistics rather than by their rows.
-
-    Statistics of d features of a group of n rows take ``n d²`` flops, and about 5 steps of ``2 d²``
-    for every ridge. Rows take ``2 n d²`` in the basis, and about 3 steps of ``4 n d`` for every
-    ridge. Compiled code does not take the rows of groups in blocks.
-    """
-    if data.groups is None or settings.joins_all_rows:
-        return False
-    if not data.is_one_block:
-        return True
-    n, d = len(data.y) / max(1, data.held_together.n_filled), float(data.n_features)
-    by_sums = n * d * d + 10 * n_alphas * d * d + FLOPS_OF_CALL
-    return have_sums(data, settings) and by_sums < 2 * n * d * d + 12 * n * d * n_alphas
 
 
 def scores_by_sums(
@@ -97,9 +77,9 @@ def rests_of_groups(
     ValueError
         If the training groups of a split have no pairs that count.
     """
-    assert data.groups is not None
+    assert data.group_of is not None
     settings, present = total.settings, np.flatnonzero(data.held_together.sizes)
-    with_pairs = np.unique(data.groups[data.has_pairs(settings)])
+    with_pairs = np.unique(data.group_of[data.has_pairs(settings)])
     for number, train in enumerate(splits.trains):
         if not np.isin(train, with_pairs).any():
             raise no_training_pairs(number)
@@ -118,12 +98,6 @@ def rests_of_groups(
                 rest = reduce(add, map(parts.__getitem__, train.tolist()))
         before = train
         yield rest
-
-
-def have_sums(data: RankingData, settings: PairSettings) -> bool:
-    """Tell whether statistics of groups add up, and fit in memory for all groups."""
-    n_bytes = 8.0 * (data.n_features + 1) ** 2 * data.held_together.n_filled
-    return not settings.joins_all_rows and n_bytes < MOST_BYTES
 
 
 def models_without(

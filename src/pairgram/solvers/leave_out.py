@@ -20,12 +20,8 @@ from pairgram.features.inputs import factors_of
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import GroupSplits, Splits
-from pairgram.solvers.leave_group_out import (
-    have_sums,
-    is_held_out_by_sums,
-    rests_of_groups,
-    scores_by_sums,
-)
+from pairgram.solvers.costs import have_sums, is_held_out_by_sums
+from pairgram.solvers.leave_group_out import rests_of_groups, scores_by_sums
 from pairgram.solvers.leave_out_dual import (
     RowRegression,
     are_small,
@@ -255,10 +251,10 @@ def scores_in_primal(
     0 if there is none. Groups need rows that are one block.
     """
     order: Rows | slice = slice(None)
-    if data.groups is not None:
-        order = np.argsort(data.groups[data.queries.index()], kind="stable")
+    if data.group_of is not None:
+        order = np.argsort(data.group_of[data.queries.index()], kind="stable")
         data = data.take(order)
-    folds = None if data.groups is None else _bounds_of_groups(data)
+    folds = None if data.group_of is None else _bounds_of_groups(data)
     basis = ridge.eigen.basis
     mapped = data.feature_map is not None and settings.pairs is not None
     nodes = linear_nodes(data.feature_map) if mapped else None
@@ -295,9 +291,9 @@ def scores_in_primal(
 
 def _bounds_of_groups(data: RankingData) -> Rows:
     """Return the queries with which groups begin, and their number; queries stand by group."""
-    assert data.groups is not None
-    first = np.flatnonzero(np.diff(data.groups, prepend=-1))
-    return np.append(first, len(data.groups)).astype(np.int64)
+    assert data.group_of is not None
+    first = np.flatnonzero(np.diff(data.group_of, prepend=-1))
+    return np.append(first, len(data.group_of)).astype(np.int64)
 
 
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
@@ -305,8 +301,8 @@ def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     if settings.joins_all_rows:
         return
     has = data.has_pairs(settings)
-    if data.groups is not None:
-        if len(np.unique(data.groups[has])) < 2:
+    if data.group_of is not None:
+        if len(np.unique(data.group_of[has])) < 2:
             raise ValueError(TWO_GROUPS + INSTEAD)
     elif has.sum() < 2:
         raise ValueError(TWO_QUERIES + INSTEAD)

@@ -352,7 +352,7 @@ def in_one_query(data: RankingData) -> RankingData:
         queries=Queries.make(len(data.y)),
         row_weights=data.v * data.query_weight_of_rows,
         query_weights=None,
-        groups=None,
+        group_of=None,
     )
 
 

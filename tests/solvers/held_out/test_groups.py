@@ -17,7 +17,7 @@ import pairgram as pg
 from pairgram import QueryKFold, RandomNodes, RankRLS, RankRLSCV, RankSVMCV
 
 ALPHAS = [1e4, 10.0, 0.1]
-SUMS = "pairgram.solvers.leave_group_out.FLOPS_OF_CALL"
+# From how many flops on a group is held out by its statistics.
 ROADS = {"rows": 1e30, "sums": -1e30}
 
 
@@ -70,7 +70,7 @@ def same(actual, expected, atol=1e-10):
     sparse=st.booleans(),
 )
 @hypothesis_settings(max_examples=25)
-def test_every_group_is_held_out_exactly(road, rows, seed, pairs, weighting, sparse):
+def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, weighting, sparse):
     X, y, qid, groups = rows_in_groups(seed)
     rng = np.random.default_rng(seed)
     given_rows = {}
@@ -82,8 +82,7 @@ def test_every_group_is_held_out_exactly(road, rows, seed, pairs, weighting, spa
     splits = list(LeaveOneGroupOut().split(X, y, groups))
     expected = refitted(RankRLS(**settings), splits, X, y, qid, **given_rows)
     given_X = scipy.sparse.csr_array(X) if sparse else X
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SUMS, ROADS[road])
+    with limits_of(group_flops=ROADS[road]):
         found = held_out(RankRLSCV(**settings), given_X, y, qid=qid, groups=groups, **given_rows)
     same(found, expected)
 
@@ -101,8 +100,8 @@ def test_every_group_is_held_out_exactly(road, rows, seed, pairs, weighting, spa
     ],
     ids=str,
 )
-def test_other_forms(road, settings, monkeypatch):
-    monkeypatch.setattr(SUMS, ROADS[road])
+def test_other_forms(road, settings, set_limits):
+    set_limits(group_flops=ROADS[road])
     X, y, qid, groups = rows_in_groups(1)
     splits = list(LeaveOneGroupOut().split(X, y, groups))
     expected = refitted(RankRLS(**settings), splits, X, y, qid)
@@ -115,9 +114,9 @@ def test_other_forms(road, settings, monkeypatch):
     same(found, expected, 1e-8)
 
 
-def test_a_group_that_holds_nearly_everything(monkeypatch):
+def test_a_group_that_holds_nearly_everything(set_limits):
     """Conjugate gradients do not end there, Cholesky takes over, and refits keep the digits."""
-    monkeypatch.setattr(SUMS, ROADS["sums"])
+    set_limits(group_flops=ROADS["sums"])
     X, y, qid, groups = rows_in_groups(2)
     X[groups == 1] *= 1e3
     splits = list(LeaveOneGroupOut().split(X, y, groups))
