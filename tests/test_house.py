@@ -158,7 +158,7 @@ def patched_constants():
 
 def is_private(module):
     """Tell whether a module is no public path; the compiled code is not counted."""
-    public = {"metrics", "datasets", "export", "plots", "pyterrier", "cli", "_core"}
+    public = {"clicks", "metrics", "datasets", "export", "plots", "pyterrier", "cli", "_core"}
     return module.startswith("pairgram.") and module.removeprefix("pairgram.") not in public
 
 
@@ -183,7 +183,7 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 95),
+        (lambda: len(PATHS), 99),
         (lines_of_code, 25_213),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 928),
         (asks_for_tables, 1),

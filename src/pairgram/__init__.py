@@ -94,7 +94,7 @@ _FORMER = {
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)
-_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"export", "plots"}
+_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"clicks", "export", "plots"}
 
 
 def __getattr__(name: str) -> Any:

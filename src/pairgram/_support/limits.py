@@ -84,6 +84,10 @@ class Limits:
     refit_flops: float = 1e11
     # Of the queries that hold nearly all of a direction, so many at most are refitted without it.
     held_refits: int = 32
+    # The statistics of a group take as long as this many flops, however few rows it has,
+    group_flops: float = 4.5e7
+    # and those of all groups may take this many bytes.
+    groups_bytes: int = 1 << 30
     # Blocks of folds take about this many bytes in the basis of the dual form.
     fold_bytes: int = 64 << 20
     # Folds of at most this share of the rows are held out by the band form. It takes about half of

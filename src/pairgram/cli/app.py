@@ -14,6 +14,7 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
+from pairgram.cli.days import solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
@@ -133,7 +134,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, evaluate, compare, fuse, cv, letor, inspect, export, demo):
+commands = (
+    train,
+    predict,
+    evaluate,
+    compare,
+    fuse,
+    cv,
+    update,
+    solve,
+    letor,
+    inspect,
+    export,
+    demo,
+)
+for command in commands:
     app.command(cls=Command)(command)
 
 

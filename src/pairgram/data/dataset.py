@@ -77,6 +77,7 @@ class RowInfo(NamedTuple):
     sample_weight: ArrayLike | None = None
     query_weight: ArrayLike | None = None
     offset: ArrayLike | None = None
+    groups: ArrayLike | None = None
 
     @property
     def has_queries(self) -> bool:
@@ -104,6 +105,9 @@ class RankingData:
         Inputs that X has been through already, if it is not the rows as they were given.
     names : ndarray of shape (n_inputs,) of str, or None
         The names of the columns of X, as it was given.
+    group_of : ndarray of shape (n_queries,), int64, or None
+        For every query the number of its group, in the order of the groups' ids. All queries of a
+        group are held out together. None if each is a group of its own.
     """
 
     X: Any
@@ -115,6 +119,7 @@ class RankingData:
     offset: NDArray[np.float64] | None = None
     applied: Any = None
     names: NDArray[Any] | None = None
+    group_of: Rows | None = None
 
     @classmethod
     def make(
@@ -152,6 +157,7 @@ class RankingData:
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> RankingData:
         """Group rows into queries, after X and y have been checked; check ids and weights."""
         n_rows = X.shape[0]
@@ -165,6 +171,7 @@ class RankingData:
             else check_weights(sample_weight, n_rows, "sample_weight"),
             None if query_weight is None else queries.per_query(query_weight, "query_weight"),
             offset=None if offset is None else check_offset(offset, n_rows),
+            group_of=None if groups is None else queries.groups(groups)[0],
         )
 
     @property
@@ -238,10 +245,25 @@ class RankingData:
         X = checked(self.feature_map, self.X[rows])
         return scores_of_rows(self.feature_map, X, coefs, n_threads)
 
-    def rows_of_queries(self) -> list[Rows]:
-        """Return a list of the row numbers of every query that has rows."""
-        rows, queries = np.arange(len(self.y)), self.queries
-        return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
+    def rows_held_together(self) -> list[Rows]:
+        """Return a list of the row numbers of every group, or every query, that has rows."""
+        rows, held = np.arange(len(self.y)), self.held_together
+        return [rows[held.rows(number)] for number in np.flatnonzero(held.sizes).tolist()]
+
+    @property
+    def is_single_query(self) -> bool:
+        """Whether rows, rather than queries or groups, are held out: there is one query alone."""
+        return self.group_of is None and self.queries.n_filled == 1
+
+    @cached_property
+    def held_together(self) -> Queries:
+        """The rows by what is held out together: by the numbers of groups, or else by queries."""
+        if self.group_of is None:
+            return self.queries
+        numbers = self.group_of[self.queries.index()]
+        bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers))))
+        order = None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
+        return Queries(bounds.astype(np.int64), order)
 
     def require_finite_features(self) -> None:
         """Raise a ValueError if X or a feature is not finite; it names the row and the column."""
@@ -249,10 +271,26 @@ class RankingData:
         if self.feature_map is not None:
             require_finite_features(self.feature_map, self.X)
 
-    def take(self, rows: NDArray[np.int64]) -> RankingData:
-        """Return the given rows as new data. Queries keep their weights."""
-        kept, numbers = np.unique(self.queries.index()[rows], return_inverse=True)
-        queries = Queries.make(len(rows), qid=numbers)
+    def take(self, rows: Rows | slice) -> RankingData:
+        """Return the given rows as new data. Queries keep their weights and groups."""
+        return self._taken(rows, self.queries.index())
+
+    def parts_held_together(self) -> Iterator[tuple[Rows, RankingData]]:
+        """Yield the row numbers and the data of every group, or every query, that has rows."""
+        index = self.queries.index()
+        for rows in self.rows_held_together():
+            yield rows, self._taken(rows, index)
+
+    def _taken(self, rows: Rows | slice, index: Rows) -> RankingData:
+        if (
+            not isinstance(rows, slice)
+            and len(rows)
+            and rows[-1] - rows[0] == len(rows) - 1
+            and (np.diff(rows) == 1).all()
+        ):
+            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # which is not copied
+        kept, numbers = np.unique(index[rows], return_inverse=True)
+        queries = Queries.make(len(numbers), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]
         return RankingData(
             self.X[rows],
@@ -264,6 +302,7 @@ class RankingData:
             None if self.offset is None else self.offset[rows],
             self.applied,
             self.names,
+            None if self.group_of is None else self.group_of[old],
         )
 
     def counting(self, counts: Vector) -> RankingData:
@@ -287,7 +326,7 @@ class RankingData:
                 "query_weight",
                 "must be None: all rows form pairs with each other, whatever their queries",
             )
-        return replace(self, queries=Queries.make(len(self.y)))
+        return replace(self, queries=Queries.make(len(self.y)), group_of=None)
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
@@ -426,6 +465,12 @@ class RankingData:
         """Return the compiled map of X to the features, or None if there is none."""
         return None if self.feature_map is None else node_map_of(self.feature_map, self.X.dtype)
 
+    @property
+    def is_one_block(self) -> bool:
+        """Whether compiled code reads all rows at once, rather than in the blocks of `blocks`."""
+        dense = not scipy.sparse.issparse(self.X)
+        return dense and (self.feature_map is None or self.node_map() is not None)
+
     def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
         """Yield the rows in dense blocks of whole queries.
 
@@ -436,8 +481,7 @@ class RankingData:
         """
         targets = self.targets(settings, constant=constant)
         node_map = self.node_map()
-        dense = not scipy.sparse.issparse(self.X)
-        if dense and (self.feature_map is None or node_map is not None):
+        if self.is_one_block:
             problem = self.problem(settings)
             yield Block(slice(None), problem, self.X, np.ascontiguousarray(targets), node_map)
             return

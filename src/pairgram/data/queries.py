@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -324,8 +324,38 @@ class Queries:
             `name`.
         """
         rows = check_weights(values, self.n_rows, name)
+        return self._of_each(rows, 1.0, name, np.asarray)
+
+    def groups(
+        self, values: ArrayLike, name: str = "groups"
+    ) -> tuple[NDArray[np.int64], list[Any]]:
+        """Return the number of the group of every query, (n_queries,), and the ids of the groups.
+
+        The values are ids for every row. Groups are numbered in the order of their ids, or in that
+        of their first rows if the ids have no order.
+
+        Raises
+        ------
+        ValueError
+            If an id is missing, if the length is wrong, or if two rows of a query have different
+            ids.
+        """
+        found = Queries.make(self.n_rows, qid=values, name=name)
+        assert found.ids is not None
+        ids = plain_ids(found.ids)
+        try:
+            order = sorted(range(len(ids)), key=ids.__getitem__)
+        except TypeError:
+            order = list(range(len(ids)))
+        ids, rows = [ids[number] for number in order], np.argsort(order)[found.index()]
+        return self._of_each(rows, 0, name, lambda number: repr(ids[int(number)])), ids
+
+    def _of_each(
+        self, rows: NDArray[Any], otherwise: float, name: str, shown: Callable[[Any], object]
+    ) -> NDArray[Any]:
+        """Return the value of every query, of which all rows must have the same."""
         grouped = self.grouped(rows)
-        out = np.ones(self.n_queries)
+        out = np.full(self.n_queries, otherwise, rows.dtype)
         filled = self.sizes > 0
         out[filled] = grouped[self.offsets[:-1][filled]]
         differs = grouped != np.repeat(out, self.sizes)
@@ -333,12 +363,9 @@ class Queries:
             at = int(np.argmax(differs))
             row = at if self.order is None else int(self.order[at])
             query = int(np.searchsorted(self.offsets, at, side="right")) - 1
-            raise ArgumentError(
-                name,
-                f"must be constant within a query: {{place}} has {rows[row]}, but its query "
-                f"{verbatim(self.name(query))} began with {out[query]}",
-                row=row,
-            )
+            text = f"{{place}} has {verbatim(shown(rows[row]))}, but its query "
+            text += verbatim(f"{self.name(query)} began with {shown(out[query])}")
+            raise ArgumentError(name, f"must be constant within a query: {text}", row=row)
         return out
 
     def name(self, query: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from scipy.stats import permutation_test, t as student, ttest_ind
 
 from pairgram._support.arrays import object_array
 from pairgram._support.parameters import check_size
@@ -22,6 +22,8 @@ Values = NDArray[np.float64]
 
 # This many signs or counts of resampled queries are held at a time: 32 MiB.
 _BLOCK = 1 << 22
+# This many values are shuffled at most to compare two samples.
+_MOST_SHUFFLED = 200_000_000
 # So many signs are enumerated at most, in 36 MiB.
 _LONGEST_EXACT = 18
 # Sums that differ by rounding alone count as equal.
@@ -110,13 +112,32 @@ def holm(p: Values) -> Values:
     return corrected
 
 
-def bootstrap_intervals(
-    values: Values, n_resamples: int, confidence: float, rng: np.random.Generator
-) -> tuple[Values, Values]:
-    """Return the ends of percentile bootstrap intervals of the means of columns.
+def two_sample_test(one: Values, other: Values, n_permutations: int, seed: int | None) -> float:
+    """Return the two-sided p-value of the permutation test of two means of different queries.
 
-    Queries are drawn with replacement, the same ones for all columns. The ends are NaN for a column
-    without values.
+    Under the null hypothesis any query could have been in either sample. All ways to part the
+    queries are tried if they are at most `n_permutations`; otherwise as many are drawn, or fewer if
+    these would shuffle more than `_MOST_SHUFFLED` values. It is NaN if a sample has less than two.
+    """
+    if min(len(one), len(other)) < 2:
+        return float("nan")
+    n = min(n_permutations, max(999, _MOST_SHUFFLED // (len(one) + len(other))))
+    found = permutation_test(
+        (one, other),
+        lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
+        vectorized=True,
+        n_resamples=n,
+        batch=max(1, _BLOCK // (len(one) + len(other))),
+        random_state=seed,
+    )
+    return float(found.pvalue)
+
+
+def bootstrap_means(values: Values, n_resamples: int, rng: np.random.Generator) -> Values:
+    """Return the means of columns in bootstrap samples, (n_resamples, n_columns).
+
+    Queries are drawn with replacement, the same ones for all columns. A mean is NaN if the sample
+    has no value of the column.
     """
     n_queries = len(values)
     known = (~np.isnan(values)).astype(np.float64)
@@ -131,10 +152,15 @@ def bootstrap_intervals(
         sums, weights = np.hsplit(counts.astype(np.float64) @ stacked, 2)
         with np.errstate(invalid="ignore"):
             means[begin : begin + size] = sums / weights
+    return means
+
+
+def percentile_intervals(means: Values, confidence: float) -> tuple[Values, Values]:
+    """Return the ends of the percentile intervals of bootstrap means; NaN for a column without."""
     tail = (1 - confidence) / 2
-    low = np.full(values.shape[1], np.nan)
+    low = np.full(means.shape[1], np.nan)
     high = low.copy()
-    for column in np.flatnonzero(known.any(axis=0)):  # a resample may miss all known values
+    for column in np.flatnonzero(~np.isnan(means).all(axis=0)):
         ends = np.nanquantile(means[:, column], [tail, 1 - tail])
         low[column], high[column] = ends
     return low, high
@@ -167,14 +193,15 @@ class Comparison:
         ``against``, ``difference`` (mean of system minus against), ``low`` and ``high``; ``wins``,
         ``ties`` and ``losses`` of the system, numbers of queries; ``p`` and ``p_t``, of the
         randomisation test and of the t test; and ``p_holm`` and ``p_t_holm``, corrected for the
-        number of pairs.
+        number of pairs. Arms of different queries have no wins, ties and losses.
     changed : dict of str to ndarray
         The queries with the largest differences of every pair, with the columns ``metric``,
-        ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``.
+        ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``. It is
+        empty for arms of different queries.
     qid : ndarray of shape (n_queries,)
         The ids of the queries.
     values : dict of str to dict of str to ndarray of shape (n_queries,)
-        The values of every metric and system in every query.
+        The values of every metric and system in every query; NaN in queries of other arms.
     confidence : float
         The probability that the intervals stand for.
 
@@ -228,9 +255,10 @@ class Comparison:
 def compare(
     y: ArrayLike,
     qid: ArrayLike,
-    scores: Mapping[str, ArrayLike],
+    scores: Mapping[str, ArrayLike] | ArrayLike,
     metrics: str | Metric | Iterable[str | Metric] = "ndcg@10",
     *,
+    arm: ArrayLike | None = None,
     baseline: str | None = None,
     convention: Any = "default",
     confidence: float = 0.95,
@@ -240,7 +268,7 @@ def compare(
     random_state: int | None = 0,
     n_threads: int | None = None,
 ) -> Comparison:
-    """Compare the scores of several systems on the same labels, query by query.
+    """Compare several systems on the same queries, or the arms of an experiment on their own.
 
     Parameters
     ----------
@@ -249,9 +277,15 @@ def compare(
     qid : array-like of shape (n_rows,)
         Query ids. Queries are what the tests take as independent.
     scores : dict of str to array-like of shape (n_rows,)
-        The scores of every system, at least two, by its name.
+        The scores of every system, at least two, by its name. With `arm`, the scores of the rows
+        themselves, array-like of shape (n_rows,), by which each query was ranked.
     metrics : str, Metric, or iterable of them
         See `evaluate`.
+    arm : array-like of shape (n_rows,) or None
+        The system that ranked the query of each row, as in an A/B test, where each query was given
+        to one arm; labels are then clicks or other feedback. Queries of different arms are not
+        paired: intervals resample queries, ``p`` is that of the permutation test of
+        two samples, and ``p_t`` that of Welch's t test. None compares all systems in every query.
     baseline : str or None
         The system that all others are compared with. None compares every two.
     convention : str
@@ -284,6 +318,10 @@ def compare(
     The p-values are two-sided, of differences paired by query. The randomisation test needs no
     assumption about how they are distributed [1]_; the t test is ``scipy.stats.ttest_rel``.
     Intervals are those of the percentile bootstrap, without a correction for their number.
+
+    The tests are for queries that are independent, and for one look at a number of queries that was
+    fixed before. Who stops an experiment as soon as p is small finds differences where none are.
+    Sessions or users that come back should be one query id.
 
     Who looks at many pairs finds small p-values by chance. ``p_holm`` and ``p_t_holm`` are
     corrected by Holm's method for the number of pairs of one metric, not for the number of metrics:
@@ -326,16 +364,16 @@ def compare(
     first = y[0] if isinstance(y, (list, tuple)) and len(y) else y
     if isinstance(first, (str, Metric)):
         raise TypeError(f"y must be the labels of the rows, got {first!r}{_ORDER}")
-    if not isinstance(scores, Mapping):
-        raise TypeError(
-            f"scores must be a dict of names to scores, got {type(scores).__name__}{_ORDER}"
-        )
-    names = _checked_names(scores, "scores")
+    if isinstance(scores, Mapping) != (arm is None):
+        right = "a dict of names to scores" if arm is None else "one score for each row, with arm"
+        raise TypeError(f"scores must be {right}, got {type(scores).__name__}{_ORDER}")
     if qid is None:
         raise ValueError("qid must be given: queries are what a comparison counts")
     listed = listed_metrics(metrics, _ORDER)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
-    columns = [np.asarray(score, dtype=np.float64) for score in scores.values()]
+    named = scores if isinstance(scores, Mapping) else {"the rows": scores}
+    names = list(named) if arm is not None else _checked_names(named, "scores")
+    columns = [np.asarray(score, dtype=np.float64) for score in named.values()]
     for name, column in zip(names, columns, strict=True):
         if column.shape != np.shape(y):
             raise ValueError(
@@ -344,10 +382,17 @@ def compare(
     found = evaluate(wanted, y, np.stack(columns), qid, per_query=True, n_threads=n_threads)
     queries = Queries.make(len(columns[0]), qid=qid)
     assert queries.ids is not None
+    arms = None if arm is None else _arms(arm, queries)
     return _comparison(
         plain_ids(queries.ids),
-        {metric: dict(zip(names, values, strict=True)) for metric, values in found.items()},
+        {
+            name: dict(zip(names, values, strict=True))
+            if arms is None
+            else {one: np.where(own, values[0], np.nan) for one, own in arms.items()}
+            for name, values in found.items()
+        },
         {metric.name for metric in wanted if not metric.greater_is_better},
+        are_paired=arm is None,
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,
@@ -432,6 +477,15 @@ def compare_runs(
     )
 
 
+def _arms(arm: ArrayLike, queries: Queries) -> dict[str, NDArray[np.bool_]]:
+    """Return for the name of every arm which queries it has."""
+    numbers, ids = queries.groups(arm, "arm")
+    names = [str(one) for one in ids]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"arm must name at least two systems, got {names}")
+    return {name: numbers == number for number, name in enumerate(names)}
+
+
 def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") -> list[str]:
     names = list(systems)
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
@@ -444,6 +498,7 @@ def _comparison(
     values: dict[str, dict[str, NDArray[np.float64]]],
     losses: set[str],
     *,
+    are_paired: bool = True,
     baseline: str | None,
     confidence: float,
     n_permutations: int,
@@ -469,10 +524,23 @@ def _comparison(
     single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
     paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
     rng = np.random.default_rng(random_state)
-    low, high = bootstrap_intervals(
-        np.hstack([single, paired]), n_resamples, confidence, rng
-    )  # of the same samples
     n = single.shape[1]
+    places = [[of_system.index((m, one)) for one in pair] for m, *pair in of_pair]
+    if are_paired:  # all resampled means are of the same samples
+        resampled = bootstrap_means(np.hstack([single, paired]), n_resamples, rng)
+        mean_differences = _means(paired)
+        p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
+    else:
+        resampled = bootstrap_means(single, n_resamples, rng)
+        resampled = np.hstack(
+            [resampled, *(resampled[:, [a]] - resampled[:, [b]] for a, b in places)]
+        )
+        mean_differences = np.array([_means(single)[a] - _means(single)[b] for a, b in places])
+        known = [column[~np.isnan(column)] for column in single.T]
+        samples = [(known[a], known[b]) for a, b in places]
+        p = np.array([two_sample_test(a, b, n_permutations, random_state) for a, b in samples])
+        p_t = np.array([float(ttest_ind(a, b, equal_var=False).pvalue) for a, b in samples])
+    low, high = percentile_intervals(resampled, confidence)
     means = {
         "metric": object_array(metric for metric, _ in of_system),
         "system": object_array(name for _, name in of_system),
@@ -482,17 +550,19 @@ def _comparison(
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
-    p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
+    counts = {
+        "wins": (sign * paired > 0).sum(axis=0),
+        "ties": (paired == 0).sum(axis=0),
+        "losses": (sign * paired < 0).sum(axis=0),
+    }
     differences = {
         "metric": object_array(metric for metric, _, _ in of_pair),
         "system": object_array(system for _, system, _ in of_pair),
         "against": object_array(other for _, _, other in of_pair),
-        "difference": _means(paired),
+        "difference": mean_differences,
         "low": low[n:],
         "high": high[n:],
-        "wins": (sign * paired > 0).sum(axis=0),
-        "ties": (paired == 0).sum(axis=0),
-        "losses": (sign * paired < 0).sum(axis=0),
+        **(counts if are_paired else {}),
         "p": p,
         "p_holm": _by_metric(p, len(pairs)),
         "p_t": p_t,

@@ -71,7 +71,7 @@ class Judge:
     ----------
     data : RankingData
     metric : Metric
-    splits : tuple of (training rows, test rows), or None
+    splits : sequence of (training rows, test rows), or None
     validation : RankingData or None
         The validation set, whose rows are as they were given. If this and `splits` are both None,
         every query is held out in turn, or every row if there is a single query.
@@ -132,7 +132,7 @@ class Judge:
         """
         check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
-        one_by_one = splits is None and validation is None and data.queries.n_filled == 1
+        one_by_one = splits is None and validation is None and data.is_single_query
         judges = []
         for target in data.of_targets(labels):
             scored = held = target if validation is None else validation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from numbers import Integral
@@ -34,7 +34,10 @@ from pairgram.tables.table import Table
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState, Splitter
 
-Splits = tuple[tuple[Rows, Rows], ...]
+# The (training rows, test rows) of every split.
+Splits = Sequence[tuple[Rows, Rows]]
+# The word for `cv` that holds every group out by the model of the groups before it.
+FORWARD = "forward"
 # cv=None makes this many folds if leaving out every query would not be exact or not be cheap.
 N_SPLITS = 5
 
@@ -54,9 +57,13 @@ class QueryKFold:
     Notes
     -----
     The numbers of queries in two folds differ by at most one. Query ids are given as ``qid``, which
-    scikit-learn's metadata routing passes on, or as ``groups``. The estimator needs the ids too,
-    and only a routed ``qid`` reaches it. With ``groups``, scikit-learn's cross-validation fits all
-    rows as one query, and a `MissingQueryWarning` warns of this.
+    scikit-learn's metadata routing passes on. What is held out together may be larger than a query,
+    such as a day, a seller or a judge: its ids are given as ``groups``, and folds are then folds of
+    groups. Groups without ``qid`` are taken for the queries themselves.
+
+    The estimator needs the query ids too, and only a routed ``qid`` reaches it. With ``groups``
+    alone, scikit-learn's cross-validation fits all rows as one query, and a `MissingQueryWarning`
+    warns of this.
 
     Do not give an integer as ``cv`` to scikit-learn's functions: it splits rows and cuts queries
     apart. Give ``QueryKFold(5)`` in place of 5.
@@ -97,23 +104,25 @@ class QueryKFold:
         ----------
         X : array-like of shape (n_rows, ...)
         y : ignored
-        groups, qid : array-like of shape (n_rows,)
-            Query ids. Give them by one of the two names.
+        groups : array-like of shape (n_rows,) or None
+            Ids of what is held out together. None stands for the queries.
+        qid : array-like of shape (n_rows,) or None
+            Query ids. No group may cut a query.
 
         Raises
         ------
         ValueError
-            If there are no ids, or fewer queries than folds.
+            If there are no ids of either kind, fewer groups than folds, or a query in two groups.
 
         Warns
         -----
         MissingQueryWarning
             If scikit-learn's cross-validation passes ``groups``, which the estimator does not get.
         """
-        if (groups is None) == (qid is None):
+        if groups is None and qid is None:
             raise ValueError(
-                "QueryKFold needs the query ids as qid or as groups, one of them; in "
-                "cross-validation the estimator needs them too: call "
+                "QueryKFold needs query ids as qid, or ids of what is held out together as groups; "
+                "in cross-validation the estimator needs query ids too: call "
                 "sklearn.set_config(enable_metadata_routing=True) and pass qid, as "
                 "params={'qid': qid} or to the search's fit, which hands it to both"
             )
@@ -127,15 +136,19 @@ class QueryKFold:
                 MissingQueryWarning,
             )
         name, ids = ("qid", qid) if groups is None else ("groups", groups)
-        queries = Queries.make(n_rows, qid=ids, name=name)
-        fold_of_row = self.fold_of_query(queries.n_queries)[queries.index()]
+        what = "queries" if groups is None else "groups"
+        if groups is not None and qid is not None:
+            Queries.make(n_rows, qid=qid).groups(groups)  # no group may cut a query
+        held = Queries.make(n_rows, qid=ids, name=name)
+        fold_of_row = self.fold_of_query(held.n_queries, what)[held.index()]
         for fold in range(self.n_splits):
             yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
 
-    def fold_of_query(self, n_queries: int) -> Rows:
+    def fold_of_query(self, n_queries: int, what: str = "queries") -> Rows:
         """Return the fold of every query, (n_queries,), in the order of their first rows.
 
-        Folds depend on the number of queries alone, in memory and of a table.
+        Folds depend on the number of queries alone, in memory and of a table. `what` is what
+        messages call them.
 
         Raises
         ------
@@ -143,7 +156,7 @@ class QueryKFold:
             If there are fewer queries than folds.
         """
         if n_queries < self.n_splits:
-            raise ValueError(f"n_splits={self.n_splits} needs as many queries, got {n_queries}")
+            raise ValueError(f"n_splits={self.n_splits} needs as many {what}, got {n_queries}")
         numbers = np.arange(n_queries)
         if self.shuffle:
             if isinstance(self.random_state, np.random.Generator):
@@ -156,9 +169,10 @@ class QueryKFold:
         return folds
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the metadata request: scikit-learn's routing passes ``qid`` to `split`."""
+        """Return the metadata request: routing passes ``qid`` and ``groups`` to `split`."""
         request = MetadataRequest(owner=self)
         request.split.add_request(param="qid", alias=True)
+        request.split.add_request(param="groups", alias=True)
         return request
 
     def __repr__(self) -> str:
@@ -169,13 +183,80 @@ class QueryKFold:
         )
 
 
-def default_cv(n_queries: int, n_rows: int) -> int:
-    """Return the number of folds for cv=None: `N_SPLITS`, or fewer if there are fewer queries.
+def default_cv(n_held: int, n_rows: int) -> int:
+    """Return the number of folds for cv=None: `N_SPLITS`, or fewer if there is less to hold out.
 
-    The rows of a single query are split instead, with two rows or more in each fold if it has four
-    rows or more.
+    `n_held` is the number of queries, or of groups of them. The rows of a single query are split
+    instead, with two rows or more in each fold if it has four rows or more.
     """
-    return max(2, min(N_SPLITS, n_queries if n_queries > 1 else n_rows // 2))
+    return max(2, min(N_SPLITS, n_held if n_held > 1 else n_rows // 2))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSplits(Sequence[tuple[Rows, Rows]]):
+    """Splits of whole groups, whose rows are found when they are asked for.
+
+    Attributes
+    ----------
+    held : Queries
+        The rows of every group.
+    trains, tests : list of ndarray of int64
+        The numbers of the groups of every split in `held`.
+    """
+
+    held: Queries
+    trains: list[Rows]
+    tests: list[Rows]
+
+    @classmethod
+    def of(cls, data: RankingData, cv: object) -> GroupSplits | list[Any]:
+        """Return the splits of the groups of some rows, or those of a splitter that cuts groups."""
+        held = data.held_together
+        present = np.flatnonzero(held.sizes)
+        numbers = held.index()
+        if cv == FORWARD:
+            if len(present) < 2:
+                raise ValueError("needs two groups, one to fit to and a later one to hold out")
+            tests = [present[place : place + 1] for place in range(1, len(present))]
+            return cls(held, [present[:place] for place in range(1, len(present))], tests)
+        if isinstance(cv, (Integral, QueryKFold)):
+            splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
+            by_row = Queries.make(len(numbers), qid=numbers)  # in the order of first rows
+            assert by_row.ids is not None
+            folds, groups = splitter.fold_of_query(by_row.n_queries, "groups"), by_row.ids
+            parts = range(splitter.n_splits)
+            return cls(
+                held,
+                [np.sort(groups[folds != part]) for part in parts],
+                [np.sort(groups[folds == part]) for part in parts],
+            )
+        splitter = check_cv(cv)
+        if not _takes_groups(splitter):  # it would cut groups, and so it splits their list
+            raw = list(splitter.split(np.empty((len(present), 1))))
+            splits = [_as_split(number, one, len(present)) for number, one in enumerate(raw)]
+            return cls(held, *([present[part[at]] for part in splits] for at in (0, 1)))
+        raw = list(splitter.split(np.empty((len(data.y), 1)), data.y, numbers))
+        whole: tuple[list[Rows], list[Rows]] = ([], [])
+        for number, split in enumerate(raw):
+            for found, rows in zip(whole, _as_split(number, split, len(data.y)), strict=True):
+                counts = np.bincount(numbers[rows], minlength=held.n_queries)
+                found.append(np.flatnonzero(counts))
+                if (counts[found[-1]] != held.sizes[found[-1]]).any():
+                    return raw
+        return cls(held, *whole)
+
+    def rows(self, groups: Rows) -> Rows:
+        """Return the numbers of the rows of some groups, ascending."""
+        order = np.arange(self.held.n_rows)
+        return np.sort(np.concatenate([order[self.held.rows(group)] for group in groups.tolist()]))
+
+    def __len__(self) -> int:
+        return len(self.tests)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return replace(self, trains=self.trains[number], tests=self.tests[number])
+        return self.rows(self.trains[number]), self.rows(self.tests[number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,23 +353,34 @@ def make_splits(cv: object, data: RankingData) -> Splits:
         The message names ``cv``.
     """
     n_rows = len(data.y)
-    if isinstance(cv, str):
+    if isinstance(cv, str) and cv != FORWARD:
         raise ValueError(
-            f"cv={cv!r}: a splitter, an integer or (training rows, test rows) pairs are wanted; "
-            "'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
+            f"cv={cv!r}: a splitter, an integer, {FORWARD!r} or (training rows, test rows) pairs "
+            "are wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
         )
+    if cv == FORWARD and data.group_of is None:
+        raise ValueError(
+            f"cv={FORWARD!r} holds every group out by the model of the groups before it: give fit "
+            "groups, such as days"
+        )
+    raw: Sequence[Any]
     if isinstance(cv, (list, tuple)):
-        raw: Sequence[Any] = cv
+        raw = cv
     else:
         try:
-            if isinstance(cv, Integral) and data.queries.n_filled == 1:
+            if isinstance(cv, Integral) and data.held_together.n_filled == 1:
                 folds = _kept_row_folds if n_rows <= limits.now.cached_rows else _row_folds
                 return folds(int(cv), n_rows)
-            raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
+            if data.group_of is not None:
+                raw = GroupSplits.of(data, cv)
+            else:
+                raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
         except ValueError as error:  # a splitter does not know the name of the parameter
             raise ValueError(f"cv={cv!r}: {error}") from error
     if len(raw) == 0:
         raise ValueError("cv has no splits")
+    if isinstance(raw, GroupSplits):
+        return raw
     return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))
 
 

@@ -99,7 +99,7 @@ class TrialsSpec(Spec):
         data, cv = rows.data, self.search.cv
         task = Task.of(data, choices_of(data), 0)
         if cv is None and validation is None and task.iterates:  # all trials have these folds
-            cv = default_cv(data.queries.n_filled, len(data.y))
+            cv = default_cv(data.held_together.n_filled, len(data.y))
         splits = None if cv is None else make_splits(cv, data)
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}

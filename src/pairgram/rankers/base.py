@@ -780,6 +780,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 class LinearSearch(LinearRanker):
     """The base class of searches, which choose settings by held-out scores."""
 
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
     def fit(
         self,
         X: RowsLike,
@@ -790,6 +792,7 @@ class LinearSearch(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         validation: Validation = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
@@ -799,6 +802,11 @@ class LinearSearch(LinearRanker):
         X, y, qid, group, sample_weight, query_weight, offset :
             As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
             are held out; `cv` says how.
+        groups : array-like of shape (n_rows,), any hashable type, or None
+            Ids of what is held out together, if that is larger than a query: days, sellers, judges,
+            all impressions of a text. Pairs are formed within queries all the same. No group may
+            cut a query. ``cv=None`` then holds every group out in turn where it would hold out
+            every query, and folds are folds of groups. `cv` of a search says more.
         validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
             and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
@@ -822,5 +830,5 @@ class LinearSearch(LinearRanker):
         UserWarning
             As in `RankRLS.fit`.
         """
-        info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset, groups)
         return self._fit(X, y, info, validation)

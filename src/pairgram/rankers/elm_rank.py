@@ -219,7 +219,11 @@ class DrawnSpec(LeastSquares):
         assert search is not None
         search.refuse(data, held)
         cv = _folds(search.cv, data)
-        cv = default_cv(data.queries.n_filled, len(data.y)) if held is None and cv is None else cv
+        cv = (
+            default_cv(data.held_together.n_filled, len(data.y))
+            if held is None and cv is None
+            else cv
+        )
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
@@ -546,7 +550,7 @@ def _bias_range(model: BaseEstimator, weight_range: Range) -> Range:
 
 def _folds(cv: Any, data: RankingData) -> Any:
     """Return `cv`; with one query, an int is limited so that every fold has two rows."""
-    if isinstance(cv, Integral) and not isinstance(cv, bool) and data.queries.n_filled == 1:
+    if isinstance(cv, Integral) and not isinstance(cv, bool) and data.is_single_query:
         return min(cv, max(2, len(data.y) // 2))
     return cv
 

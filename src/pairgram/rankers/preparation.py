@@ -260,8 +260,13 @@ class Preparation:
     no_table: str = ""
     n_threads: int | None = None
 
-    def refuse(self, name: str, info: RowInfo) -> None:
-        """Raise a ValueError if the ranker of this name does not take what is told of rows."""
+    def refuse(self, model: BaseEstimator, info: RowInfo) -> None:
+        """Raise a ValueError if the ranker does not take what is told of rows."""
+        name = type(model).__name__
+        if info.groups is not None and not hasattr(model, "cv"):
+            raise ArgumentError(
+                "groups", f"must be None: {name} holds no rows out, but RankRLSCV does"
+            )
         if info.offset is not None and not self.takes_offset:
             raise ArgumentError(
                 "offset",
@@ -459,7 +464,9 @@ class GivenArrays:
         self._model, self._info, self._preparation = model, info, preparation
         self.arguments: dict[str, Any] = {"X": X, "y": y, **info._asdict()}
         self.has_queries = info.has_queries
-        preparation.refuse(type(model).__name__, info)
+        preparation.refuse(model, info)
+        if info.groups is not None and not (info.has_queries or model._needs_queries):
+            info = info._replace(qid=info.groups, groups=None)  # queries only are held out
         self.data: RankingData = model._check_rows(X, y, info)
         several = len(preparation.kinds) > 1
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
@@ -525,7 +532,7 @@ class GivenArrays:
         refuse_validation(search.cv, validation is not None)
         cv, held = search.cv, self.held(validation, shown)
         if cv is None and held is None:
-            cv = default_cv(pattern.queries.n_filled, len(pattern.y))
+            cv = default_cv(pattern.held_together.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(
             pattern, None, cv, held, search.scoring, n_threads, search.store
         )

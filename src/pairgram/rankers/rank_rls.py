@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import reduce
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,13 +21,15 @@ from pairgram._support.parameters import (
     check,
     check_C,
     check_parameters,
+    check_size,
 )
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
-from pairgram.model_selection.judge import as_list
+from pairgram.model_selection.judge import Judged, as_list, search_results
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
+from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
 
 if TYPE_CHECKING:
@@ -448,12 +452,7 @@ class RankRLS(LinearRanker):
         >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
         True
         """
-        total = getattr(pairgram, "_total", None)
-        if not isinstance(total, PairSums):
-            raise TypeError(
-                f"pairgram must be a Pairgram, got {type(pairgram).__name__}: the statistics come "
-                "first, and alpha second"
-            )
+        total = _sums_of(pairgram, ": the statistics come first, and alpha second")
         model = cls(
             alpha,
             pairs=pairgram.settings.pairs,
@@ -475,21 +474,39 @@ class RankRLS(LinearRanker):
             l1_ratio=l1_ratio,
             n_nonzero_coefs=n_nonzero_coefs,
         )
-        # The weight of tied pairs includes that of a row with itself, which is all of single rows.
-        lists = 1 if pairgram.settings.joins_all_rows else pairgram.n_queries
-        single = pairgram.settings.pairs is not None and pairgram.n_rows <= lists
-        if single or not pairgram.pair_weight > 0:
-            raise no_pairs(pairgram.settings, pairgram.n_rows)
-        model.feature_map = model.feature_map_ = pairgram.feature_map
-        if pairgram.feature_map is None and pairgram.settings.pairs is not None:
-            model._column_sums = total.column_sums(model.coef_)
-        fitted = pairgram.feature_map
-        model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
-        if pairgram.feature_names_in_ is not None:
-            model.feature_names_in_ = np.array(pairgram.feature_names_in_, dtype=object)
-        model.form_ = "primal"
-        model.uses_qid_ = pairgram.n_queries > 1
+        _tell_of_sums(model, total)
         return model
+
+
+def _sums_of(pairgram: object, hint: str = "") -> PairSums:
+    """Return the sums of a Pairgram; anything else is a TypeError."""
+    total = getattr(pairgram, "_total", None)
+    if not isinstance(total, PairSums):
+        raise TypeError(f"pairgram must be a Pairgram, got {type(pairgram).__name__}{hint}")
+    return total
+
+
+def _require_pairs(total: PairSums) -> None:
+    """Raise the ValueError of `fit` if statistics hold no pair that counts."""
+    total.required()
+    # The weight of tied pairs includes that of a row with itself, which is all of single rows.
+    lists = 1 if total.settings.joins_all_rows else total.n_queries
+    single = total.settings.pairs is not None and total.n_rows <= lists
+    if single or not total.pair_weight > 0:
+        raise no_pairs(total.settings, total.n_rows)
+
+
+def _tell_of_sums(model: RankRLS | RankRLSCV, total: PairSums) -> None:
+    """Give a model of statistics what a fit to rows would tell beside its weights."""
+    _require_pairs(total)
+    model.feature_map = model.feature_map_ = total.feature_map
+    if total.feature_map is None and total.settings.pairs is not None:
+        model._column_sums = total.column_sums(model.coef_)
+    model.n_features_in_ = getattr(total.feature_map, "n_features_in_", total.n_features)
+    if total.names is not None:
+        model.feature_names_in_ = np.array(total.names, dtype=object)
+    model.form_ = "primal"
+    model.uses_qid_ = total.n_queries > 1
 
 
 @dataclass(eq=False, repr=False)
@@ -530,6 +547,12 @@ class RankRLSCV(LinearSearch):
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
         - "leave-pair-out": every two rows with different labels. It needs a single query or
           ``scope="global"``, and suits estimates from few rows.
+
+        If `fit` gets ``groups``, such as days or sellers, whole groups are held out: None holds
+        every group out in turn, an int makes folds of groups, and splitters that take groups get
+        them. Other splitters, such as ``TimeSeriesSplit``, split the list of the groups, in the
+        order of their ids. "forward" holds every group out by the model of those before it, in this
+        order, but for the first.
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands
@@ -724,3 +747,132 @@ class RankRLSCV(LinearSearch):
             scales=tuple(map(bool, scales)),
             constraints=_constraints_of(self),
         )
+
+    @classmethod
+    def from_pairgrams(
+        cls,
+        days: Iterable[Pairgram],
+        alphas: ArrayLike | None = None,
+        *,
+        decays: float | Sequence[float] | None = None,
+        skip: int = 1,
+        scale: bool = False,
+    ) -> Self:
+        """Choose the ridge from the statistics of days, or of other parts, without any rows.
+
+        Without `decays`, every day is held out in turn, exactly. With them, each day is held out by
+        the model of the days before it, as a daily job would serve it, and the decay is chosen
+        beside the ridge: of day s, the model of day t knows ``decay ** (t − 1 − s)`` times the
+        statistics.
+
+        Parameters
+        ----------
+        days : iterable of Pairgram
+            Two or more, in their order, with equal settings, columns and feature map. Statistics
+            are those of columns as they came: inputs such as quantiles cannot be fitted to them.
+        alphas : array-like of shape (n_alphas,), ≥ 0, or None, default=None
+            The ridges of the sum of all days. None takes the default grid of this sum. Where fewer
+            days are known, the ridge has the same share of the weight of their pairs, with
+            `decays`; without, it is the same.
+        decays : float, list of float > 0 and ≤ 1, or None, default=None
+            What is multiplied by every new day. 1 forgets nothing.
+        skip : int ≥ 1, default=1
+            With `decays`, how many of the first days are not judged.
+        scale : bool, default=False
+            As for the class.
+
+        Returns
+        -------
+        RankRLSCV
+            A fitted model with ``alpha_``, ``alphas_``, ``scores_``, ``coef_path_`` and
+            ``cv_results_``, which has the loss of every judged day. ``decay_`` is the decay that
+            was chosen, or None. ``pairgram_`` is the sum of the days that the model knows, to go on
+            with. ``scores_`` are losses, of which the least is best: the mean over days of
+            ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
+            ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day. It is no metric of rankings:
+            statistics do not hold the order of rows.
+
+        Raises
+        ------
+        TypeError
+            If an element is no Pairgram.
+        ValueError
+            If there are fewer days than can be judged; if a day has no pair that counts, or has
+            other settings, columns or a query of another day; or if a parameter is not as
+            described.
+
+        Notes
+        -----
+        For T days and d features it takes one decomposition without `decays`, and T for each decay,
+        of O(d³) time, and T d² numbers of memory besides the statistics.
+
+        Examples
+        --------
+        >>> from pairgram import Pairgram, RankRLSCV, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> days = [Pairgram.from_rows(X[d], y[d], qid=qid[d]) for d in (qid < 40, qid >= 40)]
+        >>> RankRLSCV.from_pairgrams(days).scores_.shape
+        (34,)
+        >>> RankRLSCV.from_pairgrams(days, decays=[0.9, 1.0]).decay_ in (0.9, 1.0)
+        True
+        """
+        statistics = list(days)
+        sums = [_sums_of(day) for day in statistics]
+        check("scale", scale)
+        check_size("skip", skip)
+        given = None if alphas is None else check_alphas(alphas, zero=True)
+        grid = None if given is None else np.sort(given)[::-1].copy()
+        listed = [None] if decays is None else as_list(decays, "decays")
+        for decay in listed:
+            if decay is not None and not (isinstance(decay, Real) and 0 < float(decay) <= 1):
+                raise ValueError(f"decays must be > 0 and <= 1, got {decay!r}")
+        if len(sums) < (2 if decays is None else skip + 1):
+            wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
+            raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
+        for one in sums:
+            _require_pairs(one)
+        whole = sum(statistics)  # days that cannot be added, or share a query, are an error
+        judged = [
+            JudgedDays.in_turn(sums, grid, scale)
+            if decay is None
+            else JudgedDays.forward(sums, grid, scale, float(decay), skip)
+            for decay in listed
+        ]
+        means = np.concatenate([one.losses.mean(axis=0) for one in judged])
+        best = int(np.argmin(means))
+        chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
+        settings = chosen.total.settings
+        model = cls(
+            alphas,
+            pairs=settings.pairs,
+            scope=settings.scope,
+            weighting=settings.weighting,
+            target=settings.target,
+            scale=scale,
+            n_threads=statistics[0].n_threads,
+        )
+        order = np.arange(len(chosen.alphas))
+        if given is not None:
+            order = np.argsort(np.argsort(-given, kind="stable"), kind="stable")
+        path = chosen.path.coef(chosen.alphas)
+        model.coef_, model.coef_path_ = path[at].copy(), path[order]
+        model.alphas_, model.alpha_ = chosen.alphas[order], float(chosen.alphas[at])
+        model.scores_ = chosen.losses.mean(axis=0)[order]
+        model.decay_ = listed[best // len(order)]
+        model.best_score_ = float(means[best])
+        rows = (len(order) * np.arange(len(judged))[:, None] + order).ravel()
+        model.best_index_ = int(np.argmax(rows == best))
+        columns = {"alpha": np.concatenate([one.alphas for one in judged])[rows]}
+        if decays is not None:
+            columns["decay"] = np.repeat(np.array(listed, np.float64), len(order))
+        losses = np.hstack([one.losses for one in judged])
+        table = Judged(means, losses.std(axis=0), losses).take(rows)
+        ranks = np.searchsorted(np.sort(means), means)[rows] + 1
+        model.cv_results_ = search_results(columns, table, ranks)
+        model.pairs_, model.target_ = settings.pairs, settings.target
+        model.scale_, model.gamma_ = scale, None
+        _tell_of_sums(model, chosen.total)
+        if model.decay_ is not None:
+            whole = reduce(lambda before, day: model.decay_ * before + day, statistics)
+        model.pairgram_ = whole
+        return model

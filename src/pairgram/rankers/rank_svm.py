@@ -469,6 +469,9 @@ class RankSVMCV(LinearSearch):
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
 
+        If `fit` gets ``groups``, whole groups are held out, as in `RankRLSCV`. "forward" holds
+        every group out by the model of those before it.
+
         A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
         in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None

@@ -275,7 +275,8 @@ class RidgeSpec(LeastSquares):
             width = min(len(data.y), data.n_features)
             form = "dual" if width == len(data.y) else "primal"
             exact = all(is_cheap(data, settings, width, form) for settings in self.settings)
-        n_splits = cv if isinstance(cv, int) else default_cv(data.queries.n_filled, len(data.y))
+        n_held = data.held_together.n_filled
+        n_splits = cv if isinstance(cv, int) else default_cv(n_held, len(data.y))
         return Work(n_alphas, 1 + n_splits, path=True, exact=exact)
 
     def _kept(
@@ -421,7 +422,7 @@ class RidgeSpec(LeastSquares):
                 and self.constraints is None
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
-            cv = None if cheap else default_cv(data.queries.n_filled, len(data.y))
+            cv = None if cheap else default_cv(data.held_together.n_filled, len(data.y))
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
 

@@ -127,7 +127,7 @@ class Task:
         """Return the task of dense or CSR rows."""
         X, sparse = data.X, scipy.sparse.issparse(data.X)
         n_rows, n_columns = X.shape
-        n_splits = n_refits or default_cv(data.queries.n_filled, n_rows)
+        n_splits = n_refits or default_cv(data.held_together.n_filled, n_rows)
         work = Solved(len(DEFAULT_POWERS), 1 + n_splits, path=True, exact=not n_refits)
         return cls(
             n_rows,
@@ -349,7 +349,7 @@ LARGEST_GRADE = 10
 
 def choices_of(data: RankingData) -> tuple[Choice, ...]:
     """Return the pairs and targets that linear models choose from, by the labels."""
-    if data.queries.n_filled == 1:  # without tied pairs, every row held out would need a fit
+    if data.is_single_query:  # without tied pairs, every row held out would need a fit
         return (FIRST,)
     y = data.y
     graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)

@@ -9,6 +9,7 @@ import scipy.sparse
 
 from pairgram._support import limits, machine as memory
 from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
 from pairgram.solvers.statistics import SPARSE_GRAM
 
 # Seconds on two cores. They are measured, and only ratios of sums decide anything.
@@ -128,3 +129,25 @@ def takes_steps(data: RankingData, work: Work) -> bool:
     if len(data.y) < data.n_features:
         return most_products(data, work, "dual", dual_seconds(data, work)) > 0
     return most_products(data, work, "primal", primal_seconds(data, work)) > 0
+
+
+def have_sums(data: RankingData, settings: PairSettings) -> bool:
+    """Tell whether statistics of groups add up, and fit in memory for all groups."""
+    n_bytes = 8.0 * (data.n_features + 1) ** 2 * data.held_together.n_filled
+    return not settings.joins_all_rows and n_bytes < limits.now.groups_bytes
+
+
+def is_held_out_by_sums(data: RankingData, settings: PairSettings, n_alphas: int) -> bool:
+    """Tell whether groups are held out by their statistics rather than by their rows.
+
+    Statistics of d features of a group of n rows take ``n d²`` flops, and about 5 steps of ``2 d²``
+    for every ridge. Rows take ``2 n d²`` in the basis, and about 3 steps of ``4 n d`` for every
+    ridge. Compiled code does not take the rows of groups in blocks.
+    """
+    if data.group_of is None or settings.joins_all_rows:
+        return False
+    if not data.is_one_block:
+        return True
+    n, d = len(data.y) / max(1, data.held_together.n_filled), float(data.n_features)
+    by_sums = n * d * d + 10 * n_alphas * d * d + limits.now.group_flops
+    return have_sums(data, settings) and by_sums < 2 * n * d * d + 12 * n * d * n_alphas

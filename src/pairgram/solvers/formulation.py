@@ -27,6 +27,7 @@ from pairgram.solvers.costs import (
     ONE_RIDGE,
     Work,
     dual_seconds,
+    is_held_out_by_sums,
     most_products,
     primal_seconds,
     step_seconds,
@@ -322,7 +323,9 @@ class Coordinates:
         if self.form == "dual":
             made = DualGram(self.data, settings, n_threads)
         else:
-            made = PairSums.of(self.data, settings, n_threads, counts=self.scale)
+            by_sums = is_held_out_by_sums(self.data, settings, self.work.n_alphas)
+            of = PairSums.of_groups if by_sums else PairSums.of
+            made = of(self.data, settings, n_threads, counts=self.scale)
         if self._known is not None:
             self._known[settings] = made
         return made

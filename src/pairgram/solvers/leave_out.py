@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from pairgram.features.base import linear_nodes, score_features
 from pairgram.features.inputs import factors_of
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judge, Judged
-from pairgram.model_selection.splits import Splits
+from pairgram.model_selection.splits import GroupSplits, Splits
+from pairgram.solvers.costs import have_sums, is_held_out_by_sums
+from pairgram.solvers.leave_group_out import rests_of_groups, scores_by_sums
 from pairgram.solvers.leave_out_dual import (
     RowRegression,
     are_small,
@@ -163,6 +165,7 @@ def spread_of(data: RankingData, settings: PairSettings) -> float:
 
 
 TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
+TWO_GROUPS = "leave-group-out needs two groups with pairs, one to fit to and one to hold out"
 INSTEAD = "; give cv a splitter, or fit a validation set"
 
 
@@ -176,11 +179,11 @@ def leave_query_out(
 ) -> Vector:
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
 
-    The scores come from one decomposition of the statistics of all rows. With
-    ``scope="global"`` each query's rows are subtracted (pairs with ties), or the model is refitted.
-    A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
-    largest eigenvalue, in a direction that only the query has. `require_leave_query_out` tells
-    whether two queries have pairs.
+    If there are groups of queries, the model is fitted without the row's group. The scores come
+    from one decomposition of the statistics of all rows. With ``scope="global"`` each query's rows
+    are subtracted (pairs with ties), or the model is refitted. A score is NaN if it would be
+    rounding error. This happens if alpha is below 1e-10 of the largest eigenvalue, in a direction
+    that only the query has. `require_leave_query_out` tells whether two queries have pairs.
 
     Parameters
     ----------
@@ -196,10 +199,15 @@ def leave_query_out(
     if settings.joins_all_rows:
         return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
     if ridge.is_dual:
-        folds = data.rows_of_queries()
+        folds = data.rows_held_together()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
     held = np.zeros(len(data.y))
-    scores = scores_in_primal(data, settings, ridge, alphas, n_threads, held)
+    if is_held_out_by_sums(data, settings, len(alphas)):
+        total = statistics()
+        assert isinstance(total, PairSums)
+        scores = scores_by_sums(data, settings, ridge, alphas, n_threads, held, total.parts)
+    else:
+        scores = scores_in_primal(data, settings, ridge, alphas, n_threads, held)
     # Where a query holds nearly all of a large direction, what is left has lost its digits.
     if held.max() > LARGEST_HELD * alphas[-1]:
         _refit(data, settings, ridge.factor, alphas, held, scores, n_threads)
@@ -215,8 +223,9 @@ def _refit(
     scores: Vector,
     n_threads: int | None,
 ) -> None:
-    """Write the scores of the queries that hold the largest directions, by models without them."""
-    tests = [test for test in data.rows_of_queries() if held[test[0]] > LARGEST_HELD * alphas[-1]]
+    """Write the scores of what holds the largest directions, by models without its rows."""
+    limit = LARGEST_HELD * alphas[-1]
+    tests = [test for test in data.rows_held_together() if held[test[0]] > limit]
     tests.sort(key=lambda test: -held[test[0]])
     most = limits.now.refit_flops / flops_of_refits(len(data.y), data.n_features, settings, 1)
     for test in tests[: min(int(most), limits.now.held_refits)]:
@@ -238,8 +247,14 @@ def scores_in_primal(
     """Return `leave_query_out` of some of the queries that `ridge` is the path of.
 
     `ridge` is in primal form, and pairs are formed within queries. For every row, `held` gets the
-    largest eigenvalue of a direction of which its query has all but 1e-4; 0 if there is none.
+    largest eigenvalue of a direction of which its query, or its group of queries, has all but 1e-4;
+    0 if there is none. Groups need rows that are one block.
     """
+    order: Rows | slice = slice(None)
+    if data.group_of is not None:
+        order = np.argsort(data.group_of[data.queries.index()], kind="stable")
+        data = data.take(order)
+    folds = None if data.group_of is None else _bounds_of_groups(data)
     basis = ridge.eigen.basis
     mapped = data.feature_map is not None and settings.pairs is not None
     nodes = linear_nodes(data.feature_map) if mapped else None
@@ -252,6 +267,7 @@ def scores_in_primal(
     with single_threaded_blas:
         for block in data.blocks(settings):
             of_block = None if held is None else np.zeros(len(block.targets))
+            rows = order if isinstance(block.rows, slice) else block.rows
             block_scores = _core.leave_query_out(
                 block.problem,
                 block.X,
@@ -261,22 +277,34 @@ def scores_in_primal(
                 projection=ridge.eigen.projection,
                 alphas=alphas,
                 map=block.node_map,
+                folds=folds,
                 held=of_block,
                 n_threads=resolve_n_threads(n_threads),
             )
             if held is not None:
-                held[block.rows] = of_block
-            if isinstance(block.rows, slice):
+                held[rows] = of_block
+            if isinstance(rows, slice):
                 return block_scores
-            scores[:, block.rows] = block_scores
+            scores[:, rows] = block_scores
     return scores
+
+
+def _bounds_of_groups(data: RankingData) -> Rows:
+    """Return the queries with which groups begin, and their number; queries stand by group."""
+    assert data.group_of is not None
+    first = np.flatnonzero(np.diff(data.group_of, prepend=-1))
+    return np.append(first, len(data.group_of)).astype(np.int64)
 
 
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     """Raise the ValueError of `leave_query_out`; only the labels are looked at."""
     if settings.joins_all_rows:
         return
-    if data.has_pairs(settings).sum() < 2:
+    has = data.has_pairs(settings)
+    if data.group_of is not None:
+        if len(np.unique(data.group_of[has])) < 2:
+            raise ValueError(TWO_GROUPS + INSTEAD)
+    elif has.sum() < 2:
         raise ValueError(TWO_QUERIES + INSTEAD)
 
 
@@ -323,7 +351,7 @@ def leave_row_out(
 def split_scores(
     data: RankingData,
     total: Statistics,
-    splits: Iterable[tuple[Rows, Rows]],
+    splits: Splits,
     coefs_of: Callable[[Any], Vector],
     n_threads: int | None = None,
 ) -> list[Vector]:
@@ -337,7 +365,7 @@ def split_scores(
     data : RankingData
     total : Pairgram or DualGram
         The statistics of all rows.
-    splits : iterable of (training rows, test rows)
+    splits : sequence of (training rows, test rows)
     coefs_of : callable
         Takes the statistics of the training rows, and returns models of shape (n_models,
         n_features).
@@ -353,10 +381,19 @@ def split_scores(
         If the training rows of a split have no pairs that count.
     """
     results = []
+    if (
+        isinstance(total, PairSums)
+        and isinstance(splits, GroupSplits)
+        and (have_sums(data, total.settings))
+    ):
+        rests = rests_of_groups(data, total, splits, n_threads)
+        for rest, groups in zip(rests, splits.tests, strict=True):
+            results.append(data.scores(splits.rows(groups), coefs_of(rest), n_threads))
+        return results
     for number, (train, test) in enumerate(splits):
         data.require_training_pairs(total.settings, number, train)
-        rest = total.without(data, train, test, n_threads)
-        results.append(data.scores(test, coefs_of(rest), n_threads))
+        left = total.without(data, train, test, n_threads)
+        results.append(data.scores(test, coefs_of(left), n_threads))
     return results
 
 
@@ -369,7 +406,7 @@ def _leave_global_query_out(
 ) -> Vector:
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
-    for test in data.rows_of_queries():
+    for test in data.rows_held_together():
         rest = total.without(data, np.setdiff1d(rows, test), test, n_threads)
         coefs = rest.path_at(ridge.factor).coef(alphas)
         scores[:, test] = data.scores(test, coefs, n_threads)
@@ -429,14 +466,14 @@ class HeldOutRows:
         if self.judge.splits is not None:
             for number, (train, _) in enumerate(self.judge.splits):
                 self.data.require_training_pairs(settings, number, train)
-        elif self.judge.validation is None and self.data.queries.n_filled > 1:
+        elif self.judge.validation is None and not self.data.is_single_query:
             require_leave_query_out(self.data, settings)
 
     def n_matrices(self, settings: PairSettings) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
         if settings.kind not in ("none", "kept") or self.judge.validation is not None:
             return 0
-        rows_of_one = self.judge.splits is not None and self.data.queries.n_filled == 1
+        rows_of_one = self.judge.splits is not None and self.data.is_single_query
         return int(_of_all_rows(settings) or rows_of_one)
 
     def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
@@ -449,11 +486,11 @@ class HeldOutRows:
                 return False
             sizes = [len(test) for _, test in splits]
             return is_one_regression(data, settings) or not are_small(sizes, len(data.y))
-        if data.queries.n_filled == 1:
+        if data.is_single_query:
             return settings.kind in ("none", "kept")
         if settings.joins_all_rows:
             return is_dual and _of_all_rows(settings)
-        return not (is_dual and are_small(data.queries.sizes.tolist(), len(data.y)))
+        return not (is_dual and are_small(data.held_together.sizes.tolist(), len(data.y)))
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
@@ -508,7 +545,7 @@ class HeldOutRows:
         if self.judge.splits is not None:
             parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
             return np.hstack(parts)
-        if data.queries.n_filled == 1:
+        if data.is_single_query:
             return leave_row_out(data, settings, ridge, alphas, statistics, threads)
         if ridge.is_dual and _of_all_rows(settings):
             return leave_out_of_all_rows(data, settings, ridge, alphas, threads)
@@ -522,11 +559,11 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
     `Limits.refit_flops`. `n_dimensions` is the order of the system that is solved.
     """
     n_rows = len(data.y)
-    if data.queries.n_filled == 1:
+    if data.is_single_query:
         exact, n_refits = settings.kind in ("none", "kept"), n_rows
     else:
         exact = not settings.joins_all_rows or (form == "dual" and _of_all_rows(settings))
-        n_refits = data.queries.n_queries
+        n_refits = data.held_together.n_queries
     if exact:
         return True
     flops = flops_of_refits(n_rows, n_dimensions, settings, n_refits)

@@ -352,6 +352,7 @@ def in_one_query(data: RankingData) -> RankingData:
         queries=Queries.make(len(data.y)),
         row_weights=data.v * data.query_weight_of_rows,
         query_weights=None,
+        group_of=None,
     )
 
 
@@ -449,7 +450,7 @@ def leave_out_of_all_rows(
 
     These are the `fold_scores` with one fold per query, in an array of shape (n_alphas, n_rows).
     """
-    tests = data.rows_of_queries()
+    tests = data.rows_held_together()
     scores = np.empty((len(alphas), len(data.y)))
     parts = _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
     for test, part in zip(tests, parts, strict=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +73,8 @@ class PairSums:
         The number of queries in which each feature varies. None if it is not known.
     n_threads : int or None
         How many threads a solution takes.
+    parts : tuple of PairSums
+        The sums of groups of which these are the sum, where they will be held out; else empty.
     """
 
     settings: PairSettings
@@ -83,6 +87,7 @@ class PairSums:
     mean: Mean | None = None
     varying: NDArray[np.int64] | None = None
     n_threads: int | None = None
+    parts: tuple[PairSums, ...] = ()
 
     @classmethod
     def of(
@@ -97,6 +102,22 @@ class PairSums:
         """Return the sums of checked rows; see `with_rows`."""
         empty = cls(settings, n_threads=n_threads)
         return empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
+
+    @classmethod
+    def of_groups(
+        cls,
+        data: RankingData,
+        settings: PairSettings,
+        n_threads: int | None = None,
+        *,
+        counts: bool = False,
+    ) -> PairSums:
+        """Return the sums of checked rows, which are made group by group and keep their `parts`."""
+        parts = [
+            cls.of(part, settings, n_threads, counts=counts, may_vanish=True)
+            for _, part in data.parts_held_together()
+        ]
+        return replace(reduce(add, parts), parts=tuple(parts))
 
     @property
     def is_scatter(self) -> bool:
@@ -217,10 +238,15 @@ class PairSums:
             and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
         )
         if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
-            rest = self - PairSums.of(data.take(test), settings, n_threads, may_vanish=True)
-            if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all():  # else digits are lost
+            rest = self.less(PairSums.of(data.take(test), settings, n_threads, may_vanish=True))
+            if rest is not None:
                 return rest
         return PairSums.of(data.take(train), settings, n_threads, may_vanish=True)
+
+    def less(self, part: PairSums) -> PairSums | None:
+        """Return the sums without those of a part of the rows, or None if digits would be lost."""
+        rest = self - part
+        return rest if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all() else None
 
     def name_of(self, j: int) -> Any:
         """Return the name or number by which a message calls a feature."""
@@ -352,6 +378,7 @@ class PairSums:
                 sums_weight=0.0,
                 mean=mean,
                 varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
+                parts=(),
             )
         times = number
         if self.settings.joins_all_rows and mean is None:
@@ -362,7 +389,11 @@ class PairSums:
             if mean is not None:
                 mean = replace(mean, weight=number * mean.weight)
             product = replace(
-                self, sums=times * self.sums, sums_weight=times * self.sums_weight, mean=mean
+                self,
+                sums=times * self.sums,
+                sums_weight=times * self.sums_weight,
+                mean=mean,
+                parts=(),
             )
             diagonal = product.factor * np.diag(product.required())
         if not (np.isfinite(diagonal).all() and np.isfinite(product.pair_weight)):
@@ -392,6 +423,7 @@ class PairSums:
             sums_weight=self.sums_weight + sign * other.sums_weight,
             mean=mean,
             varying=varying,
+            parts=(),
         )
 
     def _settle(self, sums: NDArray[np.float64], before: Vector) -> None:

@@ -1,0 +1,141 @@
+"""``pairgram update`` and ``solve`` keep the statistics of days, and make models of them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pairgram
+from pairgram._support.files import shown
+from pairgram._support.parameters import AT_LEAST_0, check_setting
+from pairgram.cli import options as opt
+from pairgram.cli.options import option, parse_grid
+from pairgram.cli.report import print_json, print_table, show_rows
+from pairgram.cli.tables import Columns, with_columns
+
+Statistics = Annotated[Path, typer.Argument(metavar="TOTAL", help="File of statistics.")]
+
+
+@with_columns
+def update(
+    total: Statistics,
+    file: opt.Rows,
+    *,
+    decay: Annotated[
+        float,
+        typer.Option(metavar="X", min=0, max=1, help="What TOTAL is multiplied by before."),
+    ] = 1.0,
+    pairs: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Weight of a pair, for a new file; see train --help."),
+    ] = None,
+    columns: Columns,
+    threads: opt.Threads = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Add the rows of a day to a file of statistics, which is made if it is not there.
+
+    Statistics are all that least squares needs of the rows; solve makes models of them. Their size
+    depends on the features alone. With --decay 0.95 what came before counts 5 % less every day. A
+    query that the file knows already is an error, so that no day is added twice. --pairs is for a
+    new file; an old one keeps its own. TOTAL is replaced as a whole, or stays as it was.
+
+    \b
+    Examples:
+      pairgram update total.pairgram monday.parquet --label relevance --qid query_id
+      pairgram update total.pairgram today.parquet --label relevance --qid query_id --decay 0.95
+    """
+    known = total.exists()
+    if known:
+        statistics = pairgram.Pairgram.load(total)
+        own = statistics.settings.pairs
+        if pairs is not None and pairs != (own or "none"):
+            raise ValueError(f"--pairs {pairs}: {shown(total)} has {own or 'none'}, which stays")
+        statistics.n_threads = threads
+        statistics = decay * statistics
+    else:
+        given: Any = {} if pairs is None else {"pairs": None if pairs == "none" else pairs}
+        statistics = pairgram.Pairgram(n_threads=threads, **given)
+    before = statistics.n_rows, statistics.n_queries
+    with columns.reading(threads) as (client, watch):
+        names = statistics.feature_names_in_ if known else None
+        table = columns.scan(file, client, names, statistics.n_features if known else 0)
+        columns.require(file, table, statistics.settings.pairs is not None)
+        statistics.update(watch(table))
+    statistics.save(total)
+    report = {
+        "file": str(total),
+        "decay": decay,
+        "added_rows": statistics.n_rows - before[0],
+        "added_queries": statistics.n_queries - before[1],
+        "n_rows": statistics.n_rows,
+        "n_queries": statistics.n_queries,
+        "n_features": statistics.n_features,
+    }
+    if as_json:
+        print_json(report)
+    else:
+        print_table((), show_rows([report])[0].items())
+
+
+def solve(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="DAYS...", help="Files of statistics, in their order.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="Model file to write.")
+    ],
+    *,
+    alpha: Annotated[float | None, option("alpha")] = None,
+    alphas: Annotated[str | None, option("alphas")] = None,
+    decays: Annotated[
+        str | None,
+        typer.Option(metavar="X,Y,...", help="Decays to choose from, by days in their order."),
+    ] = None,
+    scale: Annotated[bool, option("scale")] = False,
+    threads: opt.Threads = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Make a model of files of statistics.
+
+    One file needs --alpha. Of several files, such as the last days, the ridge is chosen: each file
+    is held out in turn and judged by its mean squared error of differences, from the statistics
+    alone. With --decays, each day is judged by the model of the days before it, and the best decay
+    is chosen as well.
+
+    \b
+    Examples:
+      pairgram solve total.pairgram --alpha 100 -o model.safetensors
+      pairgram solve monday.pairgram tuesday.pairgram wednesday.pairgram -o model.safetensors
+      pairgram solve days/*.pairgram --decays 0.9,0.95,1 -o model.safetensors
+    """
+    for file in files:
+        opt.check_output(output, statistics=file)
+    days = [pairgram.Pairgram.load(file) for file in files]
+    for day in days:
+        day.n_threads = threads
+    report: dict[str, Any] = {"n_days": len(days)}
+    if alpha is not None or len(days) == 1:
+        if alpha is None:
+            raise ValueError("give --alpha, or the files of two days or more to choose it by")
+        if alphas is not None or decays is not None:
+            raise ValueError("give --alpha, or --alphas and --decays to choose from, not both")
+        check_setting("--alpha", alpha, AT_LEAST_0)
+        model: Any = pairgram.RankRLS.from_pairgram(reduce(add, days), alpha, scale=scale)
+        report["alpha"] = alpha
+    else:
+        grid = None if alphas is None else parse_grid(alphas, "--alphas", zero=True)
+        listed = None if decays is None else parse_grid(decays, "--decays")
+        model = pairgram.RankRLSCV.from_pairgrams(days, grid, decays=listed, scale=scale)
+        report |= {"alpha": model.alpha_, "decay": model.decay_, "loss": model.best_score_}
+    model.save(output)
+    report |= {"n_features": model.n_features_in_, "output": str(output)}
+    if as_json:
+        print_json(report)
+        return
+    rows = {name: value for name, value in report.items() if value is not None}
+    print_table((), show_rows([rows])[0].items())

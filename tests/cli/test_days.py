@@ -1,0 +1,78 @@
+"""Statistics of days on the command line: update and solve."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import pairgram as pg
+from parts.cli import app
+
+COLUMNS = ("--label", "y", "--qid", "q")
+
+
+def run(*arguments, code=0):
+    """Return the output of a command that must end with an exit code."""
+    found = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert found.exit_code == code, found.output
+    return found.stderr if code else found.stdout
+
+
+@pytest.fixture
+def days(tmp_path, monkeypatch):
+    """Three days as Parquet files, and their rows."""
+    monkeypatch.chdir(tmp_path)
+    X, y, qid = pg.make_ranking(30, 8, 4, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, q=qid)
+    parts = [frame[qid % 3 == day] for day in range(3)]
+    for day, part in enumerate(parts):
+        part.to_parquet(f"{day}.parquet")
+    return parts
+
+
+def statistics(part):
+    return pg.Pairgram.from_rows(part[list("abcd")], part["y"], qid=part["q"])
+
+
+def test_a_total_of_days_forgets(days):
+    run("update", "total", "0.parquet", *COLUMNS)
+    found = json.loads(run("update", "total", "1.parquet", *COLUMNS, "--decay", "0.5", "--json"))
+    assert found["added_queries"] == 10 and found["n_queries"] == 20
+    expected = 0.5 * statistics(days[0]) + statistics(days[1])
+    np.testing.assert_allclose(pg.Pairgram.load("total").G, expected.G, rtol=1e-12)
+    before = Path("total").read_bytes()
+    assert "in both" in run("update", "total", "1.parquet", *COLUMNS, code=2)
+    assert "--pairs without_ties: total has with_ties" in run(
+        "update", "total", "2.parquet", *COLUMNS, "--pairs", "without_ties", code=2
+    )
+    assert "want --qid" in run("update", "total", "2.parquet", "--label", "y", code=2)
+    assert Path("total").read_bytes() == before
+    run("solve", "total", "--alpha", 3, "-o", "model")
+    model = pg.load_model("model")
+    np.testing.assert_allclose(model.coef_, pg.RankRLS.from_pairgram(expected, 3.0).coef_)
+    assert "give --alpha, or the files of two days" in run("solve", "total", "-o", "m", code=2)
+    run("update", "other", "0.parquet", *COLUMNS, "--pairs", "none")
+    assert pg.Pairgram.load("other").settings.pairs is None
+
+
+def test_a_ridge_is_chosen_by_days(days):
+    for day in range(3):
+        run("update", f"day{day}", f"{day}.parquet", *COLUMNS)
+    files = ("day0", "day1", "day2")
+    found = json.loads(run("solve", *files, "-o", "model", "--json"))
+    expected = pg.RankRLSCV.from_pairgrams(list(map(statistics, days)))
+    assert found["alpha"] == pytest.approx(expected.alpha_)
+    assert found["loss"] == pytest.approx(expected.best_score_)
+    np.testing.assert_allclose(pg.load_model("model").coef_, expected.coef_, rtol=1e-9)
+    options = ("--decays", "0.5,1", "--alphas", "1,10", "--json")
+    found = json.loads(run("solve", *files, "-o", "model", *options))
+    expected = pg.RankRLSCV.from_pairgrams(
+        list(map(statistics, days)), [1.0, 10.0], decays=[0.5, 1.0]
+    )
+    assert (found["alpha"], found["decay"]) == (expected.alpha_, expected.decay_)
+    wrong = run("solve", *files, "-o", "m", "--alpha", 1, "--decays", "1", code=2)
+    assert "give --alpha, or --alphas and --decays" in wrong
+    assert "--output" in run("solve", *files, "-o", "day1", code=2)

@@ -1,0 +1,146 @@
+"""Ridges that are chosen from statistics of days alone, against the rows of the days."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+
+import pairgram as pg
+from pairgram import Pairgram, RankRLS, RankRLSCV, load_model
+
+ALPHAS = [100.0, 1.0, 1e-2]
+
+
+def days_of(seed, n_days=4, **settings):
+    """Return the rows (X, y, qid, day) and the statistics of every day."""
+    rng = np.random.default_rng(seed)
+    X, y, qid = pg.make_ranking(24, 7, 4, random_state=int(rng.integers(1000)))
+    day = rng.permutation(np.arange(24) % n_days)[qid]
+    parts = [
+        Pairgram.from_rows(X[day == d], y[day == d], qid=qid[day == d], **settings)
+        for d in range(n_days)
+    ]
+    return X, y, qid, day, parts
+
+
+def loss(model, X, y, qid, settings):
+    """Return half the weighted mean of squared errors of differences, pair by pair."""
+    errors = y - model.predict(X)
+    total = weight = 0.0
+    for query in np.unique(qid):
+        own = np.flatnonzero(qid == query)
+        W = np.ones((len(own), len(own)))
+        if settings.get("pairs") == "without_ties":
+            W = (y[own][:, None] != y[own]).astype(float)
+        if settings.get("weighting") == "queries" and W.any():
+            W = W / W.sum()
+        difference = errors[own][:, None] - errors[own]
+        total += (W * difference**2).sum() / 2
+        weight += W.sum()
+    return total / weight
+
+
+SETTINGS = [{}, {"pairs": "without_ties"}, {"weighting": "queries", "pairs": "without_ties"}]
+
+
+@hypothesis_settings(max_examples=25)
+@given(seed=st.integers(0, 2**31), settings=st.sampled_from(SETTINGS), scale=st.booleans())
+def test_days_in_turn(seed, settings, scale):
+    X, y, qid, day, parts = days_of(seed, **settings)
+    found = RankRLSCV.from_pairgrams(parts, ALPHAS, scale=scale)
+    factor = 1 / np.sqrt(np.diag(sum(parts).G)) if scale else np.ones(4)
+    for place, alpha in enumerate(ALPHAS):
+        losses = []
+        for d in range(4):
+            rest, own = day != d, day == d
+            model = RankRLS(alpha, **settings).fit(X[rest] * factor, y[rest], qid=qid[rest])
+            losses.append(loss(model, X[own] * factor, y[own], qid[own], settings))
+            column = found.cv_results_[f"split{d}_test_score"]
+            assert column[place] == pytest.approx(losses[-1], rel=1e-9)
+        assert found.scores_[place] == pytest.approx(np.mean(losses), rel=1e-9)
+    assert found.best_score_ == min(found.scores_)
+    whole = RankRLS(found.alpha_, scale=scale, **settings).fit(X, y, qid=qid)
+    np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
+
+
+@hypothesis_settings(max_examples=25)
+@given(seed=st.integers(0, 2**31), settings=st.sampled_from(SETTINGS), skip=st.integers(1, 3))
+def test_days_forward(seed, settings, skip):
+    X, y, qid, day, parts = days_of(seed, **settings)
+    decays = [1.0, 0.5]
+    found = RankRLSCV.from_pairgrams(parts, ALPHAS, decays=decays, skip=skip)
+    expected = {}
+    for decay in decays:
+        total = parts[0]
+        for part in parts[1:]:
+            total = decay * total + part
+        for alpha in ALPHAS:
+            losses = []
+            for d in range(skip, 4):
+                before, own = day < d, day == d
+                known = parts[0]
+                for part in parts[1:d]:
+                    known = decay * known + part
+                model = RankRLS(alpha * known.pair_weight / total.pair_weight, **settings).fit(
+                    X[before],
+                    y[before],
+                    qid=qid[before],
+                    query_weight=decay ** (d - 1.0 - day[before]),
+                )
+                losses.append(loss(model, X[own], y[own], qid[own], settings))
+            expected[decay, alpha] = np.mean(losses)
+    table = found.cv_results_
+    for row, parameters in enumerate(table["params"]):
+        mean = expected[parameters["decay"], parameters["alpha"]]
+        assert table["mean_test_score"][row] == pytest.approx(mean, rel=1e-8)
+    best = min(expected, key=expected.get)
+    assert (found.decay_, found.alpha_) == best
+    assert found.best_index_ == np.argmin(table["mean_test_score"])
+    again = RankRLS.from_pairgram(found.pairgram_, found.alpha_)
+    np.testing.assert_allclose(found.coef_, again.coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_model_of_days_is_saved_and_scores(tmp_path):
+    X, y, qid, _, parts = days_of(1)
+    model = RankRLSCV.from_pairgrams(parts)
+    assert len(model.alphas_) == 34
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "model.safetensors").predict(X), X @ model.coef_
+    )
+    assert model.score(X, y, qid=qid) > 0.5
+    assert (model.column_weights()["importance"] > 0).all()
+
+
+def test_a_world_that_changes_asks_to_forget():
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((2, 12))
+    parts = []
+    for d in range(16):
+        X = rng.standard_normal((160, 12))
+        y = X @ (first if d < 8 else second) + 4 * rng.standard_normal(160)
+        parts.append(Pairgram.from_rows(X, y, qid=1000 * d + np.arange(160) // 8))
+    assert RankRLSCV.from_pairgrams(parts[:8], decays=[0.3, 0.6, 1.0]).decay_ == 1.0
+    assert RankRLSCV.from_pairgrams(parts, decays=[0.3, 0.6, 1.0]).decay_ < 1.0
+
+
+def test_what_is_wrong_is_named():
+    X, y, qid, day, parts = days_of(2)
+    with pytest.raises(TypeError, match="pairgram must be a Pairgram, got ndarray"):
+        RankRLSCV.from_pairgrams([parts[0], X])
+    with pytest.raises(ValueError, match="days must hold at least two, got 1"):
+        RankRLSCV.from_pairgrams(parts[:1])
+    with pytest.raises(ValueError, match="days must hold at least 5 with skip=4, got 4"):
+        RankRLSCV.from_pairgrams(parts, decays=0.5, skip=4)
+    for wrong in (0.0, 1.5, "0.5", np.nan):
+        with pytest.raises(ValueError, match="decays must be > 0 and <= 1, got"):
+            RankRLSCV.from_pairgrams(parts, decays=[0.9, wrong])
+    with pytest.raises(ValueError, match="query"):
+        RankRLSCV.from_pairgrams([parts[0], parts[0]])
+    other = Pairgram.from_rows(X[day == 1], y[day == 1], qid=qid[day == 1], weighting="queries")
+    with pytest.raises(ValueError, match="settings differ"):
+        RankRLSCV.from_pairgrams([parts[0], other])
+    with pytest.raises(ValueError, match="holds no rows yet"):
+        RankRLSCV.from_pairgrams([parts[0], Pairgram()])
+    single = Pairgram.from_rows(X[:1], y[:1], qid=[999])
+    with pytest.raises(ValueError, match="no pair"):
+        RankRLSCV.from_pairgrams([parts[0], single])
