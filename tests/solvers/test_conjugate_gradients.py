@@ -143,7 +143,7 @@ def graded_rows(dtype=np.float64, seed=1):
 
 def same_search(direct, iterated):
     """Both searches judge and choose alike."""
-    np.testing.assert_allclose(iterated.alphas_, direct.alphas_, rtol=1e-13)
+    np.testing.assert_allclose(iterated.alphas_, direct.alphas_, rtol=1e-8)
     for column in (name for name in direct.cv_results_ if name.endswith("test_score")):
         found, expected = iterated.cv_results_[column], direct.cv_results_[column]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6, err_msg=column)
@@ -248,7 +248,7 @@ def test_splits_are_solved_in_groups_that_memory_holds(limits_of):
     X, y, qid, _ = graded_rows()
     with limits_of(**BY_STEPS):
         together = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
-    with limits_of(**BY_STEPS, available_memory=2.5 * 8 * 2 * (58 * 80 + 5 * 600)):
+    with limits_of(**BY_STEPS, available_memory=2.5 * 8 * 2 * (74 * 80 + 5 * 600)):
         by_two = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
     np.testing.assert_array_equal(by_two.coef_path_, together.coef_path_)
     np.testing.assert_array_equal(by_two.held_out_, together.held_out_)
