@@ -179,6 +179,8 @@ class SparseSystems:
         vector = factor * self._right_sides[0]
         if not vector.any():
             vector = factor**2 * self._diagonals[0][0]
+        if not vector.any():
+            return 0.0
         vector /= np.linalg.norm(vector)
         before, beside = np.zeros(len(vector)), 0.0
         diagonal: list[float] = []
