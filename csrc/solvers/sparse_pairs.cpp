@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::ptrdiff_t piece_entries = 1 << 14;  // of rows that stay in cache for all vectors
 constexpr std::ptrdiff_t long_entries = 1 << 18;   // a query with more is shared among threads
+constexpr std::ptrdiff_t near_numbers = 1 << 18;   // the nearer caches hold so many
 constexpr std::ptrdiff_t max_slots = 32;
 constexpr std::ptrdiff_t lead = 24;  // entries ahead, whose lines are read into the cache
 constexpr std::ptrdiff_t entries_per_sum = 32;  // a slot's sums cost as much as so many entries
@@ -102,17 +103,25 @@ void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
     const auto& parts = pieces.parts;
     const auto n_whole = static_cast<std::ptrdiff_t>(whole.size());
     const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
-    buffer<double> kept(parts.empty() ? 0 : X.n_rows * W);  // scores of long queries' rows
-    if (n_parts > 0) {
-        parallel_for(n_parts, n_threads, [&](std::ptrdiff_t i) {
-            gather_rows<W>(X, rows, parts[i], woven.data(), kept.data() + parts[i].begin * W);
-        });
-        parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()), n_threads,
-                     [&](std::ptrdiff_t i) {
-                         const auto q = pieces.long_queries[i];
-                         apply(q, kept.data() + rows.begin(q) * W);
-                     });
-    }
+    // Two passes over X, where the near cache does not hold what both need of every column.
+    const bool is_wide = d * W > near_numbers;
+    const auto gather_piece = [&](std::ptrdiff_t i, double* z) {
+        const auto& at = i < n_whole ? whole[i] : parts[i - n_whole];
+        gather_rows<W>(X, rows, at, woven.data(), z);
+        for (auto q = at.first_query; q < at.last_query; ++q)
+            apply(q, z + (rows.begin(q) - at.begin) * W);
+    };
+    const lines kept(is_wide || n_parts > 0 ? X.n_rows * W : 0);
+    const auto first_kept = is_wide ? 0 : n_whole;
+    parallel_for(n_whole + n_parts - first_kept, n_threads, [&](std::ptrdiff_t task) {
+        const auto i = first_kept + task;
+        gather_piece(i, kept.data() + (i < n_whole ? whole[i] : parts[i - n_whole]).begin * W);
+    });
+    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()), n_threads,
+                 [&](std::ptrdiff_t i) {
+                     const auto q = pieces.long_queries[i];
+                     apply(q, kept.data() + rows.begin(q) * W);
+                 });
     const auto n_entries = X.begin(X.n_rows);
     const auto n_slots = std::clamp<std::ptrdiff_t>(
         n_entries / (entries_per_sum * std::max<std::ptrdiff_t>(d, 1)) / 2 * 2, 2, max_slots);
@@ -124,17 +133,14 @@ void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
         buffer<double> z;
         for (auto i = slot; i < n_whole + n_parts; i += used) {
             check_interrupt();
-            if (i >= n_whole) {
-                const auto& at = parts[i - n_whole];
-                scatter_rows<W>(X, rows, at, kept.data() + at.begin * W, sums);
-                continue;
+            const auto& at = i < n_whole ? whole[i] : parts[i - n_whole];
+            const double* scores = kept.data() + at.begin * W;
+            if (i < first_kept) {
+                z.resize((at.end - at.begin) * W);
+                gather_piece(i, z.data());
+                scores = z.data();
             }
-            const auto& at = whole[i];
-            z.resize((at.end - at.begin) * W);
-            gather_rows<W>(X, rows, at, woven.data(), z.data());
-            for (auto q = at.first_query; q < at.last_query; ++q)
-                apply(q, z.data() + (rows.begin(q) - at.begin) * W);
-            scatter_rows<W>(X, rows, at, z.data(), sums);
+            scatter_rows<W>(X, rows, at, scores, sums);
         }
     });
     for_columns([&](std::ptrdiff_t c) {

@@ -2,10 +2,11 @@
 // ranking problem over the same queries: other row weights make other systems, such as those that
 // leave a fold of rows out. Neither XᵀLX nor Xᵀ is formed.
 //
-// 4·nnz flops per vector, bound by reading X: once per product, query by query while its rows are
-// in cache; a query that the cache does not hold is read twice. O(n) per vector for L (with an
-// omega also O(levels²) per query). The same bits for any n_threads: rows are added up in a number
-// of slots that the shape alone decides, which are added in order.
+// 4·nnz flops per vector, bound by reading X, and the numbers of its columns: X is read once per
+// product, query by query while its rows are in cache. It is read twice, with n numbers per vector
+// between, where a query or the numbers of all columns are too many for the cache. O(n) per vector
+// for L (with an omega also O(levels²) per query). The same bits for any n_threads: rows are added
+// up in a number of slots that the shape alone decides, which are added in order.
 #pragma once
 
 #include <cstddef>
