@@ -56,6 +56,31 @@ def test_equal_to_the_direct_solution(limits_of, problem, pairs, weighting, scal
     assert model.form_ == "primal"
 
 
+@pytest.mark.parametrize("scales", ["as they are", "lognormal", "far from 0"])
+def test_true_residuals_of_many_ridges_are_small(iterate, scales):
+    """Most of them are not computed anew by the solver."""
+    X, y, qid = wide_rows(2_000, 1_500)
+    rng = np.random.default_rng(1)
+    if scales == "lognormal":
+        X = sp.csr_array(X @ sp.diags_array(np.exp(1.5 * rng.normal(size=1_500))))
+    elif scales == "far from 0":
+        X = sp.csr_array(sp.hstack([rng.normal(size=(2_000, 9)) + 3e4, X[:, 9:]]))
+    search = RankRLSCV(cv=3).fit(X, y, qid=qid)
+    mean = sp.csr_array((np.full(2_000, 1 / 25), (qid, np.arange(2_000)))).toarray() @ X
+    centred = X.toarray() - np.asarray(mean)[qid]
+    b = 25 * centred.T @ (y - np.bincount(qid, y)[qid] / 25)
+    for alpha, w in zip(search.alphas_, search.coef_path_, strict=True):
+        residual = b - 25 * (centred.T @ (centred @ w)) - alpha * w
+        assert np.linalg.norm(residual) < 1.01e-8 * np.linalg.norm(b)
+
+
+def test_features_that_never_vary_have_the_ridges_of_dense_rows(iterate):
+    X, y, qid = np.ones((40, 3)), np.arange(40.0) % 3, np.arange(40) // 8
+    search = RankRLSCV(cv=5).fit(sp.csr_array(X), y, qid=qid)
+    np.testing.assert_array_equal(search.alphas_, RankRLSCV(cv=5).fit(X, y, qid=qid).alphas_)
+    assert not search.coef_path_.any()
+
+
 @pytest.mark.parametrize("model", [PairwiseELM(kernel="linear"), PointwiseELM(kernel="linear")])
 def test_machines_with_a_linear_kernel(iterate, model):
     X, y, qid = wide_rows(60, 200, 5)
