@@ -79,6 +79,10 @@ class SparseSystems:
     Without one, columns of different scale take thousands of steps. With it, the 34 default ridges
     of 160,000 × 20,000 rows take no more products than the shared space and its residuals do.
 
+    Where X has very many columns, X is read twice in a product. A product of six vectors with
+    400,000 × 100,000 rows takes more than their share of entries: the numbers of its columns do not
+    fit into the near cache.
+
     A small first ridge comes after larger ones of which the solutions are not returned. Directions
     in which no pair differs would otherwise keep what the preconditioner has put there.
 
