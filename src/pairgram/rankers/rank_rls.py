@@ -519,7 +519,8 @@ class RankRLSCV(LinearSearch):
     ----------
     alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
         The ridges to choose from. None stands for the 34 values ``λ_max(G) / 1e4 · 2^k`` with
-        k = −18 … 15, computed for every combination of the other settings. With a `prior` or
+        k = −18 … 15, computed for every combination of the other settings, for conjugate gradients
+        to about 1e-8 of λ_max(G). With a `prior` or
         offsets there are also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so
         that little data do not lead away from it. An alpha of 0 gives the
         solution of the smallest norm; if other solutions fit as well, its held-out score may be

@@ -684,7 +684,7 @@ def _iterated(
         systems = SparseSystems(parts[group], settings, n_threads, left)
         if alphas is None:
             largest = systems.largest_eigenvalue(scale=scale)
-            alphas = default_alphas(largest, data.offset is not None)
+            alphas = default_alphas(largest or 1.0, data.offset is not None)
         found = systems.solve(alphas, scale=scale)
         if found is None:
             return None
