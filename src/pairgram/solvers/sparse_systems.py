@@ -271,10 +271,8 @@ class Descent:
 
     Notes
     -----
-    A residual is carried along from step to step, and with it about the rounding errors that it has
-    gathered since solutions were multiplied anew. While these are at most half of what is wanted,
-    the residual must be smaller by as much, and the solution needs no product. Otherwise, and for
-    the last ridge in any case, the residual is computed anew from such a product.
+    A residual is carried along from step to step. When it is small enough, it is computed anew from
+    the product of the solution with G, for every ridge.
     """
 
     def __init__(
@@ -305,10 +303,8 @@ class Descent:
         length = self._size / float(self.vector @ product + alpha * (self.vector @ self.vector))
         step, product = length * self.vector, length * product
         self._w += step
-        self._image += product
         self._residual -= product
         self._residual -= alpha * step
-        self._gathered += self._rounding(step)
         self._steps += 1
         self._next_direction()
 
@@ -319,8 +315,8 @@ class Descent:
         usable = alpha > 0 and bool((shifted > 0).all())
         # For alpha 0 a preconditioner would change which norm is least.
         self._preconditioner = 1 / shifted if usable else np.ones(len(shifted))
-        self._w, self._image, self._gathered = self._span.solution(alpha)
-        self._residual = self._b - self._image - alpha * self._w
+        self._w, image = self._span.solution(alpha)
+        self._residual = self._b - image - alpha * self._w
         self._steps, self._before = 0, np.inf
         self._restart()
 
@@ -331,13 +327,8 @@ class Descent:
 
     def _next_direction(self) -> None:
         """Choose the next direction, or the solution to be checked, or go on to the next ridge."""
-        found = float(np.linalg.norm(self._residual))
         tired = self._steps >= limits.now.gradient_steps
-        is_last = self._n_solved + 1 == len(self._alphas)
-        is_sure = 2 * self._gathered <= self._wanted and not is_last and not tired
-        if is_sure and found + self._gathered <= self._wanted:
-            self._accept(found + self._gathered)
-        elif tired or (found <= self._wanted and not is_sure):
+        if tired or np.linalg.norm(self._residual) <= self._wanted:
             self.vector, self._checks = self._w, True
         else:
             preconditioned = self._preconditioner * self._residual
@@ -349,7 +340,6 @@ class Descent:
 
     def _check(self, product: Vector) -> None:
         """Accept the solution if its true residual is small, or go on from it."""
-        self._image, self._gathered = product, self._rounding(self._w)
         self._residual = self._b - product - self._alphas[self._n_solved] * self._w
         found = float(np.linalg.norm(self._residual))
         ends = self._steps >= limits.now.gradient_steps or found > PROGRESS * self._before
@@ -357,10 +347,10 @@ class Descent:
             self._before = found
             self._restart()
         else:
-            self._accept(found)
+            self._accept(found, product)
 
-    def _accept(self, found: float) -> None:
-        """Keep the solution, whose residual is that small, and go on to the next ridge."""
+    def _accept(self, found: float, image: Vector) -> None:
+        """Keep the solution of a residual and its product with G, and go on to the next ridge."""
         alpha, largest = self._alphas[self._n_solved], self._squares[0].max()
         unsure = not self._n_solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
         if unsure and not self._n_added and 0 < alpha < largest / RIDGE_STEP:
@@ -374,16 +364,11 @@ class Descent:
             if found > max(self._wanted, self._largest_rounding()):
                 self.unsolved.append(alpha)
             self._out[self._n_solved - self._n_added] = self._w
-        self._span.add(self._w, self._image, self._gathered)
+        self._span.add(self._w, image)
         self._n_solved += 1
         self.is_done = self._n_solved == len(self._alphas)
         if not self.is_done:
             self._begin()
-
-    def _rounding(self, w: Vector) -> float:
-        """Return about the rounding error of G w, if errors of either sign balance."""
-        varied, whole = np.sqrt(self._squares @ (w * w))
-        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied))
 
     def _largest_rounding(self) -> float:
         """Return what the rounding error of a true residual may be at most."""
@@ -397,11 +382,11 @@ class Span:
     def __init__(self, b: Vector) -> None:
         self._b, self._n_added = b, 0
         self._vectors, self._images = np.empty((2, KEPT_SOLUTIONS, len(b)))
-        self._errors, self._along = np.empty((2, KEPT_SOLUTIONS))
+        self._along = np.empty(KEPT_SOLUTIONS)
         self._squares, self._products = np.empty((2, KEPT_SOLUTIONS, KEPT_SOLUTIONS))
 
-    def add(self, w: Vector, image: Vector, error: float) -> None:
-        """Keep a solution, and its product with G that may be wrong by a vector of this length."""
+    def add(self, w: Vector, image: Vector) -> None:
+        """Keep a solution and its product with G."""
         if not (length := float(np.linalg.norm(w))):
             return
         number = self._n_added % KEPT_SOLUTIONS
@@ -409,18 +394,17 @@ class Span:
         last = slice(min(self._n_added, KEPT_SOLUTIONS))
         np.divide(w, length, out=self._vectors[number])
         np.divide(image, length, out=self._images[number])
-        self._errors[number] = error / length + EPSILON * np.linalg.norm(self._images[number])
         self._along[number] = self._vectors[number] @ self._b
         vectors, images = self._vectors[last], self._images[last]
         self._squares[number, last] = self._squares[last, number] = vectors @ vectors[number]
         between = (vectors @ images[number] + images @ vectors[number]) / 2
         self._products[number, last] = self._products[last, number] = between
 
-    def solution(self, alpha: float) -> tuple[Vector, Vector, float]:
-        """Return the Galerkin solution in the span, its product with G, and the error of that."""
+    def solution(self, alpha: float) -> tuple[Vector, Vector]:
+        """Return the Galerkin solution in the span, and its product with G."""
         count = min(self._n_added, KEPT_SOLUTIONS)
         if not count:
-            return np.zeros(len(self._b)), np.zeros(len(self._b)), 0.0
+            return np.zeros(len(self._b)), np.zeros(len(self._b))
         last = slice(count)
         values, vectors = np.linalg.eigh(self._squares[last, last])
         large = values > 1e-13 * values[-1]
@@ -428,5 +412,4 @@ class Span:
         reduced = basis.T @ self._products[last, last] @ basis + alpha * np.eye(basis.shape[1])
         found = np.linalg.lstsq(reduced, basis.T @ self._along[last], rcond=None)[0]
         weights = basis @ found
-        error = float(np.abs(weights) @ self._errors[last])
-        return weights @ self._vectors[last], weights @ self._images[last], error
+        return weights @ self._vectors[last], weights @ self._images[last]
