@@ -320,8 +320,8 @@ class HeldOutModels(NamedTuple):
     Attributes
     ----------
     scores : callable
-        Takes the judge of some rows, and the number of their fold. Returns the scores of the rows
-        by the models without this fold, (n_models, n_rows).
+        Takes the judge of some rows, and the number of their fold among those that are held out.
+        Returns the scores of the rows by the models that have not seen it, (n_models, n_rows).
     reader : int
         The number of what makes rows of the table into the data of the models.
     """
@@ -331,7 +331,10 @@ class HeldOutModels(NamedTuple):
 
 
 def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
-    """Return the scores of the rows of a judge by linear models, (n_models, n_features) a fold."""
+    """Return the scores of the rows of a judge by linear models, (n_models, n_features).
+
+    There are some for every fold that is held out, the last of which are those of the last fold.
+    """
     scores = judge.data.scores(slice(None), coefs[fold], judge.n_threads)
     return judge.shared(scores)
 
@@ -362,7 +365,7 @@ class TableJudge:
     def counts(self) -> list[OutsideFold]:
         """Return how often every split trains on each row of some rows."""
         folds = self.folds
-        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.n)]
+        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.first, folds.n)]
 
     def judge_models(
         self,
@@ -394,7 +397,7 @@ class TableJudge:
         whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
         if self.folds is None:
             return Judged(whole.defined, whole.deviations)
-        splits = np.full((self.folds.n, len(whole.means)), np.nan)
+        splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
         for fold, sums in found.items():
             splits[fold] = sums.defined
         known = ~np.isnan(splits)
@@ -417,7 +420,10 @@ def _sums(
     found = {}
     for number, reader in enumerate(readers):
         mine = [at for at, one in enumerate(candidates) if one.reader == number]
-        for fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+        for number_of_fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+            fold = number_of_fold - (0 if folds is None else folds.first)
+            if fold < 0:
+                continue  # no model was fitted to groups before
             judge = Judge.of_rows(data, metric, n_threads)
             for at in mine:
                 found[at, fold] = judge.sums(candidates[at].scores(judge, fold))

@@ -717,14 +717,20 @@ class GivenTable:
     def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:
         """Return which rows a search holds out, and what judges them.
 
-        If identities are `exact`, every query is held out in turn unless `cv` says otherwise.
+        If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
+        otherwise.
         """
         held, folds = self.held(search, validation), None
         leaves_out = exact and validation is None and search.cv is None
-        if validation is None and not leaves_out:
-            survey = held.survey()
-            cv = default_cv(survey.n_queries, survey.n_rows) if search.cv is None else search.cv
-            folds = Folds.of(held, cv)
+        if validation is None:
+            survey, cv, groups = held.survey(), search.cv, held.survey().group_of
+            n_held = survey.n_queries if groups is None else int(groups.max()) + 1
+            n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
+            each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
+            if cv is None and not each_group:
+                cv = default_cv(n_held, survey.n_rows)
+            leaves_out &= groups is None
+            folds = None if leaves_out else Folds.of(held, cv)
         metric = table_metric(held, search.scoring)
         return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 # What scan calls the columns that take the place of arguments of `fit`.
-COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight"}
+COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight", "groups": "groups"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,7 @@ class Table:
                 ("label", layout.label),
                 ("qid", layout.qid),
                 ("weight", layout.weight),
+                ("groups", layout.groups),
             )
             if name is not None
         ]
