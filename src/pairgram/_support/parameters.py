@@ -399,6 +399,11 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "Columns of a table that are no features, such as titles, in place of --features.",
     ),
     "weight": Parameter(None, "--weight COLUMN", "Column of the weights of a table's rows."),
+    "groups": Parameter(
+        None,
+        "--groups COLUMN",
+        "Column of what is held out together in a table, such as days: whole groups of queries.",
+    ),
     "missing": Parameter(
         optional(choice(*words(Missing))),
         "--missing NAME",

@@ -283,7 +283,11 @@ def train(
     search.save(output)
     if plot is not None:
         draw_search(plot, search)
-    held_by = _held_out(entry, search) if valid_path is None else name_of(valid_path)
+    held_by = (
+        _held_out(entry, search, columns.groups is not None)
+        if valid_path is None
+        else name_of(valid_path)
+    )
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -394,6 +398,7 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
         If three copies of the features do not fit in memory.
     """
     from pairgram._support import machine as memory
+    from pairgram.data.queries import Queries
 
     rows = None
     if table.layout.sparse or memory.fits(table.bytes_in_memory):
@@ -407,6 +412,9 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     X, named = rows.X, {"qid": rows.query}
     if table.layout.weight is not None:
         named["sample_weight"] = rows.weights
+    group_of = table.survey().group_of
+    if group_of is not None:
+        named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
     if table.feature_names is not None:
         import pyarrow
 
@@ -530,7 +538,7 @@ def cv(
     with opt.warnings_as_notes(), working("fitting"), one_query_meant():
         search.fit(X, y, **named)
     seconds = time.perf_counter() - start
-    held_by, path = _held_out(entry, search), tried(search)
+    held_by, path = _held_out(entry, search, columns.groups is not None), tried(search)
     best = {**chosen(search), "score": float(search.best_score_)}
     name = search.scoring_.name
     if as_json:
@@ -557,8 +565,10 @@ def cv(
     )
 
 
-def _held_out(entry: Model, search: BaseEstimator) -> str:
+def _held_out(entry: Model, search: BaseEstimator, has_groups: bool) -> str:
     """Return as text what was held out if there was no validation set."""
     search = getattr(search, "best_estimator_", search)
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
-    return f"{n_splits} folds" if n_splits else entry.held_out
+    if n_splits:
+        return f"{n_splits} folds of groups" if has_groups else f"{n_splits} folds"
+    return "leave-group-out" if has_groups else entry.held_out

@@ -28,6 +28,7 @@ class Columns:
     features: list[str] | None = None
     exclude: list[str] | None = None
     weight: str | None = None
+    groups: str | None = None
     missing: str | None = None
     client: str | None = None
     group_queries: bool = False
@@ -96,6 +97,7 @@ class Columns:
                 features=self.features or features or None,
                 exclude=self.exclude,
                 weight=self.weight,
+                groups=self.groups,
                 missing=self.missing,  # type: ignore[arg-type]
                 group_queries=self.group_queries,
                 client=client,

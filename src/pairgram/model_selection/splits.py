@@ -303,8 +303,8 @@ class Folds:
         if each and groups is None:
             raise ArgumentError(
                 None,
-                f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give scan "
-                "the column, as {groups=}",
+                f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give "
+                "scan the column, as {groups=}",
             )
         if (each or cv is None) and groups is not None:
             n = int(groups.max()) + 1

@@ -234,7 +234,8 @@ class Table:
         if found.parts is None:
             return None
         rows = together(found.parts)
-        self._sound(Survey.of(rows))
+        if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
+            self._sound(Survey.of(rows))
         return rows
 
     @property
