@@ -104,6 +104,9 @@ class RankingData:
         Inputs that X has been through already, if it is not the rows as they were given.
     names : ndarray of shape (n_inputs,) of str, or None
         The names of the columns of X, as it was given.
+    preferences : Preferences or None
+        Comparisons of the rows, which take the place of labels. The row weights are then those of
+        the comparisons of each row, and the labels are 0.
     """
 
     X: Any
@@ -115,6 +118,7 @@ class RankingData:
     offset: NDArray[np.float64] | None = None
     applied: Any = None
     names: NDArray[Any] | None = None
+    preferences: Any = None
 
     @classmethod
     def make(

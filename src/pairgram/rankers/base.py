@@ -34,6 +34,7 @@ from pairgram._support.checks import (
     warn_caller,
 )
 from pairgram._support.whole_fit import WholeFit, by_keyword
+from pairgram.data.comparisons import Preferences
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
@@ -261,6 +262,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
+        if isinstance(y, Preferences):
+            spec = spec.of_preferences(type(self).__name__)
+            y.require_alone(info)
         table = as_table(X, y=y, **info._asdict())
         rows: GivenArrays | GivenTable
         if table is None:
@@ -280,6 +284,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
+        if isinstance(y, Preferences):
+            refuse_index(X)
+            X = read_rows(X, estimator=self, reset=True)
+            y.require_rows(X.shape[0])
+            info = RowInfo(sample_weight=y.counts(X.shape[0]), offset=info.offset)
+            data = delimited(X, np.zeros(X.shape[0]), info)
+            return replace(data, preferences=y, names=getattr(self, "feature_names_in_", None))
         if (
             is_ready(X, 2)
             and X.flags.c_contiguous
@@ -329,6 +340,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If `validation` is not as described.
         """
+        if pattern.preferences is not None:
+            raise ArgumentError(
+                "validation", "must be None for y=Preferences(...), which are held out by cv"
+            )
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",

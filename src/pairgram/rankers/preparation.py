@@ -421,6 +421,20 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
+    def of_preferences(self, name: str) -> Spec:
+        """Return what the ranker of this name fits to comparisons.
+
+        Raises
+        ------
+        ValueError
+            If it takes none, or not with its settings of pairs.
+        """
+        raise ArgumentError(
+            "y",
+            f"must be labels, got Preferences, which {name} does not take: RankRLS, RankSVM and "
+            "their searches do",
+        )
+
     def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to a table; see also `rows.told`.
 
@@ -463,7 +477,10 @@ class GivenArrays:
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
-        if not self.has_queries and model._needs_queries:  # ids seem to have been forgotten
+        compares = self.data.preferences is None
+        if (
+            compares and not self.has_queries and model._needs_queries
+        ):  # ids seem to have been forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:

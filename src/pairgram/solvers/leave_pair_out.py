@@ -16,6 +16,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
+from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,
@@ -184,7 +185,7 @@ class LeavePairOut:
 
 
 # What holds rows out of a ridge problem and judges their scores.
-HeldOut = HeldOutRows | LeavePairOut
+HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,369 @@
+"""Hold comparisons out of least squares: one by one, or all of an item, a group or a split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import blocks
+from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.machine import deadline, single_threaded_blas
+from pairgram._support.parameters import check_flag
+from pairgram.data.comparisons import ComparedRows, Preferences
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries
+from pairgram.metrics.comparisons import ComparisonMetric, comparison_metric
+from pairgram.metrics.evaluation import MetricSums
+from pairgram.model_selection.judge import NOT_STORED, Judged, best_of
+from pairgram.model_selection.splits import N_SPLITS, Splits, make_splits
+from pairgram.solvers.leave_out import (
+    LARGEST_HELD,
+    PathTies,
+    leave_query_out,
+    scores_in_primal,
+)
+from pairgram.solvers.leave_out_dual import SMALLEST_PIVOT
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.ridge_path import RidgePath
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
+    from pairgram.solvers.formulation import Statistics
+
+BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
+# Comparisons are judged in blocks of this many scores.
+BLOCK_SCORES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutComparisons:
+    """Holds comparisons out, and judges the differences of their scores.
+
+    Attributes
+    ----------
+    data : RankingData
+        The comparisons as rows of a regression.
+    preferences : Preferences
+    metric : ComparisonMetric
+    way : str
+        What is held out together: `BY_ITEM`, `BY_COMPARISON`, `BY_GROUP`, or words for the splits.
+    splits : tuple of (training comparisons, test comparisons), or None
+    n_threads : int or None
+    store : bool
+        Whether to keep the held-out scores of the best model.
+    """
+
+    data: RankingData
+    preferences: Preferences
+    metric: ComparisonMetric
+    way: str
+    splits: Splits | None
+    n_threads: int | None
+    store: bool = False
+
+    @classmethod
+    def make(
+        cls,
+        data: RankingData,
+        X: Matrix,
+        preferences: Preferences,
+        cv: Any,
+        scoring: Any,
+        n_threads: int | None,
+        store: bool = False,
+        *,
+        refits: bool = False,
+        has_probabilities: bool = False,
+    ) -> HeldOutComparisons:
+        """Choose the metric and what is held out.
+
+        Parameters
+        ----------
+        data : RankingData
+            The comparisons as rows of a regression.
+        X : array or CSR matrix of shape (n_items, n_columns)
+            The items, which tell whether columns belong to single ones.
+        preferences : Preferences
+        cv : None, str, int, splitter or iterable of splits
+        scoring : str, ComparisonMetric or None
+        n_threads : int or None
+        store : bool
+        refits : bool
+            Whether models without some comparisons are fitted anew, so that None stands for folds.
+        has_probabilities : bool
+            Whether differences of scores are log-odds.
+
+        Raises
+        ------
+        ValueError
+            If `cv`, `scoring` or `store` is not as described, or if there is a single comparison.
+        """
+        check_flag("store_held_out", store)
+        metric = comparison_metric(scoring, has_probabilities)
+        if preferences.n_pairs < 2:
+            raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
+        has_groups = preferences.groups is not None
+        if cv is None and refits:
+            n_parts = preferences.queries.n_queries if has_groups else preferences.n_pairs
+            cv = max(2, min(N_SPLITS, n_parts))
+        if cv is None:
+            cv = BY_GROUP if has_groups else BY_COMPARISON
+            if not has_groups and _items_recur(preferences) and not _own_columns(X, preferences):
+                cv = BY_ITEM
+        if not isinstance(cv, str):
+            splits = make_splits(cv, data)
+            what = "groups" if has_groups and isinstance(cv, int) else "comparisons"
+            way = f"{len(splits)} splits of {what}"
+            return cls(data, preferences, metric, way, splits, n_threads, store)
+        known = (BY_ITEM, BY_COMPARISON, BY_GROUP)
+        if cv not in known or refits:
+            raise ArgumentError(
+                "cv",
+                "must be a number of folds, a splitter or splits of comparisons"
+                + ("" if refits else ", None, " + ", ".join(map(repr, known)))
+                + f" for y=Preferences(...), got {cv!r}",
+            )
+        if cv == BY_GROUP:
+            if not has_groups:
+                raise ArgumentError(
+                    "cv", f"{{argument}}={cv!r} needs the groups: give Preferences(groups=...)"
+                )
+            if preferences.queries.n_queries < 2:
+                raise ArgumentError("cv", f"{{argument}}={cv!r} needs two groups or more, got 1")
+        return cls(data, preferences, metric, cv, None, n_threads, store)
+
+    def of(self, data: RankingData) -> HeldOutComparisons:
+        """Return the same, whatever the features of the items."""
+        return self
+
+    def within(self, data: RankingData) -> HeldOutComparisons:
+        """Return the same for the same comparisons in other coordinates."""
+        return replace(self, data=data)
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise a ValueError if a split has nothing to train on."""
+        for number, (train, _) in enumerate(self.splits or ()):
+            self.data.require_training_pairs(settings, number, train)
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return 0: the problem of comparisons is solved in the primal form."""
+        return 0
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        return self.splits is None
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+        """Return the splits that need one fit each; None if there are none."""
+        return self.splits
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
+    ) -> Judged:
+        """Judge the models of all ridges; see `HeldOutRows.judge_path`."""
+        if scores is not None:
+            n_added = PathTies.of(self.data, settings, ridge, alphas).n_added
+            return self.judge_splits(scores[n_added:])
+        if self.way == BY_COMPARISON:
+            return self._judge(len(alphas), _one_by_one(self.data, ridge, alphas))
+        if self.way == BY_GROUP:
+            found = leave_query_out(self.data, settings, ridge, alphas, statistics, self.n_threads)
+            return self._judge(len(alphas), _in_blocks(found))
+        return self._judge(len(alphas), self._by_item(settings, ridge, alphas), 2)
+
+    def judge_splits(self, scores: Vector) -> Judged:
+        """Judge models of every split, (n_models, n_test_comparisons), by its test comparisons."""
+        assert self.splits is not None
+        sums, begin = [], 0
+        held, times = (
+            np.zeros((len(scores), self.preferences.n_pairs)),
+            np.zeros(self.preferences.n_pairs),
+        )
+        for _, test in self.splits:
+            of_split = scores[:, begin : begin + len(test)]
+            begin += len(test)
+            sums.append(self._sums(test, of_split, self.preferences.w[test]))
+            if self.store:
+                _add(held, test, of_split)
+                np.add.at(times, test, 1.0)
+        whole = reduce(MetricSums.join, sums)
+        of_splits = np.array([one.defined for one in sums])
+        known = ~np.isnan(of_splits)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n_known = known.sum(axis=0)
+            mean = np.where(known, of_splits, 0.0).sum(axis=0) / n_known
+            squares = np.where(known, of_splits - mean, 0.0) ** 2
+            deviations = np.sqrt(squares.sum(axis=0) / n_known)
+            held = np.where(times > 0, held / times, np.nan)
+        return self._stored(Judged(whole.defined, deviations, of_splits), held)
+
+    def _sums(self, rows: Any, scores: Vector, weights: Vector) -> MetricSums:
+        """Return the sums of the metric over some comparisons; a model with a NaN gets NaN."""
+        if self.data.offset is not None:
+            scores = scores + self.data.offset[rows]
+        values = self.metric.values(self.preferences.margin[rows], scores)
+        return MetricSums.of(values, weights)
+
+    def _judge(
+        self, n_models: int, parts: Iterator[tuple[Any, Vector]], n_times: int = 1
+    ) -> Judged:
+        """Judge parts of comparisons and their scores, (n_models, n_comparisons of the part).
+
+        Every comparison is there `n_times`. A model that has a NaN among its scores gets NaN.
+        """
+        total, known = None, np.ones(n_models, dtype=bool)
+        held = np.zeros((n_models, self.preferences.n_pairs)) if self.store else None
+        for rows, scores in parts:
+            known &= np.isfinite(scores).all(axis=1)
+            sums = self._sums(rows, scores, self.preferences.w[rows] / n_times)
+            total = sums if total is None else total.join(sums)
+            if held is not None:
+                _add(held, rows, scores / n_times)
+        assert total is not None
+        means = np.where(known, total.defined, np.nan)
+        return self._stored(Judged(means, total.deviations), held)
+
+    def _stored(self, judged: Judged, held: Vector | None) -> Judged:
+        """Return what was judged, with the held-out scores of the best model if they are kept."""
+        judged = judged._replace(stored={**NOT_STORED, "cv_": self.way})
+        if not self.store or held is None or np.isnan(judged.means).all():
+            return judged
+        scores = held[best_of(judged.means, self.metric)]
+        if self.data.offset is not None:
+            scores = scores + self.data.offset
+        return judged._replace(stored={**judged.stored, "held_out_": scores})
+
+    def _by_item(
+        self, settings: PairSettings, ridge: RidgePath, alphas: Vector
+    ) -> Iterator[tuple[Any, Vector]]:
+        """Yield comparisons and their scores by models without the winner, and without the loser.
+
+        The comparisons of an item are subtracted from the statistics. Every comparison stands in a
+        list of those of its winner and in one of those of its loser.
+        """
+        preferences = self.preferences
+        n_pairs = preferences.n_pairs
+        items = np.concatenate([preferences.winner, preferences.loser])
+        order = np.argsort(items, kind="stable")
+        ends = np.flatnonzero(np.diff(items[order], append=-1)) + 1
+        comparisons = order % n_pairs
+        for some in blocks(
+            len(ends), max(1, len(ends) * BLOCK_SCORES // (len(alphas) * len(items)))
+        ):
+            begin = int(ends[some.start - 1]) if some.start else 0
+            rows = comparisons[begin : ends[some.stop - 1]]
+            bounds = np.append(0, ends[some] - begin)
+            part = replace(self.data.take(rows), queries=Queries(bounds))
+            if isinstance(part, ComparedRows):
+                part = replace(part, is_cut=False)
+            held = np.zeros(len(rows))
+            scores = scores_in_primal(part, settings, ridge, alphas, self.n_threads, held)
+            for item in np.flatnonzero(held[bounds[:-1]] > LARGEST_HELD * alphas[-1]).tolist():
+                test = rows[bounds[item] : bounds[item + 1]]
+                lost = alphas * LARGEST_HELD < held[bounds[item]]
+                train = np.setdiff1d(np.arange(n_pairs), test)
+                rest = PairSums.of(self.data.take(train), settings, self.n_threads, may_vanish=True)
+                coefs = rest.path_at(ridge.factor).coef(alphas[lost])
+                of_test = np.arange(bounds[item], bounds[item + 1])
+                scores[np.ix_(lost, of_test)] = self.data.scores(test, coefs, self.n_threads)
+            yield rows, scores
+
+
+def _add(held: Vector, rows: Rows, scores: Vector) -> None:
+    """Add scores of some comparisons, which may repeat, to those of all: (n_models, n_pairs)."""
+    for of_model, own in zip(held, scores, strict=True):
+        np.add.at(of_model, rows, own)
+
+
+def _in_blocks(scores: Vector) -> Iterator[tuple[Any, Vector]]:
+    """Cut scores, (n_models, n_comparisons), into blocks that a cache holds."""
+    for rows in blocks(scores.shape[1], max(1, BLOCK_SCORES // len(scores))):
+        yield np.arange(rows.start, rows.stop), scores[:, rows]
+
+
+def _one_by_one(
+    data: RankingData, ridge: RidgePath, alphas: Vector
+) -> Iterator[tuple[Any, Vector]]:
+    """Yield comparisons and their scores by the models without them.
+
+    The score is ``(f − h m) / (1 − h)`` with the fit f of all, the margin m, and the leverage
+    ``h = w zᵀ (Λ + alpha)⁻¹ z`` of the difference z in the eigenbasis. It is NaN where it would be
+    rounding error.
+    """
+    eigen = ridge.eigen
+    inverse = 1 / (eigen.eigenvalues[:, None] + alphas)
+    weights, targets = data.v, data.target(PairSettings(None))
+    H = data.X.H if isinstance(data, ComparedRows) else None
+    with single_threaded_blas:
+        if H is not None:
+            in_basis = H @ eigen.basis
+            fits = in_basis @ (eigen.projection[:, None] * inverse)
+        for rows in blocks(len(targets), max(1, BLOCK_SCORES // (8 * len(alphas)))):
+            deadline().require()
+            if H is not None:
+                z = in_basis[data.X.first[rows]] - in_basis[data.X.second[rows]]
+                fit = fits[data.X.first[rows]] - fits[data.X.second[rows]]
+            else:
+                X = data.features(rows)
+                z = (X.toarray() if scipy.sparse.issparse(X) else X) @ eigen.basis
+                fit = z @ (eigen.projection[:, None] * inverse)
+            own = weights[rows, None] * (np.square(z, out=z) @ inverse)
+            fit -= own * targets[rows, None]
+            np.subtract(1.0, own, out=own)
+            own[own < SMALLEST_PIVOT] = np.nan
+            fit /= own
+            yield np.arange(rows.start, rows.stop), np.ascontiguousarray(fit.T)
+
+
+def _items_recur(preferences: Preferences) -> bool:
+    """Tell whether an item is in more than one comparison."""
+    items = np.concatenate([preferences.winner, preferences.loser])
+    return bool((np.bincount(items) > 1).any())
+
+
+def _own_columns(X: Matrix, preferences: Preferences) -> bool:
+    """Tell whether half of the items or more have a column that varies in their comparisons alone.
+
+    So it is for ids of items as columns: the model without an item knows nothing of it.
+    """
+    first, second = preferences.winner, preferences.loser
+    # The two items of the first comparison in which a column varies, as long as they are in all
+    # such comparisons; -1 before the first, and -2 for another.
+    owners = np.full((2, X.shape[1]), -1, dtype=np.int64)
+    begin, step = 0, 64
+    while begin < len(first) and (owners != -2).any():
+        a, b = first[begin : begin + step], second[begin : begin + step]
+        rows, columns = _varying(X[a] - X[b], (owners != -2).any(axis=0))
+        a, b = a[rows], b[rows]
+        fresh, at = np.unique(columns, return_index=True)
+        at, fresh = at[owners[0, fresh] == -1], fresh[owners[0, fresh] == -1]
+        owners[0, fresh], owners[1, fresh] = a[at], b[at]
+        for of in owners:
+            of[columns[(a != of[columns]) & (b != of[columns])]] = -2
+        begin, step = begin + step, 2 * step
+    own = np.unique(owners[owners >= 0])
+    return 2 * len(own) >= len(np.union1d(first, second))
+
+
+def _varying(X: Any, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """Return the rows and the columns of the entries other than 0 in the columns asked for."""
+    if scipy.sparse.issparse(X):
+        entries = X.tocoo()
+        kept = asked[entries.col] & (entries.data != 0)
+        return entries.row[kept], entries.col[kept]
+    numbers = np.flatnonzero(asked)
+    rows, columns = np.nonzero(X[:, numbers])
+    return rows, numbers[columns]
