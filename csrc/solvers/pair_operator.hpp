@@ -15,11 +15,10 @@
 #include <cstdint>
 
 #include "data/ranking_problem.hpp"
+#include "solvers/pair_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
-
-enum class pair_loss { squared_hinge, squared };
 
 class pair_operator {
   public:

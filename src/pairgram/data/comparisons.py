@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+import pairgram._core as _core
 from pairgram._support import machine
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import (
@@ -383,6 +384,32 @@ class ComparedRows(RankingData):
         of_items = score_features(self.X.H, coefs, n_threads)
         return np.asarray(of_items[..., self.X.first[rows]] - of_items[..., self.X.second[rows]])
 
+    @cached_property
+    def comparisons(self) -> _core.Comparisons:
+        """The comparisons for compiled code."""
+        X = self.X
+        return _core.Comparisons(len(X.H), X.first, X.second, self.row_weights)
+
+    def known_sums(self, n_threads: int) -> tuple[Vector, float]:
+        """Return (the sums over [X, y], Σ W).
+
+        With the incidence A of comparisons and their weights D these are ``HᵀAᵀDAH`` and
+        ``HᵀAᵀDm``. Items are taken from one of those that comparisons connect with them, so that
+        what is common to all of these cancels exactly.
+        """
+        H, targets = self.X.H, self.target(PairSettings(None))
+        H = H - H[self.comparisons.connected()]
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+            of_items = self.comparisons.multiply(H, targets, n_threads)
+            with machine.single_threaded_blas:
+                products = H.T @ of_items
+            d = H.shape[1]
+            sums = np.empty((d + 1, d + 1))
+            sums[:d, :d] = (products[:, :d] + products[:, :d].T) / 2
+            sums[:d, d] = sums[d, :d] = products[:, d]
+            sums[d, d] = self.v @ targets**2
+        return sums, float(self.v.sum())
+
     def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
         """Yield the comparisons in dense tiles, of whole queries unless these may be cut."""
         targets = self.targets(settings, constant=constant)
@@ -404,7 +431,8 @@ class ComparedRows(RankingData):
                 row_weights=None if self.row_weights is None else self.row_weights[rows],
             )
             X, of_rows = self.X[rows].made(), np.ascontiguousarray(targets[rows])
-            yield Block(np.arange(len(self.y))[rows], part.problem(settings), X, of_rows, None)
+            numbers = np.arange(rows.start, rows.stop) if order is None else rows
+            yield Block(numbers, part.problem(settings), X, of_rows, None)
             first = last
 
     def require_finite_features(self) -> None:

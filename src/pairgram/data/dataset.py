@@ -450,6 +450,10 @@ class RankingData:
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
 
+    def known_sums(self, n_threads: int) -> tuple[Vector, float] | None:
+        """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks."""
+        return None
+
     def _dense_blocks(
         self, mapped_by_core: bool
     ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+import pairgram._core as _core
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.machine import deadline, single_threaded_blas
+from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import check_flag
 from pairgram.data.comparisons import ComparedRows, Preferences
 from pairgram.data.dataset import RankingData
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from pairgram.solvers.formulation import Statistics
 
 BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
+# Holding out rows takes so many times the flops of a product of the basis with them, for each alpha.
+FLOPS_OF_ROWS = 20.0
 # Comparisons are judged in blocks of this many scores.
 BLOCK_SCORES = 1 << 20
 
@@ -254,32 +257,77 @@ class HeldOutComparisons:
         The comparisons of an item are subtracted from the statistics. Every comparison stands in a
         list of those of its winner and in one of those of its loser.
         """
-        preferences = self.preferences
-        n_pairs = preferences.n_pairs
-        items = np.concatenate([preferences.winner, preferences.loser])
-        order = np.argsort(items, kind="stable")
-        ends = np.flatnonzero(np.diff(items[order], append=-1)) + 1
-        comparisons = order % n_pairs
-        for some in blocks(
-            len(ends), max(1, len(ends) * BLOCK_SCORES // (len(alphas) * len(items)))
-        ):
-            begin = int(ends[some.start - 1]) if some.start else 0
-            rows = comparisons[begin : ends[some.stop - 1]]
-            bounds = np.append(0, ends[some] - begin)
-            part = replace(self.data.take(rows), queries=Queries(bounds))
-            if isinstance(part, ComparedRows):
-                part = replace(part, is_cut=False)
-            held = np.zeros(len(rows))
-            scores = scores_in_primal(part, settings, ridge, alphas, self.n_threads, held)
-            for item in np.flatnonzero(held[bounds[:-1]] > LARGEST_HELD * alphas[-1]).tolist():
-                test = rows[bounds[item] : bounds[item + 1]]
-                lost = alphas * LARGEST_HELD < held[bounds[item]]
-                train = np.setdiff1d(np.arange(n_pairs), test)
-                rest = PairSums.of(self.data.take(train), settings, self.n_threads, may_vanish=True)
-                coefs = rest.path_at(ridge.factor).coef(alphas[lost])
-                of_test = np.arange(bounds[item], bounds[item + 1])
-                scores[np.ix_(lost, of_test)] = self.data.scores(test, coefs, self.n_threads)
+        data = self.data
+        weights = data.row_weights
+        pairs = (
+            data.comparisons
+            if isinstance(data, ComparedRows)
+            else _core.Comparisons(
+                1 + int(max(self.preferences.winner.max(), self.preferences.loser.max())),
+                self.preferences.winner,
+                self.preferences.loser,
+                weights,
+            )
+        )
+        offsets, numbers = pairs.offsets(), pairs.pairs()
+        eigen, threads = ridge.eigen, resolve_n_threads(self.n_threads)
+        most = max(1, BLOCK_SCORES // len(alphas))
+        rank, n_items = len(eigen.eigenvalues), len(offsets) - 1
+        downdates = isinstance(data, ComparedRows) and n_items * rank * (
+            2 * rank + 4 * len(alphas)
+        ) < FLOPS_OF_ROWS * len(numbers) * len(alphas)
+        in_basis = np.empty((0, rank))
+        if isinstance(data, ComparedRows) and downdates:
+            with single_threaded_blas:
+                in_basis = data.X.H @ eigen.basis
+        first = 0
+        while first < n_items:
+            last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+            last = max(last, first + 1)
+            bounds = offsets[first : last + 1] - offsets[first]
+            rows = numbers[offsets[first] : offsets[last]]
+            if downdates:
+                with single_threaded_blas:
+                    scores, held = pairs.leave_items_out(
+                        in_basis,
+                        data.target(settings),
+                        eigenvalues=eigen.eigenvalues,
+                        projection=eigen.projection,
+                        alphas=alphas,
+                        first=first,
+                        last=last,
+                        n_threads=threads,
+                    )
+            else:
+                part = replace(data.take(rows), queries=Queries(bounds))
+                if isinstance(part, ComparedRows):
+                    part = replace(part, is_cut=False)
+                of_rows = np.zeros(len(rows))
+                scores = scores_in_primal(part, settings, ridge, alphas, threads, of_rows)
+                held = np.zeros(last - first)
+                filled = bounds[:-1] < bounds[1:]
+                held[filled] = of_rows[bounds[:-1][filled]]
+            for item in np.flatnonzero(held > LARGEST_HELD * alphas[-1]).tolist():
+                own = slice(bounds[item], bounds[item + 1])
+                self._refit(settings, ridge, alphas, rows[own], held[item], scores[:, own])
             yield rows, scores
+            first = last
+
+    def _refit(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        test: Rows,
+        held: float,
+        scores: Vector,
+    ) -> None:
+        """Write the scores of an item that holds a large direction, by models without it."""
+        lost = alphas * LARGEST_HELD < held
+        train = np.setdiff1d(np.arange(len(self.data.y)), test)
+        rest = PairSums.of(self.data.take(train), settings, self.n_threads, may_vanish=True)
+        coefs = rest.path_at(ridge.factor).coef(alphas[lost])
+        scores[lost] = self.data.scores(test, coefs, self.n_threads)
 
 
 def _add(held: Vector, rows: Rows, scores: Vector) -> None:
