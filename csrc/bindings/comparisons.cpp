@@ -97,10 +97,7 @@ py::tuple leave_out(const comparisons& pairs, const array<double>& rows,
 std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<comparisons>& pairs,
                                       const array<double>& margins, const std::string& loss) {
     check_one_per("margins must be 1-d, one per comparison", margins, pairs->n_pairs());
-    const auto kind = named<pair_loss>("loss", loss,
-                                       {{"squared_hinge", pair_loss::squared_hinge},
-                                        {"squared", pair_loss::squared},
-                                        {"logistic", pair_loss::logistic}});
+    const auto kind = named<pair_loss>("loss", loss, pair_losses);
     const auto* of_pairs = pointer(margins);
     const without_gil release(pairs->n_pairs());
     return std::make_unique<bound_loss>(pairs, of_pairs, kind);

@@ -397,7 +397,7 @@ class PairOperator:
         self,
         problem: RankingProblem,  # with pairs="dropped"
         *,
-        loss: str = "squared_hinge",  # or squared
+        loss: str = "squared_hinge",  # or squared, logistic
     ) -> None: ...
     def set_scores(
         self, scores: NDArray[np.float64], n_threads: int = 1

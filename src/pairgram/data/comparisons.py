@@ -218,6 +218,10 @@ class Preferences:
         both = np.concatenate([self.winner, self.loser])
         return np.asarray(np.bincount(both, np.tile(self.w, 2), minlength=n_rows))
 
+    def counting(self, counts: Vector) -> Preferences:
+        """Return the same comparisons, whose weights are multiplied by counts, (n_pairs,)."""
+        return replace(self, weight=self.w * counts)
+
     def differences(self, scores: Vector) -> Vector:
         """Return the score of each winner less that of its loser: (..., n_pairs)."""
         return np.asarray(scores[..., self.winner] - scores[..., self.loser])

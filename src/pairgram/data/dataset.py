@@ -271,7 +271,12 @@ class RankingData:
         )
 
     def counting(self, counts: Vector) -> RankingData:
-        """Return the data whose row weights are multiplied by counts, (n_rows,)."""
+        """Return the data whose row weights are multiplied by counts, (n_rows,).
+
+        Those of comparisons are multiplied instead, (n_pairs,), if there are such.
+        """
+        if self.preferences is not None:
+            return replace(self, preferences=self.preferences.counting(counts))
         return replace(self, row_weights=self.v * counts)
 
     def of_targets(self, labels: Vector | None) -> list[RankingData]:

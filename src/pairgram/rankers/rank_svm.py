@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
 from pairgram.data.dataset import RankingData
@@ -37,6 +37,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
+from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -83,6 +84,16 @@ class SvmSpec(Spec):
     search: Search | None = None
     maps: tuple[Transformer | None, ...] = ()
     last: tuple[Transformer | None, Vector] | None = None
+
+    def of_preferences(self, name: str) -> SvmSpec:
+        """Return the same: comparisons take the place of the pairs of labels."""
+        if self.settings.weighting != "pairs":
+            raise ArgumentError(
+                "weighting",
+                "must be 'pairs' beside y=Preferences(...), which have weights themselves, got "
+                f"{self.settings.weighting!r}",
+            )
+        return self
 
     def fit_arrays(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays, or to a table alike."""
@@ -192,7 +203,7 @@ class _Candidate:
 def _held_out(
     training: Training,
     data: Dataset[RankingData],
-    judge: Judge | TableJudge,
+    judge: Judge | TableJudge | HeldOutComparisons,
     mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
 ) -> tuple[Judged, list[Convergence]]:
@@ -210,7 +221,8 @@ def _held_out(
     Cs : ndarray of shape (n_Cs,), ascending
     """
     settings, feature_map = training.settings, data.pattern.feature_map
-    if judge.splits and not (feature_map is None or is_known(feature_map)):
+    own_maps = data.pattern.preferences is None  # comparisons of a split are not rows
+    if judge.splits and own_maps and not (feature_map is None or is_known(feature_map)):
         scored, coefs, histories = [], [], []
         for train, _ in judge.splits:  # such maps may use labels, so each split has its own
             part = mapped_part(train)
@@ -268,6 +280,7 @@ def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
 def _default_Cs(training: Training, started: bool) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
+    trace *= training.settings.steepness
     if not trace <= LARGEST_TRACE:
         raise ValueError(
             f"X or the weights too large: weighted squared differences add up to {trace:.1g}, want "
@@ -564,5 +577,11 @@ uses_qid_, prior_, uses_offset_ :
             tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
         )
         told = ("inputs",) if self.inputs is not None else ()
-        search = Search(self.cv, self.scoring, self.store_held_out, told)
+        search = Search(
+            self.cv,
+            self.scoring,
+            self.store_held_out,
+            told,
+            has_probabilities=self.loss == "logistic",
+        )
         return SvmSpec(rows, settings, Cs, search, tuple(maps))

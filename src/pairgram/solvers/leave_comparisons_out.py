@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from pairgram.solvers.leave_out import (
 from pairgram.solvers.leave_out_dual import SMALLEST_PIVOT
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
+from pairgram.tables.blocks import Dataset
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
@@ -186,6 +187,27 @@ class HeldOutComparisons:
             found = leave_query_out(self.data, settings, ridge, alphas, statistics, self.n_threads)
             return self._judge(len(alphas), _in_blocks(found))
         return self._judge(len(alphas), self._by_item(settings, ridge, alphas), 2)
+
+    def counts(self) -> list[Vector]:
+        """Return how often every split trains on each comparison."""
+        n_pairs = self.preferences.n_pairs
+        return [
+            np.bincount(train, minlength=n_pairs).astype(np.float64)
+            for train, _ in self.splits or ()
+        ]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`; see `Judge.judge_models`."""
+        parts = []
+        for (_, test), coef, own in zip(self.splits or (), coefs, scored, strict=True):
+            (of_items,) = own.each(lambda rows, coef=coef: rows.scores(slice(None), coef))
+            parts.append(self.preferences.differences(of_items)[:, test])
+        return self.judge_splits(np.hstack(parts))
 
     def judge_splits(self, scores: Vector) -> Judged:
         """Judge models of every split, (n_models, n_test_comparisons), by its test comparisons."""
