@@ -266,11 +266,12 @@ class Preferences:
 
     def __repr__(self) -> str:
         n_rows = len(np.union1d(self.winner, self.loser))
-        n_ties = int((self.margin == 0).sum())
-        ties = f", {n_ties} of them ties" if n_ties else ""
-        groups = f", in {self.queries.n_queries} groups" if self.groups is not None else ""
-        weights = ", weighted" if self.weight is not None else ""
-        return f"Preferences of {self.n_pairs} comparisons between {n_rows} rows{ties}{groups}{weights}"
+        text = f"Preferences of {self.n_pairs} comparisons between {n_rows} rows"
+        if n_ties := int((self.margin == 0).sum()):
+            text += f", {n_ties} of them ties"
+        if self.groups is not None:
+            text += f", in {self.queries.n_queries} groups"
+        return text + ", weighted" * (self.weight is not None)
 
 
 def _listed(ids: ArrayLike) -> list[Any]:
@@ -314,6 +315,18 @@ def _per_comparison(values: ArrayLike, n_pairs: int, name: str) -> Vector:
         at = int(np.argmin(np.isfinite(numbers)))
         raise ArgumentError(name, f"must be finite, got {numbers[at]} in comparison {at}")
     return numbers
+
+
+def require_default(settings: PairSettings) -> None:
+    """Raise a ValueError if settings of pairs say what comparisons say themselves."""
+    for name, value in vars(PairSettings()).items():
+        found = getattr(settings, name)
+        if found != value:
+            raise ArgumentError(
+                name,
+                f"must be {value!r} beside y=Preferences(...), which say themselves what is "
+                f"compared, got {found!r}",
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pairgram._support.checks import Vector
+from pairgram._support.arrays import real_array
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.comparisons import Preferences
 from pairgram.metrics.metric import Metric
 
@@ -69,12 +70,12 @@ class ComparisonMetric:
         """
         return _VALUES[self.name](margin, difference)
 
-    def __call__(self, y: Preferences, scores: Vector) -> float:
-        """Return the weighted mean over comparisons, given the scores of all rows."""
-        values = self.values(y.margin, y.differences(scores))
+    def mean(self, y: Preferences, values: Vector) -> Any:
+        """Return the weighted means of values, (..., n_pairs); NaN where none is defined."""
         known = ~np.isnan(values)
-        weight = y.w[known]
-        return float(weight @ values[known] / weight.sum()) if weight.any() else float("nan")
+        weights = np.where(known, y.w, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (weights * np.where(known, values, 0.0)).sum(axis=-1) / weights.sum(axis=-1)
 
 
 def comparison_metric(scoring: Any, has_probabilities: bool, name: str = "scoring") -> Any:
@@ -108,3 +109,32 @@ def comparison_metric(scoring: Any, has_probabilities: bool, name: str = "scorin
             "have, and least squares and hinge losses have not"
         )
     return ComparisonMetric(scoring)
+
+
+def evaluate_comparisons(
+    metrics: Any, y: Preferences, score: Any, per_comparison: bool
+) -> dict[str, Any]:
+    """Return metrics of comparisons by their names; see `evaluate`.
+
+    Raises
+    ------
+    ValueError
+        If a metric is none of comparisons, or if there is not one finite score for every row.
+    """
+    listed = [metrics] if isinstance(metrics, (str, ComparisonMetric, Metric)) else list(metrics)
+    wanted = [comparison_metric(one, True, "metrics") for one in listed]
+    scores = real_array(score, "score")
+    if scores.ndim not in (1, 2):
+        raise ArgumentError(
+            "score", f"must be (n_rows,) or (n_scores, n_rows), got shape {scores.shape}"
+        )
+    if not np.isfinite(scores).all():
+        raise ArgumentError("score", "must not hold NaN or infinity")
+    y.require_rows(scores.shape[-1])
+    found = {}
+    for metric in wanted:
+        values = metric.values(y.margin, y.differences(scores))
+        found[metric.name] = values if per_comparison else metric.mean(y, values)
+        if not per_comparison and scores.ndim == 1:
+            found[metric.name] = float(found[metric.name])
+    return found

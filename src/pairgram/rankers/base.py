@@ -214,8 +214,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
             ``missing="mean"``. Kernels other than "linear" and the dual form take no table. The
             notes of `RankSVM` say how often its solver reads the features.
-        y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers. Only a table does without.
+        y : array-like of shape (n_rows,), or Preferences
+            Relevance labels, any real numbers. Only a table does without. `RankRLS`, `RankSVM` and
+            their searches also take comparisons of rows, `Preferences`, beside which `qid`,
+            `group`, `sample_weight` and `query_weight` must be None.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
@@ -509,8 +511,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-        y : array-like of shape (n_rows,), ≥ 0
-            A table has labels, query ids and weights itself.
+        y : array-like of shape (n_rows,), ≥ 0, or Preferences
+            A table has labels, query ids and weights itself. Of comparisons, the score is the
+            accuracy; see `evaluate`.
         qid : array-like of shape (n_rows,) or None
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
@@ -533,6 +536,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
+        if isinstance(y, Preferences):
+            y.require_alone(RowInfo(qid, None, sample_weight))
+            scores = self.predict(X, offset=offset)
+            return float(evaluate("accuracy", y, scores)["accuracy"])
         table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, offset=offset)
         if table is not None:
             return float(evaluate("ndcg@10", table, self)["ndcg@10"])

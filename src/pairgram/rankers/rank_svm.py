@@ -9,7 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
@@ -48,7 +50,7 @@ from pairgram.solvers.svm_training import (
 from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Estimator, Transformer
+    from pairgram._support.types import CV, Estimator, RowsLike, Transformer
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
@@ -290,8 +292,67 @@ def _default_Cs(training: Training, started: bool) -> Vector:
     return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
 
 
+class _Probabilities:
+    """What rankers with the logistic loss can do besides."""
+
+    def probability_preferred(
+        self,
+        Xa: RowsLike,
+        Xb: RowsLike,
+        *,
+        offset_a: ArrayLike | None = None,
+        offset_b: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the probability that each row of Xa is preferred to the same row of Xb.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+        offset_a, offset_b : array-like of shape (n_rows,) or None
+            Offsets of the rows, if the model was fitted with offsets.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            ``1 / (1 + exp(−(f_a − f_b)))`` with the scores f. They are probabilities if C suits the
+            data: choose it by ``RankSVMCV(loss="logistic", scoring="log_loss")``.
+
+        Raises
+        ------
+        ValueError
+            If the loss is not "logistic", if Xa and Xb have different numbers of rows, or if the
+            score of a row depends on others of its list.
+
+        Examples
+        --------
+        >>> from pairgram import Preferences, RankSVM
+        >>> X = [[0.0], [1.0], [2.0]]
+        >>> y = Preferences([1, 2, 2, 0], [0, 1, 0, 1])
+        >>> model = RankSVM(loss="logistic").fit(X, y)
+        >>> model.probability_preferred([[2.0], [0.0]], [[0.0], [2.0]]).round(2)
+        array([0.73, 0.27])
+        """
+        model: Any = self
+        check_is_fitted(model)
+        if model.loss != "logistic":
+            raise ValueError(
+                f"probability_preferred needs loss='logistic', got loss={model.loss!r}, whose "
+                "scores are no log-odds"
+            )
+        if model.inputs_ is not None and model.inputs_.reads_lists:
+            raise ValueError(
+                f"probability_preferred compares single rows, but inputs={model.inputs_.kind!r} "
+                "look at the other rows of their list: take differences of predict(X, qid=...)"
+            )
+        a = model.predict(Xa, offset=offset_a).astype(np.float64)
+        b = model.predict(Xb, offset=offset_b)
+        if len(a) != len(b):
+            raise ArgumentError("Xb", f"must have the {len(a)} rows of Xa, got {len(b)}")
+        return np.asarray(expit(a - b))
+
+
 @dataclass(eq=False, repr=False)
-class RankSVM(LinearRanker):
+class RankSVM(_Probabilities, LinearRanker):
     """Rank by the squared hinge loss on preference pairs (RankSVM).
 
     The model is linear in the inputs or in a feature map.
@@ -306,9 +367,12 @@ class RankSVM(LinearRanker):
         without the weights, and the model is linear in its features. With approximate features of a
         kernel, such as those of `Nystroem`, this is a kernel RankSVM. A RandomState or Generator in
         the map is cloned too, so every fit draws the same features.
-    loss : {"squared_hinge", "squared"}, default="squared_hinge"
+    loss : {"squared_hinge", "squared", "logistic"}, default="squared_hinge"
         "squared" takes ``(1 − (f_i − f_j))²`` for all preference pairs, including those that are
-        already far apart in the right order.
+        already far apart in the right order. "logistic" takes ``log(1 + exp(−(f_i − f_j)))``, the
+        likelihood of Bradley and Terry, so that differences of scores are log-odds: see
+        `probability_preferred`. It goes through all pairs of a query, in time that grows with the
+        square of its rows.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
         What has weight 1 in the objective. Weights of rows are the `sample_weight` of `fit`.
 
@@ -386,6 +450,12 @@ class RankSVM(LinearRanker):
     difference from the prior. For weights w₀ of the same features, the ridge is ``½ ‖w − w₀‖²`` and
     `coef_` is w. See `RankRLS` for how `predict` and files treat other models.
 
+    With comparisons, `Preferences`, as y, the sum is ``C Σ_p w_p max(0, m_p − (f_i − f_j))²`` over
+    these, with their weights and margins m, and `weighting` must be "pairs". A tie, of margin 0, is
+    half a win of each row. With "logistic", margins must be 1 or 0. On one-hot rows this is the
+    model of Bradley and Terry with a Gaussian prior of the variance C, and its maximum likelihood
+    as C grows.
+
     The solver is a truncated Newton method. Loss, gradient and products with the Hessian take
     O(n log n) time, and pairs are never listed. Each step of conjugate gradients reads the features
     once. The preconditioner is a Cholesky factor of ``I + 2C G``, the Hessian if all pairs are
@@ -459,7 +529,7 @@ class RankSVM(LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMCV(LinearSearch):
+class RankSVMCV(_Probabilities, LinearSearch):
     """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse
 
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import Vector
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
-from pairgram.data.comparisons import compared
+from pairgram.data.comparisons import compared, require_default
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.inputs import parts_of, whole_parts
@@ -171,16 +171,8 @@ class RidgeSpec(LeastSquares):
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         if self.has_intercept:
             return super().of_preferences(name)  # type: ignore[return-value]
-        default = PairSettings()
         for one in self.settings:
-            for field_name, value in vars(default).items():
-                found = getattr(one, field_name)
-                if found != value:
-                    raise ArgumentError(
-                        field_name,
-                        f"must be {value!r} beside y=Preferences(...), which say themselves what "
-                        f"is compared, got {found!r}",
-                    )
+            require_default(one)
         return replace(self, settings=(PairSettings(None),))
 
     @property

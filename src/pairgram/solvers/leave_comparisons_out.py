@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pairgram.solvers.formulation import Statistics
 
 BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
-# Holding out rows takes so many times the flops of a product of the basis with them, for each alpha.
+# Holding rows out takes so many times the flops of their product with the basis, for each alpha.
 FLOPS_OF_ROWS = 20.0
 # Comparisons are judged in blocks of this many scores.
 BLOCK_SCORES = 1 << 20
@@ -205,7 +205,8 @@ class HeldOutComparisons:
         """Judge the models of every one of `counts`; see `Judge.judge_models`."""
         parts = []
         for (_, test), coef, own in zip(self.splits or (), coefs, scored, strict=True):
-            (of_items,) = own.each(lambda rows, coef=coef: rows.scores(slice(None), coef))
+            (items,) = own.each(lambda block: block)
+            of_items = items.scores(slice(None), coef, self.n_threads)
             parts.append(self.preferences.differences(of_items)[:, test])
         return self.judge_splits(np.hstack(parts))
 

@@ -469,18 +469,26 @@ class ItemPairs:
         pairs = _core.Comparisons(n_items, preferences.winner, preferences.loser, preferences.w)
         self._loss = _core.ComparisonLoss(pairs, margin, loss=loss)
         self.n_rows, self.pair_weights = n_items, np.array([preferences.w.sum()])
-        self.set_scores, self.product = self._loss.set_scores, self._loss.product
+
+    def set_scores(self, scores: Vector, n_threads: int = 1) -> tuple[float, Vector]:
+        """Return the loss and its gradient, (n_items,)."""
+        return self._loss.set_scores(scores, n_threads)
+
+    def product(self, u: Vector, n_threads: int = 1) -> Vector:
+        """Return the Hessian at the scores that were set, times u."""
+        return self._loss.product(u, n_threads)
 
     def product_of_queries(self, first: int, last: int, u: Vector) -> Vector:
         """Return the product with the Hessian: items are one query."""
         return self.product(u)
 
     def hessian_product(
-        self, H: NDArray[Any], s: Vector, order: Rows | None, n_threads: int
+        self, features: Any, s: Vector, order: Rows | None = None, n_threads: int = 1
     ) -> tuple[Vector, Vector]:
-        """Return (Hᵀ times the Hessian times H s, H s)."""
-        scores = _core.score_rows(H, s, order, n_threads)
-        return _core.sum_rows(H, self.product(scores, n_threads), order, n_threads), scores
+        """Return (Hᵀ times the Hessian times H s, H s) for features H."""
+        scores = _core.score_rows(features, s, order, n_threads)
+        product = self.product(scores, n_threads)
+        return _core.sum_rows(features, product, order, n_threads), scores
 
 
 def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOperator | ItemPairs:
