@@ -51,6 +51,7 @@ void comparisons::connected(std::int64_t* roots) const {
         return item;
     };
     for (std::ptrdiff_t p = 0; p < n_pairs(); ++p) {
+        if (weight[p] == 0) continue;
         const auto a = root_of(winner[p]), b = root_of(loser[p]);
         roots[std::max(a, b)] = std::min(a, b);
     }

@@ -407,8 +407,8 @@ class ComparedRows(RankingData):
         X = self.X
         return _core.Comparisons(len(X.H), X.first, X.second, self.row_weights)
 
-    def known_sums(self, n_threads: int) -> tuple[Vector, float]:
-        """Return (the sums over [X, y], Σ W).
+    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
+        """Return (the sums over [X, y], Σ W); all comparisons count as one query.
 
         With the incidence A of comparisons and their weights D these are ``HᵀAᵀDAH`` and
         ``HᵀAᵀDm``. Items are taken from one of those that comparisons connect with them, so that
@@ -416,6 +416,9 @@ class ComparedRows(RankingData):
         """
         H, targets = self.X.H, self.target(PairSettings(None))
         H = H - H[self.comparisons.connected()]
+        if varying is not None:
+            varying[:-1] = (H != 0).any(axis=0)
+            varying[-1] = varying[:-1].any()
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             of_items = self.comparisons.multiply(H, targets, n_threads)
             with machine.single_threaded_blas:

@@ -455,8 +455,11 @@ class RankingData:
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
 
-    def known_sums(self, n_threads: int) -> tuple[Vector, float] | None:
-        """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks."""
+    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float] | None:
+        """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks.
+
+        If `varying` is given, (n_features + 1,), it is set as `sums_of` says.
+        """
         return None
 
     def _dense_blocks(
