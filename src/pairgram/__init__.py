@@ -56,7 +56,7 @@ from typing import Any
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
-    "data.comparisons": ("Preferences",),
+    "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
     "datasets": (
         "dump_letor",

@@ -87,7 +87,9 @@ def test_compiled_comparisons():
     places = np.split(pairs.pairs(), pairs.offsets()[1:-1])
     for item, own in enumerate(places):
         assert own.tolist() == np.flatnonzero((winner == item) | (loser == item)).tolist()
-    apart = _core.Comparisons(6, np.array([0, 4, 1]), np.array([2, 5, 0]), np.array([1.0, 1.0, 0.0]))
+    apart = _core.Comparisons(
+        6, np.array([0, 4, 1]), np.array([2, 5, 0]), np.array([1.0, 1.0, 0.0])
+    )
     assert apart.connected().tolist() == [0, 1, 0, 3, 4, 4]
 
 

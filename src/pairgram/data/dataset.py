@@ -30,7 +30,13 @@ from pairgram._support.checks import (
     require_finite,
 )
 from pairgram._support.machine import cached_property, resolve_n_threads
-from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
+from pairgram.data.pairs import (
+    LARGEST_PAIR_WEIGHT,
+    SMALLEST_PAIR_WEIGHT,
+    PairSettings,
+    no_pairs,
+    no_training_pairs,
+)
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
     checked,
@@ -43,10 +49,6 @@ from pairgram.features.base import (
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
-
-# The weights of all pairs must add up to a number between these two: otherwise squares and products
-# of solutions would leave the range of floating-point numbers.
-SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
 
 
 class Block(NamedTuple):

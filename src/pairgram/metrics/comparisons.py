@@ -10,7 +10,7 @@ import numpy as np
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector
-from pairgram.data.comparisons import Preferences
+from pairgram.data.preferences import Preferences
 from pairgram.metrics.metric import Metric
 
 
@@ -78,7 +78,13 @@ class ComparisonMetric:
             return (weights * np.where(known, values, 0.0)).sum(axis=-1) / weights.sum(axis=-1)
 
 
-def comparison_metric(scoring: Any, has_probabilities: bool, name: str = "scoring") -> Any:
+# What a caller may give for one, or a metric of lists, which is refused.
+ComparisonScoring = ComparisonMetric | Metric | str | object | None
+
+
+def comparison_metric(
+    scoring: ComparisonScoring, has_probabilities: bool, name: str = "scoring"
+) -> ComparisonMetric:
     """Return the metric that `scoring` names; None stands for accuracy.
 
     Parameters
@@ -112,7 +118,7 @@ def comparison_metric(scoring: Any, has_probabilities: bool, name: str = "scorin
 
 
 def evaluate_comparisons(
-    metrics: Any, y: Preferences, score: Any, per_comparison: bool
+    metrics: object, y: Preferences, score: object, per_comparison: bool
 ) -> dict[str, Any]:
     """Return metrics of comparisons by their names; see `evaluate`.
 
@@ -121,7 +127,8 @@ def evaluate_comparisons(
     ValueError
         If a metric is none of comparisons, or if there is not one finite score for every row.
     """
-    listed = [metrics] if isinstance(metrics, (str, ComparisonMetric, Metric)) else list(metrics)
+    several = isinstance(metrics, (list, tuple))
+    listed: list[Any] = list(metrics) if several else [metrics]  # type: ignore[call-overload]
     wanted = [comparison_metric(one, True, "metrics") for one in listed]
     scores = real_array(score, "score")
     if scores.ndim not in (1, 2):

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from pairgram._support.arrays import predicted
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.parameters import Convention, check_text
-from pairgram.data.comparisons import Preferences
+from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.metrics.comparisons import evaluate_comparisons
 from pairgram.metrics.metric import (

@@ -16,6 +16,7 @@ from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
+from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.evaluation import (
     MetricSums,
     RankingScorer,
@@ -468,7 +469,9 @@ def _named(name: str) -> Metric:
     return get_metric(name)
 
 
-def choose(means: Vector, metric: Any, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
+def choose(
+    means: Vector, metric: Metric | ComparisonMetric, otherwise: str = ""
+) -> tuple[int, NDArray[np.int64]]:
     """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
     Raises
@@ -486,12 +489,12 @@ def choose(means: Vector, metric: Any, otherwise: str = "") -> tuple[int, NDArra
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
 
-def best_of(means: Vector, metric: Any) -> int:
+def best_of(means: Vector, metric: Metric | ComparisonMetric) -> int:
     """Return the index of the first best mean, of which one is a number."""
     return int(np.argmax(_ordered(means, metric)))
 
 
-def _ordered(means: Vector, metric: Any) -> Vector:
+def _ordered(means: Vector, metric: Metric | ComparisonMetric) -> Vector:
     """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
     sign = 1 if metric.greater_is_better else -1
     return np.where(np.isnan(means), -np.inf, sign * means)

@@ -34,8 +34,8 @@ from pairgram._support.checks import (
     warn_caller,
 )
 from pairgram._support.whole_fit import WholeFit, by_keyword
-from pairgram.data.comparisons import Preferences
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
+from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
 from pairgram.features.inputs import GAPS, FittedInputs, prepared_as
@@ -266,7 +266,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         spec = self._spec()
         if isinstance(y, Preferences):
             spec = spec.of_preferences(type(self).__name__)
-            y.require_alone(info)
+            y.require_alone(info._asdict())
         table = as_table(X, y=y, **info._asdict())
         rows: GivenArrays | GivenTable
         if table is None:
@@ -537,7 +537,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if isinstance(y, Preferences):
-            y.require_alone(RowInfo(qid, None, sample_weight))
+            y.require_alone({"qid": qid, "sample_weight": sample_weight})
             scores = self.predict(X, offset=offset)
             return float(evaluate("accuracy", y, scores)["accuracy"])
         table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, offset=offset)

@@ -25,7 +25,6 @@ from pairgram._support.row_warnings import (
     warn_of_rows,
     without_row_warnings,
 )
-from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, same_map, set_threads
@@ -47,7 +46,6 @@ from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
@@ -388,8 +386,6 @@ class Search(NamedTuple):
         and "inputs".
     Cs : ndarray of shape (n_alphas,), or None
         What is told in place of the ridges: ``1 / alphas``.
-    has_probabilities : bool
-        Whether differences of scores are log-odds.
     """
 
     cv: Any
@@ -397,7 +393,6 @@ class Search(NamedTuple):
     store: bool
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
-    has_probabilities: bool = False
 
     def refuse(self, data: RankingData, held: RankingData | None) -> None:
         """Raise a ValueError if no rows of the data could be held out as this says."""
@@ -528,7 +523,7 @@ class GivenArrays:
         maps: Sequence[Any],
         search: Search,
         validation: Validation,
-    ) -> Judge | HeldOutComparisons:
+    ) -> Judge:
         """Return which rows a search holds out, and what judges them.
 
         Parameters
@@ -541,14 +536,6 @@ class GivenArrays:
         validation : a value as in `RankSVMCV.fit`
         """
         pattern, n_threads = data.pattern, self._preparation.n_threads
-        if pattern.preferences is not None:
-            if validation is not None:
-                self.held(validation, pattern)  # which refuses it
-            rows = compared(pattern, np.empty((len(pattern.y), 0)))
-            told = pattern.X, pattern.preferences, search.cv, search.scoring, n_threads
-            return HeldOutComparisons.make(
-                rows, *told, search.store, refits=True, has_probabilities=search.has_probabilities
-            )
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         shown = pattern if ours else replace(pattern, feature_map=maps[0])
         refuse_validation(search.cv, validation is not None)

@@ -17,6 +17,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
@@ -131,7 +132,11 @@ class SvmSpec(Spec):
         whole = rows.fitted(None if self.rows.no_columns else kinds[0], self.rows)
         if whole.n_rows < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
-        judge = rows.judge(whole, self.maps, search, validation)
+        judge: Judge | TableJudge | HeldOutComparisons
+        if whole.pattern.preferences is None:
+            judge = rows.judge(whole, self.maps, search, validation)
+        else:
+            judge = self._judge_of_comparisons(rows, whole.pattern, search, validation)
         candidates: list[_Candidate] = []
         training = None
         for kind, feature_map in itertools.product(kinds, self.maps):
@@ -156,6 +161,28 @@ class SvmSpec(Spec):
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
+
+    def _judge_of_comparisons(
+        self,
+        rows: GivenArrays | GivenTable,
+        items: RankingData,
+        search: Search,
+        validation: Validation,
+    ) -> HeldOutComparisons:
+        """Return which comparisons the search holds out."""
+        assert isinstance(rows, GivenArrays)
+        rows.held(validation, items)  # which refuses it
+        return HeldOutComparisons.make(
+            compared(items, np.empty((len(items.y), 0))),
+            items.X,
+            items.preferences,
+            search.cv,
+            search.scoring,
+            self.settings.n_threads,
+            search.store,
+            refits=True,
+            has_probabilities=self.settings.loss == "logistic",
+        )
 
     def _results(
         self, candidates: list[_Candidate], judged: Judged, ranks: Rows, best: int
@@ -330,7 +357,7 @@ class _Probabilities:
         >>> y = Preferences([1, 2, 2, 0], [0, 1, 0, 1])
         >>> model = RankSVM(loss="logistic").fit(X, y)
         >>> model.probability_preferred([[2.0], [0.0]], [[0.0], [2.0]]).round(2)
-        array([0.73, 0.27])
+        array([0.76, 0.24])
         """
         model: Any = self
         check_is_fitted(model)
@@ -552,10 +579,13 @@ class RankSVMCV(_Probabilities, LinearSearch):
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
 
+        Comparisons, `Preferences`, are split themselves: into folds of their groups, if there are
+        any, or of comparisons, of which splitters get as many indices. `cv_` tells it.
+
         A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
         in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None
-        As in `RankRLSCV`.
+        As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
@@ -647,11 +677,5 @@ uses_qid_, prior_, uses_offset_ :
             tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
         )
         told = ("inputs",) if self.inputs is not None else ()
-        search = Search(
-            self.cv,
-            self.scoring,
-            self.store_held_out,
-            told,
-            has_probabilities=self.loss == "logistic",
-        )
+        search = Search(self.cv, self.scoring, self.store_held_out, told)
         return SvmSpec(rows, settings, Cs, search, tuple(maps))

@@ -16,9 +16,10 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
-from pairgram.data.comparisons import compared, require_default
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import Kernel, check_kernel
@@ -49,7 +50,7 @@ from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
-from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, HeldOut, LeavePairOut
+from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     refuse_folds,
     solve_path,
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.preparation import Validation
 
+# What holds rows, or comparisons, out of a ridge problem and judges their scores.
+HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.

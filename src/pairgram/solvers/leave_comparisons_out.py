@@ -16,11 +16,16 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import check_flag
-from pairgram.data.comparisons import ComparedRows, Preferences
+from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries
-from pairgram.metrics.comparisons import ComparisonMetric, comparison_metric
+from pairgram.metrics.comparisons import (
+    ComparisonMetric,
+    ComparisonScoring,
+    comparison_metric,
+)
 from pairgram.metrics.evaluation import MetricSums
 from pairgram.model_selection.judge import NOT_STORED, Judged, best_of
 from pairgram.model_selection.splits import N_SPLITS, Splits, make_splits
@@ -36,7 +41,7 @@ from pairgram.solvers.ridge_path import RidgePath
 from pairgram.tables.blocks import Dataset
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Matrix
+    from pairgram._support.types import CV, Matrix
     from pairgram.solvers.formulation import Statistics
 
 BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
@@ -78,8 +83,8 @@ class HeldOutComparisons:
         data: RankingData,
         X: Matrix,
         preferences: Preferences,
-        cv: Any,
-        scoring: Any,
+        cv: CV,
+        scoring: ComparisonScoring,
         n_threads: int | None,
         store: bool = False,
         *,
@@ -236,7 +241,7 @@ class HeldOutComparisons:
             held = np.where(times > 0, held / times, np.nan)
         return self._stored(Judged(whole.defined, deviations, of_splits), held)
 
-    def _sums(self, rows: Any, scores: Vector, weights: Vector) -> MetricSums:
+    def _sums(self, rows: Rows, scores: Vector, weights: Vector) -> MetricSums:
         """Return the sums of the metric over some comparisons; a model with a NaN gets NaN."""
         if self.data.offset is not None:
             scores = scores + self.data.offset[rows]
@@ -429,10 +434,10 @@ def _own_columns(X: Matrix, preferences: Preferences) -> bool:
     return 2 * len(own) >= len(np.union1d(first, second))
 
 
-def _varying(X: Any, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+def _varying(X: Matrix, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
     """Return the rows and the columns of the entries other than 0 in the columns asked for."""
     if scipy.sparse.issparse(X):
-        entries = X.tocoo()
+        entries: Any = X.tocoo()
         kept = asked[entries.col] & (entries.data != 0)
         return entries.row[kept], entries.col[kept]
     numbers = np.flatnonzero(asked)

@@ -18,10 +18,10 @@ from pairgram._support.checks import ArgumentError, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
-from pairgram.data.comparisons import Preferences, require_default
-from pairgram.data.dataset import RankingData, RowInfo, names_of
+from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.preferences import Preferences, require_default
 from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
@@ -272,7 +272,7 @@ class Pairgram:
         self._require_names(names)
         if isinstance(y, Preferences):
             require_default(self.settings)
-            y.require_alone(RowInfo(qid, group, **others))
+            y.require_alone({"qid": qid, "group": group, **others})
             refuse_index(X)
             rows = read_rows(X)
             data = RankingData.make(rows, np.zeros(rows.shape[0]))

@@ -17,9 +17,10 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import ArgumentError, Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, Weighting, check_parameters
-from pairgram.data.comparisons import Preferences, compared
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_training_pairs
+from pairgram.data.preferences import Preferences
 from pairgram.features.inputs import parts_of
 from pairgram.solvers.newton import (
     Convergence,
