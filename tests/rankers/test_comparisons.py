@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings, strategies as st
 
-from pairgram import Preferences, RandomNodes, RankRLS, RankRLSCV, load_model
+from pairgram import AutoRanker, Preferences, RandomNodes, RankRLS, RankRLSCV, load_model
 from tests import reference_comparisons as reference
 
 WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
@@ -246,3 +246,30 @@ def test_the_same_bits_for_any_number_of_threads():
         one, three = (RankRLSCV(cv=way, n_threads=n).fit(X, y) for n in (1, 3))
         np.testing.assert_array_equal(one.scores_, three.scores_)
         np.testing.assert_array_equal(one.coef_, three.coef_)
+
+
+def test_stored_values_have_the_mean_that_is_told():
+    X, winner, loser, margin, weight, groups = problem(14)
+    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    for cv in (*WAYS, 4):
+        for scoring in ("accuracy", "squared_error"):
+            search = RankRLSCV(cv=cv, scoring=scoring, store_held_out=True).fit(X, y)
+            values = search.per_query_[scoring]
+            known = ~np.isnan(values)
+            mean = np.average(values[known], weights=weight[known])
+            np.testing.assert_allclose(mean, search.best_score_, rtol=1e-12)
+            assert len(search.per_query_["comparison"]) == 60
+
+
+def test_auto_ranker():
+    X, winner, loser, *_ = problem(15, 60, 900)
+    bent = np.column_stack([X, np.exp(X[:, 0])])
+    y = Preferences(
+        np.where(X[winner, 0] > X[loser, 0], winner, loser),
+        np.where(X[winner, 0] > X[loser, 0], loser, winner),
+    )
+    model = AutoRanker(time_budget=None).fit(bent, y)
+    assert model.cv_ == "leave-item-out" and model.best_score_ > 0.95
+    outcomes = model.trials_["outcome"].tolist()
+    assert outcomes.count("best") == 1 and not [one for one in outcomes if "failed" in one]
+    assert model.score(bent, y) > 0.95

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -218,18 +218,11 @@ class HeldOutComparisons:
     def judge_splits(self, scores: Vector) -> Judged:
         """Judge models of every split, (n_models, n_test_comparisons), by its test comparisons."""
         assert self.splits is not None
-        sums, begin = [], 0
-        held, times = (
-            np.zeros((len(scores), self.preferences.n_pairs)),
-            np.zeros(self.preferences.n_pairs),
-        )
+        sums, begin, kept = [], 0, self._kept(len(scores))
         for _, test in self.splits:
-            of_split = scores[:, begin : begin + len(test)]
+            part = scores[:, begin : begin + len(test)]
             begin += len(test)
-            sums.append(self._sums(test, of_split, self.preferences.w[test]))
-            if self.store:
-                _add(held, test, of_split)
-                np.add.at(times, test, 1.0)
+            sums.append(kept.add(test, *self._values(test, part)))
         whole = reduce(MetricSums.join, sums)
         of_splits = np.array([one.defined for one in sums])
         known = ~np.isnan(of_splits)
@@ -238,44 +231,46 @@ class HeldOutComparisons:
             mean = np.where(known, of_splits, 0.0).sum(axis=0) / n_known
             squares = np.where(known, of_splits - mean, 0.0) ** 2
             deviations = np.sqrt(squares.sum(axis=0) / n_known)
-            held = np.where(times > 0, held / times, np.nan)
-        return self._stored(Judged(whole.defined, deviations, of_splits), held)
+        return self._stored(Judged(whole.defined, deviations, of_splits), kept)
 
-    def _sums(self, rows: Rows, scores: Vector, weights: Vector) -> MetricSums:
-        """Return the sums of the metric over some comparisons; a model with a NaN gets NaN."""
+    def _values(self, rows: Rows, scores: Vector) -> tuple[Vector, Vector]:
+        """Return scores of some comparisons with their offsets, and the metric of each."""
         if self.data.offset is not None:
             scores = scores + self.data.offset[rows]
-        values = self.metric.values(self.preferences.margin[rows], scores)
-        return MetricSums.of(values, weights)
+        return scores, self.metric.values(self.preferences.margin[rows], scores)
+
+    def _kept(self, n_models: int) -> _Kept:
+        n_kept = self.preferences.n_pairs if self.store else 0
+        shape = n_models, n_kept
+        return _Kept(self.preferences.w, np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
 
     def _judge(
-        self, n_models: int, parts: Iterator[tuple[Any, Vector]], n_times: int = 1
+        self, n_models: int, parts: Iterator[tuple[Rows, Vector]], n_times: int = 1
     ) -> Judged:
         """Judge parts of comparisons and their scores, (n_models, n_comparisons of the part).
 
         Every comparison is there `n_times`. A model that has a NaN among its scores gets NaN.
         """
-        total, known = None, np.ones(n_models, dtype=bool)
-        held = np.zeros((n_models, self.preferences.n_pairs)) if self.store else None
+        total, known, kept = None, np.ones(n_models, dtype=bool), self._kept(n_models)
         for rows, scores in parts:
             known &= np.isfinite(scores).all(axis=1)
-            sums = self._sums(rows, scores, self.preferences.w[rows] / n_times)
+            sums = kept.add(rows, *self._values(rows, scores), 1 / n_times)
             total = sums if total is None else total.join(sums)
-            if held is not None:
-                _add(held, rows, scores / n_times)
         assert total is not None
         means = np.where(known, total.defined, np.nan)
-        return self._stored(Judged(means, total.deviations), held)
+        return self._stored(Judged(means, total.deviations), kept)
 
-    def _stored(self, judged: Judged, held: Vector | None) -> Judged:
+    def _stored(self, judged: Judged, kept: _Kept) -> Judged:
         """Return what was judged, with the held-out scores of the best model if they are kept."""
         judged = judged._replace(stored={**NOT_STORED, "cv_": self.way})
-        if not self.store or held is None or np.isnan(judged.means).all():
+        if not self.store or np.isnan(judged.means).all():
             return judged
-        scores = held[best_of(judged.means, self.metric)]
-        if self.data.offset is not None:
-            scores = scores + self.data.offset
-        return judged._replace(stored={**judged.stored, "held_out_": scores})
+        best = best_of(judged.means, self.metric)
+        with np.errstate(invalid="ignore"):
+            scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
+        table = {"comparison": np.arange(len(scores)), self.metric.name: values}
+        stored = {"held_out_": scores, "per_query_": table}
+        return judged._replace(stored={**judged.stored, **stored})
 
     def _by_item(
         self, settings: PairSettings, ridge: RidgePath, alphas: Vector
@@ -358,10 +353,30 @@ class HeldOutComparisons:
         scores[lost] = self.data.scores(test, coefs, self.n_threads)
 
 
-def _add(held: Vector, rows: Rows, scores: Vector) -> None:
-    """Add scores of some comparisons, which may repeat, to those of all: (n_models, n_pairs)."""
-    for of_model, own in zip(held, scores, strict=True):
-        np.add.at(of_model, rows, own)
+class _Kept(NamedTuple):
+    """Sums of what was held out of every comparison; of none if nothing is stored.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_pairs,)
+    scores, values : ndarray of shape (n_models, n_pairs) or (n_models, 0)
+    times : ndarray of shape (n_pairs,) or (0,)
+        How often each was held out.
+    """
+
+    weights: Vector
+    scores: Vector
+    values: Vector
+    times: Vector
+
+    def add(self, rows: Rows, scores: Vector, values: Vector, share: float = 1.0) -> MetricSums:
+        """Add scores and values of some comparisons, which may repeat; return sums of values."""
+        if len(self.times):
+            np.add.at(self.times, rows, 1.0)
+            for whole, part in ((self.scores, scores), (self.values, values)):
+                for of_model, own in zip(whole, part, strict=True):
+                    np.add.at(of_model, rows, own)
+        return MetricSums.of(values, self.weights[rows] * share)
 
 
 def _in_blocks(scores: Vector) -> Iterator[tuple[Any, Vector]]:
