@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -160,3 +161,69 @@ def test_features_that_are_not_finite():
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN: row 3, column 1"):
         RankRLS().fit(bad, Y)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_pairs_of_intervals(seed, n_rows, n_queries):
+    """Every two rows of a query, one after the other."""
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 6, n_rows).astype(float)
+    high = low + rng.choice([0.0, 0.0, 1.0, 2.0, np.inf], n_rows)
+    low = np.where(rng.random(n_rows) < 0.2, -np.inf, low)
+    high = np.where(np.isinf(low) & np.isinf(high), 3.0, high)
+    qid = rng.integers(0, n_queries, n_rows)
+    expected = {}
+    for i in range(n_rows):
+        for j in range(n_rows):
+            if i == j or qid[i] != qid[j]:
+                continue
+            exact = low[i] == high[i] and low[j] == high[j]
+            if low[i] > high[j]:
+                expected[i, j] = low[i] - high[j]
+            elif exact and low[i] == low[j] and i < j:
+                expected[i, j] = 0.0
+    if not expected:
+        with pytest.raises(ValueError, match="lower and upper say of no two rows which is higher"):
+            Preferences.from_intervals(low, high, qid)
+        return
+    y = Preferences.from_intervals(low, high, qid)
+    pairs = zip(y.winner.tolist(), y.loser.tolist(), strict=True)
+    assert dict(zip(pairs, y.margin.tolist(), strict=True)) == expected
+    assert y.n_pairs == len(expected)
+    assert (qid[y.winner] == qid[y.loser]).all()
+    assert len(np.unique(np.column_stack([y.groups, qid[y.winner]]), axis=0)) == len(
+        np.unique(y.groups)
+    )
+
+
+def test_labels_that_are_known_are_those_of_lists():
+    rng = np.random.default_rng(0)
+    labels, qid = rng.integers(0, 4, 20).astype(float), np.repeat(np.arange(4), 5)
+    y = Preferences.from_intervals(labels, labels, qid)
+    np.testing.assert_allclose(
+        RankRLS(2.0).fit(X, y).coef_, RankRLS(2.0).fit(X, labels, qid=qid).coef_, rtol=1e-9
+    )
+    assert RankRLSCV().fit(X, y).cv_ == "leave-group-out"
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        ([0.0, 1.0], [0.0], "upper must have a bound for each of lower"),
+        ([0.0, np.nan], [0.0, 1.0], "lower must not be nan, as in row 1"),
+        ([0.0, np.inf], [0.0, np.inf], "lower must not be inf, as in row 1"),
+        ([0.0, -np.inf], [0.0, -np.inf], "upper must not be -inf, as in row 1"),
+        ([0.0, 2.0], [0.0, 1.0], "lower must be <= upper, got 2.0 > 1.0 in row 1"),
+        ([0.0, 0.0], [5.0, 5.0], "lower and upper say of no two rows which is higher"),
+    ],
+)
+def test_refused_intervals(lower, upper, message):
+    with pytest.raises(ValueError, match=message):
+        Preferences.from_intervals(lower, upper)
+
+
+def test_more_comparisons_than_memory_holds(set_limits):
+    set_limits(available_memory=1e6, unasked_bytes=0)
+    with pytest.raises(MemoryError, match="comparisons of 1000 rows"):
+        Preferences.from_intervals(np.arange(1000.0), np.arange(1000.0))
