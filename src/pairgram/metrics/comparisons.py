@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.machine import single_threaded_blas
 from pairgram.data.preferences import Preferences
-from pairgram.metrics.metric import Metric
+from pairgram.metrics.metric import Metric, MetricSums
 
 
 def _accuracy(margin: Vector, difference: Vector) -> Vector:
-    values = np.asarray((difference > 0).astype(np.float64))
-    values[difference == 0] = 0.5
-    values[..., margin == 0] = np.nan
-    return values
+    values = np.sign(difference)
+    values *= 0.5
+    values += 0.5
+    return np.asarray(values)
 
 
 def _squared_error(margin: Vector, difference: Vector) -> Vector:
@@ -60,8 +62,12 @@ class ComparisonMetric:
         """Whether greater is better."""
         return self.name == "accuracy"
 
+    def defined(self, margin: Vector) -> NDArray[np.bool_]:
+        """Tell which comparisons count, (n_pairs,)."""
+        return margin > 0 if self.name == "accuracy" else np.ones(len(margin), dtype=bool)
+
     def values(self, margin: Vector, difference: Vector) -> Vector:
-        """Return the value of every comparison, (..., n_pairs); NaN where it is undefined.
+        """Return the value of every comparison, (..., n_pairs), also of those that do not count.
 
         Parameters
         ----------
@@ -70,12 +76,17 @@ class ComparisonMetric:
         """
         return _VALUES[self.name](margin, difference)
 
-    def mean(self, y: Preferences, values: Vector) -> Any:
-        """Return the weighted means of values, (..., n_pairs); NaN where none is defined."""
-        known = ~np.isnan(values)
-        weights = np.where(known, y.w, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return (weights * np.where(known, values, 0.0)).sum(axis=-1) / weights.sum(axis=-1)
+    def sums(self, margin: Vector, values: Vector, weights: Vector) -> MetricSums:
+        """Return the weighted sums of values, (n_models, n_pairs), of the comparisons that count.
+
+        A model with NaN among its values has NaN.
+        """
+        weights = np.where(self.defined(margin), weights, 0.0)
+        total = weights.sum()
+        with single_threaded_blas:
+            means = values @ weights / (total or 1.0)
+            squares = np.square(values) @ weights - total * means**2
+        return MetricSums(np.full(len(means), total), means, np.maximum(squares, 0.0))
 
 
 # What a caller may give for one, or a metric of lists, which is refused.
@@ -138,10 +149,12 @@ def evaluate_comparisons(
     if not np.isfinite(scores).all():
         raise ArgumentError("score", "must not hold NaN or infinity")
     y.require_rows(scores.shape[-1])
-    found = {}
+    found: dict[str, Any] = {}
     for metric in wanted:
         values = metric.values(y.margin, y.differences(scores))
-        found[metric.name] = values if per_comparison else metric.mean(y, values)
-        if not per_comparison and scores.ndim == 1:
-            found[metric.name] = float(found[metric.name])
+        if per_comparison:
+            found[metric.name] = np.where(metric.defined(y.margin), values, np.nan)
+        else:
+            means = metric.sums(y.margin, np.atleast_2d(values), y.w).defined
+            found[metric.name] = means if scores.ndim == 2 else float(means[0])
     return found

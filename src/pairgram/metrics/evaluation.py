@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support.arrays import predicted
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
@@ -27,6 +27,7 @@ from pairgram.metrics.metric import (
     Empty,
     Gain,
     Metric,
+    MetricSums,
     Ties,
     check_labels,
     evaluate_metrics,
@@ -43,52 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pairgram._support.types import BaseEstimator, Estimator, RowsLike
-
-
-class MetricSums(NamedTuple):
-    """The mean of a metric over queries, and the squared differences from it.
-
-    Attributes
-    ----------
-    weights, means, squares : ndarray of shape (n_models,), float64
-    """
-
-    weights: Vector
-    means: Vector
-    squares: Vector
-
-    @classmethod
-    def of(cls, values: Vector, weights: Vector) -> MetricSums:
-        """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
-        known = ~np.isnan(values)
-        own = np.where(known, weights, 0.0)
-        total = own.sum(axis=1)
-        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        filled = np.where(known, values, 0.0)
-        means = (own * filled).sum(axis=1) * share
-        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
-
-    def join(self, other: MetricSums) -> MetricSums:
-        """Return the sums of the queries of both, by Chan's formula."""
-        total = self.weights + other.weights
-        share = np.divide(other.weights, total, out=np.zeros_like(total), where=total > 0)
-        difference = other.means - self.means
-        return MetricSums(
-            total,
-            self.means + share * difference,
-            self.squares + other.squares + self.weights * share * difference**2,
-        )
-
-    @property
-    def defined(self) -> Vector:
-        """The means, NaN where no query has a value."""
-        return np.where(self.weights > 0, self.means, np.nan)
-
-    @property
-    def deviations(self) -> Vector:
-        """The standard deviations over queries."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sqrt(self.squares / self.weights)
 
 
 def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:

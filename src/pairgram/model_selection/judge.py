@@ -18,13 +18,12 @@ from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.evaluation import (
-    MetricSums,
     RankingScorer,
     Scoring,
     checked_metrics,
     get_metric,
 )
-from pairgram.metrics.metric import Metric, check_labels
+from pairgram.metrics.metric import Metric, MetricSums, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows

@@ -26,7 +26,7 @@ from pairgram.metrics.comparisons import (
     ComparisonScoring,
     comparison_metric,
 )
-from pairgram.metrics.evaluation import MetricSums
+from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.judge import NOT_STORED, Judged, best_of
 from pairgram.model_selection.splits import N_SPLITS, Splits, make_splits
 from pairgram.solvers.leave_out import (
@@ -222,7 +222,7 @@ class HeldOutComparisons:
         for _, test in self.splits:
             part = scores[:, begin : begin + len(test)]
             begin += len(test)
-            sums.append(kept.add(test, *self._values(test, part)))
+            sums.append(self._judge_part(kept, test, part))
         whole = reduce(MetricSums.join, sums)
         of_splits = np.array([one.defined for one in sums])
         known = ~np.isnan(of_splits)
@@ -233,16 +233,22 @@ class HeldOutComparisons:
             deviations = np.sqrt(squares.sum(axis=0) / n_known)
         return self._stored(Judged(whole.defined, deviations, of_splits), kept)
 
-    def _values(self, rows: Rows, scores: Vector) -> tuple[Vector, Vector]:
-        """Return scores of some comparisons with their offsets, and the metric of each."""
+    def _judge_part(
+        self, kept: _Kept, rows: Rows, scores: Vector, share: float = 1.0
+    ) -> MetricSums:
+        """Return the sums of the metric over some comparisons, and keep what is stored."""
         if self.data.offset is not None:
             scores = scores + self.data.offset[rows]
-        return scores, self.metric.values(self.preferences.margin[rows], scores)
+        margin = self.preferences.margin[rows]
+        values = self.metric.values(margin, scores)
+        if self.store:
+            kept.add(rows, scores, np.where(self.metric.defined(margin), values, np.nan))
+        return self.metric.sums(margin, values, self.preferences.w[rows] * share)
 
     def _kept(self, n_models: int) -> _Kept:
         n_kept = self.preferences.n_pairs if self.store else 0
         shape = n_models, n_kept
-        return _Kept(self.preferences.w, np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
+        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
 
     def _judge(
         self, n_models: int, parts: Iterator[tuple[Rows, Vector]], n_times: int = 1
@@ -254,7 +260,7 @@ class HeldOutComparisons:
         total, known, kept = None, np.ones(n_models, dtype=bool), self._kept(n_models)
         for rows, scores in parts:
             known &= np.isfinite(scores).all(axis=1)
-            sums = kept.add(rows, *self._values(rows, scores), 1 / n_times)
+            sums = self._judge_part(kept, rows, scores, 1 / n_times)
             total = sums if total is None else total.join(sums)
         assert total is not None
         means = np.where(known, total.defined, np.nan)
@@ -358,25 +364,21 @@ class _Kept(NamedTuple):
 
     Attributes
     ----------
-    weights : ndarray of shape (n_pairs,)
     scores, values : ndarray of shape (n_models, n_pairs) or (n_models, 0)
     times : ndarray of shape (n_pairs,) or (0,)
         How often each was held out.
     """
 
-    weights: Vector
     scores: Vector
     values: Vector
     times: Vector
 
-    def add(self, rows: Rows, scores: Vector, values: Vector, share: float = 1.0) -> MetricSums:
-        """Add scores and values of some comparisons, which may repeat; return sums of values."""
-        if len(self.times):
-            np.add.at(self.times, rows, 1.0)
-            for whole, part in ((self.scores, scores), (self.values, values)):
-                for of_model, own in zip(whole, part, strict=True):
-                    np.add.at(of_model, rows, own)
-        return MetricSums.of(values, self.weights[rows] * share)
+    def add(self, rows: Rows, scores: Vector, values: Vector) -> None:
+        """Add scores and values of some comparisons, which may repeat."""
+        np.add.at(self.times, rows, 1.0)
+        for whole, part in ((self.scores, scores), (self.values, values)):
+            for of_model, own in zip(whole, part, strict=True):
+                np.add.at(of_model, rows, own)
 
 
 def _in_blocks(scores: Vector) -> Iterator[tuple[Any, Vector]]:
