@@ -134,6 +134,30 @@ def test_refused_searches(options, message):
         RankRLSCV(**options).fit(X, Preferences(winner, loser))
 
 
+def test_ties_alone():
+    X, winner, loser, *_ = problem(6)
+    ties = Preferences(winner, loser, margin=0.0)
+    with pytest.raises(ValueError, match="scoring='accuracy' counts no comparison: all that have"):
+        RankRLSCV().fit(X, ties)
+    assert not RankRLSCV(scoring="squared_error").fit(X, ties).coef_.any()
+
+
+def test_column_weights():
+    X, winner, loser, margin, weight, _ = problem(16)
+    model = RankRLS(0.5).fit(X, Preferences(winner, loser, margin=margin, weight=weight))
+    Z = reference.written_out(X, winner, loser)
+    found = model.column_weights()
+    order = found["column"]
+    spread = np.sqrt(weight @ Z**2 / (2 * weight.sum()))
+    np.testing.assert_allclose(found["spread"], spread[order], rtol=1e-10)
+    G = (Z.T * weight) @ Z
+    parts = model.coef_ * (G @ model.coef_)
+    np.testing.assert_allclose(found["share"], (parts / parts.sum())[order], rtol=1e-10)
+    mapped = RankRLS(0.5, feature_map=RandomNodes(5, random_state=0))
+    with pytest.raises(ValueError, match="column_weights"):
+        mapped.fit(X, Preferences(winner, loser)).column_weights()
+
+
 def test_no_validation_set():
     X, winner, loser, *_ = problem(6)
     with pytest.raises(ValueError, match="validation must be None for y=Preferences"):

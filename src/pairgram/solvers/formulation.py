@@ -80,6 +80,8 @@ class Coordinates:
     told : {"primal", "dual"} or None
         The form that is told, if it is not `form`: comparisons are solved in the primal form, whose
         features are those of a kernel matrix of the items where their model is dual.
+    compares : bool
+        Whether the rows are differences of the columns of X, or of the inputs.
     """
 
     data: RankingData
@@ -92,6 +94,7 @@ class Coordinates:
     constraints: Constraints | None = None
     work: Work = ONE_RIDGE
     told: str | None = None
+    compares: bool = False
     _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
 
     @classmethod
@@ -166,7 +169,11 @@ class Coordinates:
         """
         fewer = data.X.shape[0] < data.n_features
         if not kernel and (scale or form == "primal" or not (fewer or form == "dual")):
-            return cls(compared(data, data.features()), scale=scale, work=work)
+            rows, of_columns = (
+                compared(data, data.features()),
+                parts_of(data.feature_map)[1] is None,
+            )
+            return cls(rows, scale=scale, work=work, compares=of_columns)
         n_items = data.X.shape[0]
         require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
         H: Any = None
@@ -331,6 +338,9 @@ class Coordinates:
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X, or of the inputs, vary over pairs, or None."""
+        if self.compares and isinstance(total, PairSums):
+            sums = total.column_sums(coef)
+            return sums._replace(weight=2 * sums.weight)  # both orders of every pair
         known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
         return total.column_sums(coef) if known and isinstance(total, PairSums) else None
 

@@ -118,6 +118,11 @@ class HeldOutComparisons:
         metric = comparison_metric(scoring, has_probabilities)
         if preferences.n_pairs < 2:
             raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
+        if not (metric.defined(preferences.margin) & (preferences.w > 0)).any():
+            raise ValueError(
+                f"scoring={metric.name!r} counts no comparison: all that have weight are ties; give "
+                "scoring='squared_error'"
+            )
         has_groups = preferences.groups is not None
         if cv is None and refits:
             n_parts = preferences.queries.n_queries if has_groups else preferences.n_pairs
