@@ -5,7 +5,15 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings, strategies as st
 
-from pairgram import AutoRanker, Preferences, RandomNodes, RankRLS, RankRLSCV, load_model
+from pairgram import (
+    AutoRanker,
+    Preferences,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    load_model,
+)
 from tests import reference_comparisons as reference
 
 WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
@@ -153,6 +161,9 @@ def test_column_weights():
     G = (Z.T * weight) @ Z
     parts = model.coef_ * (G @ model.coef_)
     np.testing.assert_allclose(found["share"], (parts / parts.sum())[order], rtol=1e-10)
+    svm = RankSVM(0.5).fit(X, Preferences(winner, loser, margin=margin, weight=weight))
+    of_svm = svm.column_weights()
+    np.testing.assert_allclose(of_svm["spread"], spread[of_svm["column"]], rtol=1e-10)
     mapped = RankRLS(0.5, feature_map=RandomNodes(5, random_state=0))
     with pytest.raises(ValueError, match="column_weights"):
         mapped.fit(X, Preferences(winner, loser)).column_weights()

@@ -120,8 +120,8 @@ class HeldOutComparisons:
             raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
         if not (metric.defined(preferences.margin) & (preferences.w > 0)).any():
             raise ValueError(
-                f"scoring={metric.name!r} counts no comparison: all that have weight are ties; give "
-                "scoring='squared_error'"
+                f"scoring={metric.name!r} counts no comparison: all that have weight are ties: "
+                "give scoring='squared_error'"
             )
         has_groups = preferences.groups is not None
         if cv is None and refits:

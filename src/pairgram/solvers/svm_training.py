@@ -384,6 +384,8 @@ def _gram(settings: SolverSettings, features: Features) -> PairSums:
     if data.preferences is not None:
         data, pairs = compared(data, data.features()), PairSettings(None)
     total = PairSums(pairs).with_rows(data, settings.n_threads)
+    if pairs.pairs is None:  # their weight is that of both orders, as of other pairs
+        total = replace(total, sums_weight=2 * total.sums_weight)
     return total if data.feature_map is None else replace(total, feature_map=None)
 
 
