@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-import pairgram._core as _core
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
@@ -57,7 +56,7 @@ class HeldOutComparisons:
 
     Attributes
     ----------
-    data : RankingData
+    data : ComparedRows
         The comparisons as rows of a regression.
     preferences : Preferences
     metric : ComparisonMetric
@@ -69,7 +68,7 @@ class HeldOutComparisons:
         Whether to keep the held-out scores of the best model.
     """
 
-    data: RankingData
+    data: ComparedRows
     preferences: Preferences
     metric: ComparisonMetric
     way: str
@@ -115,6 +114,7 @@ class HeldOutComparisons:
             If `cv`, `scoring` or `store` is not as described, or if there is a single comparison.
         """
         check_flag("store_held_out", store)
+        assert isinstance(data, ComparedRows)
         metric = comparison_metric(scoring, has_probabilities)
         if preferences.n_pairs < 2:
             raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
@@ -159,6 +159,7 @@ class HeldOutComparisons:
 
     def within(self, data: RankingData) -> HeldOutComparisons:
         """Return the same for the same comparisons in other coordinates."""
+        assert isinstance(data, ComparedRows)
         return replace(self, data=data)
 
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
@@ -292,28 +293,16 @@ class HeldOutComparisons:
         list of those of its winner and in one of those of its loser.
         """
         data = self.data
-        weights = data.row_weights
-        pairs = (
-            data.comparisons
-            if isinstance(data, ComparedRows)
-            else _core.Comparisons(
-                1 + int(max(self.preferences.winner.max(), self.preferences.loser.max())),
-                self.preferences.winner,
-                self.preferences.loser,
-                weights,
-            )
-        )
+        pairs, threads = data.comparisons, resolve_n_threads(self.n_threads)
         offsets, numbers = pairs.offsets(), pairs.pairs()
-        eigen, threads = ridge.eigen, resolve_n_threads(self.n_threads)
-        most = max(1, BLOCK_SCORES // len(alphas))
+        eigen, most = ridge.eigen, max(1, BLOCK_SCORES // len(alphas))
         rank, n_items = len(eigen.eigenvalues), len(offsets) - 1
-        downdates = isinstance(data, ComparedRows) and n_items * rank * (
-            2 * rank + 4 * len(alphas)
-        ) < FLOPS_OF_ROWS * len(numbers) * len(alphas)
-        in_basis = np.empty((0, rank))
-        if isinstance(data, ComparedRows) and downdates:
-            with single_threaded_blas:
-                in_basis = data.X.H @ eigen.basis
+        of_items = n_items * rank * (2 * rank + 4 * len(alphas))
+        downdates = of_items < FLOPS_OF_ROWS * len(numbers) * len(alphas)
+        with single_threaded_blas:
+            in_basis = np.ascontiguousarray(data.X.H @ eigen.basis)
+        rotated = replace(data, X=replace(data.X, H=in_basis), is_cut=False)
+        own_basis = RidgePath(replace(eigen, basis=np.eye(rank)))
         first = 0
         while first < n_items:
             last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
@@ -333,11 +322,9 @@ class HeldOutComparisons:
                         n_threads=threads,
                     )
             else:
-                part = replace(data.take(rows), queries=Queries(bounds))
-                if isinstance(part, ComparedRows):
-                    part = replace(part, is_cut=False)
+                part = replace(rotated.take(rows), queries=Queries(bounds))
                 of_rows = np.zeros(len(rows))
-                scores = scores_in_primal(part, settings, ridge, alphas, threads, of_rows)
+                scores = scores_in_primal(part, settings, own_basis, alphas, threads, of_rows)
                 held = np.zeros(last - first)
                 filled = bounds[:-1] < bounds[1:]
                 held[filled] = of_rows[bounds[:-1][filled]]
@@ -393,7 +380,7 @@ def _in_blocks(scores: Vector) -> Iterator[tuple[Any, Vector]]:
 
 
 def _one_by_one(
-    data: RankingData, ridge: RidgePath, alphas: Vector
+    data: ComparedRows, ridge: RidgePath, alphas: Vector
 ) -> Iterator[tuple[Any, Vector]]:
     """Yield comparisons and their scores by the models without them.
 
@@ -404,20 +391,14 @@ def _one_by_one(
     eigen = ridge.eigen
     inverse = 1 / (eigen.eigenvalues[:, None] + alphas)
     weights, targets = data.v, data.target(PairSettings(None))
-    H = data.X.H if isinstance(data, ComparedRows) else None
     with single_threaded_blas:
-        if H is not None:
-            in_basis = H @ eigen.basis
-            fits = in_basis @ (eigen.projection[:, None] * inverse)
+        in_basis = data.X.H @ eigen.basis
+        fits = in_basis @ (eigen.projection[:, None] * inverse)
+        first, second = data.X.first, data.X.second
         for rows in blocks(len(targets), max(1, BLOCK_SCORES // (8 * len(alphas)))):
             deadline().require()
-            if H is not None:
-                z = in_basis[data.X.first[rows]] - in_basis[data.X.second[rows]]
-                fit = fits[data.X.first[rows]] - fits[data.X.second[rows]]
-            else:
-                X = data.features(rows)
-                z = (X.toarray() if scipy.sparse.issparse(X) else X) @ eigen.basis
-                fit = z @ (eigen.projection[:, None] * inverse)
+            z = in_basis[first[rows]] - in_basis[second[rows]]
+            fit = fits[first[rows]] - fits[second[rows]]
             own = weights[rows, None] * (np.square(z, out=z) @ inverse)
             fit -= own * targets[rows, None]
             np.subtract(1.0, own, out=own)
