@@ -16,9 +16,7 @@ using bound_operator = one_user<pair_operator>;
 std::unique_ptr<bound_operator> make_operator(const bound_problem& problem,
                                               const std::string& loss) {
     check(problem.view.rule.kind == pair_kind::dropped, "problem must have pairs='dropped'");
-    const auto kind = named<pair_loss>(
-        "loss", loss,
-        {{"squared_hinge", pair_loss::squared_hinge}, {"squared", pair_loss::squared}});
+    const auto kind = named<pair_loss>("loss", loss, pair_losses);
     const without_gil release(problem.n_rows());
     return std::make_unique<bound_operator>(problem.view, kind);
 }

@@ -13,6 +13,7 @@ from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import LINEAR, plain, road
 
+from pairgram import Pairgram, Preferences, RankRLS
 from pairgram._support.limits import limits_of
 from problems import BY_STEPS
 
@@ -245,3 +246,48 @@ def other_threads(journey: Journey) -> Outcome:
         for name, value in first.numbers.items():
             np.testing.assert_array_equal(other.numbers[name], value, err_msg=name)
     return first
+
+
+def _compared(journey: Journey) -> Preferences | None:
+    """Write the pairs of the journey out, if comparisons can say what its settings say."""
+    given, rows = journey.parameters, journey.rows
+    asked = {"weighting": "pairs", "scope": "query", "target": "label", "inputs": None}
+    if any(given.get(name, value) != value for name, value in asked.items()):
+        return None
+    of_labels = "pairs" not in given  # RankSVM: only the order of labels counts
+    if given.get("pairs", "with_ties") not in ("with_ties", "without_ties"):
+        return None
+    ties = given.get("pairs") == "with_ties"
+    same = rows.query[:, None] == rows.query
+    wins = rows.y[:, None] > rows.y
+    first, second = np.nonzero(same & (wins | (np.triu(~wins & ~wins.T, 1) & ties)))
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weights = weight[first] * weight[second]
+    if not weights.any():
+        return None
+    margin = 1.0 if of_labels else rows.y[first] - rows.y[second]
+    return Preferences(first, second, weight=weights, margin=margin)
+
+
+OF_PAIRS = tuple(f"RankRLS{of}" for of in ("", " of a map", " of a kernel", " with constraints"))
+
+
+@road(kinds=(*OF_PAIRS, "RankSVM"))
+def comparisons(journey: Journey) -> Outcome | None:
+    """The pairs of labels, each written out, are the same model; they go back to default pairs."""
+    y = _compared(journey)
+    if y is None:
+        return None
+    changed = {"pairs": "with_ties"} if "pairs" in journey.parameters else {}
+    model = journey.with_parameters(**changed).fit(y=y, qid=None, sample_weight=None)
+    return outcome_of(journey, model)
+
+
+@road(kinds=("RankRLS",))
+def statistics_of_comparisons(journey: Journey) -> Outcome | None:
+    y, given = _compared(journey), journey.parameters
+    if y is None:
+        return None
+    total = Pairgram.from_rows(journey.rows.X, y)
+    model = RankRLS.from_pairgram(total, given["alpha"], scale=given["scale"])
+    return outcome_of(journey, model)

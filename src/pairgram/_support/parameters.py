@@ -18,7 +18,7 @@ Scope = Literal["query", "global"]
 Weighting = Literal["pairs", "documents", "queries"]
 Target = Literal["label", "gain"]
 Form = Literal["auto", "primal", "dual"]
-Loss = Literal["squared_hinge", "squared"]
+Loss = Literal["squared_hinge", "squared", "logistic"]
 ActivationName = Literal["linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine"]
 KernelName = Literal[
     "rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax", "precomputed"

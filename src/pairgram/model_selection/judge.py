@@ -16,14 +16,14 @@ from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
+from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.evaluation import (
-    MetricSums,
     RankingScorer,
     Scoring,
     checked_metrics,
     get_metric,
 )
-from pairgram.metrics.metric import Metric, check_labels
+from pairgram.metrics.metric import Metric, MetricSums, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
@@ -194,7 +194,7 @@ class Judge:
         judged = Judged(*_core.summarize(values, weights, split_of, n_splits))
         if not self.store or np.isnan(judged.means).all():
             return judged
-        best = int(np.argmax(_ordered(judged.means, self.metric)))
+        best = best_of(judged.means, self.metric)
         seen = np.arange(len(scores[best])) if seen is None else seen
         given = scores[best] if self.scored.offset is None else scores[best] + self.scored.offset
         return judged._replace(stored=self._stored(given, values[best], queries, seen))
@@ -474,7 +474,9 @@ def _named(name: str) -> Metric:
     return get_metric(name)
 
 
-def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
+def choose(
+    means: Vector, metric: Metric | ComparisonMetric, otherwise: str = ""
+) -> tuple[int, NDArray[np.int64]]:
     """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
     Raises
@@ -492,7 +494,12 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
 
-def _ordered(means: Vector, metric: Metric) -> Vector:
+def best_of(means: Vector, metric: Metric | ComparisonMetric) -> int:
+    """Return the index of the first best mean, of which one is a number."""
+    return int(np.argmax(_ordered(means, metric)))
+
+
+def _ordered(means: Vector, metric: Metric | ComparisonMetric) -> Vector:
     """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
     sign = 1 if metric.greater_is_better else -1
     return np.where(np.isnan(means), -np.inf, sign * means)

@@ -347,7 +347,8 @@ class Preparation:
             warn_of_inputs(feature_map, data, inputs)
         with without_row_warnings():  # the map would repeat them without the column names
             if not known:
-                return replace(data, feature_map=feature_map.fit(data.X, data.y))
+                y = data.y if data.preferences is None else data.preferences
+                return replace(data, feature_map=feature_map.fit(data.X, y))
             return replace(data, feature_map=fit_after(inputs, feature_map, data.X))
 
     def _require_memory(self, data: RankingData) -> None:
@@ -427,6 +428,20 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
+    def of_preferences(self, name: str) -> Spec:
+        """Return what the ranker of this name fits to comparisons.
+
+        Raises
+        ------
+        ValueError
+            If it takes none, or not with its settings of pairs.
+        """
+        raise ArgumentError(
+            "y",
+            f"must be labels, got Preferences, which {name} does not take: RankRLS, RankSVM and "
+            "their searches do",
+        )
+
     def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to a table; see also `rows.told`.
 
@@ -472,7 +487,10 @@ class GivenArrays:
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
-        if not self.has_queries and model._needs_queries:  # ids seem to have been forgotten
+        compares = self.data.preferences is None
+        if (
+            compares and not self.has_queries and model._needs_queries
+        ):  # ids seem to have been forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:

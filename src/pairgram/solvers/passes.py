@@ -14,8 +14,14 @@ from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.row_warnings import warn_of_equal_labels
-from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
-from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import (
+    LARGEST_PAIR_WEIGHT,
+    SMALLEST_PAIR_WEIGHT,
+    PairSettings,
+    no_pairs,
+    no_training_pairs,
+)
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
