@@ -11,9 +11,9 @@ import scipy.sparse
 from journeys import Journey, Rows
 from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
-from road import LINEAR, plain, road
+from road import LINEAR, SEARCHES, plain, road
 
-from pairgram import Pairgram, Preferences, RankRLS
+from pairgram import Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
 from problems import BY_STEPS
 
@@ -291,3 +291,31 @@ def statistics_of_comparisons(journey: Journey) -> Outcome | None:
     total = Pairgram.from_rows(journey.rows.X, y)
     model = RankRLS.from_pairgram(total, given["alpha"], scale=given["scale"])
     return outcome_of(journey, model)
+
+
+def _groups(journey: Journey) -> np.ndarray:
+    """Return a group of two queries or three for every row."""
+    numbers = np.unique(journey.rows.query, return_inverse=True)[1]
+    return np.random.default_rng(journey.seed).permutation(numbers.max() + 1)[numbers] // 2
+
+
+def of_folds_of_groups(journey: Journey) -> Outcome:
+    """The plain road of a search by a list of splits, whose folds are whole groups."""
+    rows = journey.rows
+    splits = list(QueryKFold(2).split(rows.X, qid=_groups(journey)))
+    return plain(journey.with_parameters(cv=splits))
+
+
+@road(kinds=SEARCHES, plain=of_folds_of_groups)
+def folds_of_groups(journey: Journey) -> Outcome | None:
+    if len(journey.rows.offsets) <= 4:  # fewer groups than folds, or folds of rows
+        return None
+    model = journey.with_parameters(cv=2).fit(groups=_groups(journey))
+    return outcome_of(journey, model)
+
+
+@road(kinds=SEARCHES)
+def groups_of_single_queries(journey: Journey) -> Outcome | None:
+    if len(journey.rows.offsets) <= 2:  # rows are held out
+        return None
+    return outcome_of(journey, journey.fit(groups=journey.rows.query))

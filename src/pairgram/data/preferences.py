@@ -17,7 +17,7 @@ from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairS
 from pairgram.data.queries import Queries, check_weights, plain_ids
 
 # What a caller may tell of rows, but not beside comparisons.
-_OF_ROWS = ("qid", "group", "sample_weight", "query_weight")
+_OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups")
 # Why tools that take arrays of labels cannot take comparisons.
 _NO_ARRAY = (
     "Preferences are comparisons of two rows of X, not one label for each row, so no tool that "
