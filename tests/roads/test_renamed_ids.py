@@ -37,6 +37,7 @@ from pairgram import (
     query_permutation_importance,
     scan,
 )
+from pairgram.clicks import credit
 
 X, y, QUERY = make_ranking(16, (2, 6), 3, random_state=3)
 # A column that only tells queries apart.
@@ -175,6 +176,20 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "evaluate": lambda ids: evaluate(["ndcg@3", "auc"], y, X[:, 0], ids, per_query=True),
     "Metric": lambda ids: get_metric("map")(y, X[:, 0], ids),
     "compare": _compared,
+    "compare of arms": lambda ids: [
+        column
+        for name, column in compare(
+            y, ids, X[:, 0], "ndcg@3", arm=np.array(["a", "b"])[QUERY % 2], n_permutations=200
+        ).differences.items()
+        if name not in ("metric", "system", "against")
+    ],
+    "credit": lambda ids: list(credit(np.array(["a", "b"])[np.arange(len(y)) % 2], y, ids)),
+    "groups": lambda ids: _searched(
+        RankRLSCV(store_held_out=True).fit(X, y, qid=QUERY, groups=ids)
+    ),
+    "groups in folds": lambda ids: _searched(
+        RankRLSCV(cv=3, store_held_out=True).fit(X, y, qid=QUERY, groups=ids)
+    ),
     "learning_curve of statistics": _curve(RankRLS()),
     "learning_curve of fits": _curve(RankRLSCV()),
     "query_permutation_importance": _importances(MODEL),

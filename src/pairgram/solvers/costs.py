@@ -8,6 +8,7 @@ from math import inf
 import scipy.sparse
 
 from pairgram._support import limits, machine as memory
+from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.statistics import SPARSE_GRAM
@@ -78,6 +79,11 @@ def primal_seconds(
             filled = min(d, data.X.nnz / count)
             few = filled <= limits.now.dense_share * d
             seconds += count * (SPARSE_PRODUCT * filled**2 if few else DENSE_PRODUCT * d**2)
+    elif isinstance(data, ComparedRows):  # sums of items, whose products are few
+        seconds += DENSE_PRODUCT * d * (8.0 * n_rows + data.X.H.shape[0] * d)
+        if work.exact:
+            seconds += BASIS_CUBE * d**3 + 4 * DENSE_PRODUCT * n_rows * d * work.n_alphas
+            return float(seconds)
     else:
         seconds += DENSE_PRODUCT * n_rows * d * (d + 2.0 * int(data.X.shape[1]))
     if constrained:
