@@ -14,7 +14,7 @@ from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
 from pairgram._support.machine import cached_property
 from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairSettings
-from pairgram.data.queries import Queries, check_weights, plain_ids
+from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
 # What a caller may tell of rows, but not beside comparisons.
 _OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups")
@@ -351,7 +351,7 @@ class Preferences:
 
 def _listed(ids: ArrayLike) -> list[Any]:
     """Return names as Python objects."""
-    return plain_ids(np.asarray(ids)) if not isinstance(ids, (list, tuple)) else list(ids)
+    return list(ids) if isinstance(ids, (list, tuple)) else plain_ids(read_ids(ids, len(ids)))
 
 
 def _row_numbers(values: ArrayLike, name: str) -> Rows:

@@ -227,8 +227,8 @@ class GroupSplits(Sequence[tuple[Rows, Rows]]):
             parts = range(splitter.n_splits)
             return cls(
                 held,
-                [np.sort(groups[folds != part]) for part in parts],
-                [np.sort(groups[folds == part]) for part in parts],
+                [groups[folds != part] for part in parts],
+                [groups[folds == part] for part in parts],
             )
         splitter = check_cv(cv)
         if not _takes_groups(splitter):  # it would cut groups, and so it splits their list
