@@ -19,6 +19,7 @@ Pairs = PairsName | Omega | None
 OMEGAS: dict[str, Omega] = {
     "gain_difference": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
     "label_difference": lambda a, b: np.abs(a - b),
+    "clicks": lambda a, b: a + b,
 }
 # The names of the pairs in compiled code, whose other pairs are those of an ω.
 _COMPILED = {None: "none", "with_ties": "kept", "without_ties": "dropped"}
@@ -43,11 +44,23 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         check_parameters(self, "pairs", "scope", "weighting", "target")
+        for name, wanted in (("scope", "query"), ("target", "label")):
+            if self.is_of_clicks and getattr(self, name) != wanted:
+                raise ArgumentError(
+                    name,
+                    f"must be {wanted!r} with pairs='clicks', where a list that was shown is a "
+                    f"query, got {getattr(self, name)!r}",
+                )
 
     @cached_property
     def kind(self) -> str:
         """The name of the pairs in compiled code: none, kept, dropped or omega."""
         return "omega" if callable(self.pairs) else _COMPILED.get(self.pairs, "omega")
+
+    @property
+    def is_of_clicks(self) -> bool:
+        """Whether every clicked row is compared with all other rows of its list."""
+        return isinstance(self.pairs, str) and self.pairs == "clicks"
 
     @cached_property
     def joins_all_rows(self) -> bool:

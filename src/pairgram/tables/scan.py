@@ -38,6 +38,7 @@ def scan(
     features: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str | None = None,
     weight: str | None = None,
+    propensity: str | None = None,
     missing: Missing | None = None,
     group_queries: bool = False,
     n_features: int | None = None,
@@ -86,6 +87,9 @@ def scan(
         Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
         The column of row weights, finite and ≥ 0, as `sample_weight` of `RankRLS.fit`.
+    propensity : str or None, default=None
+        The column of propensities, as `propensity` of `RankRLS.fit`. The label is then the column
+        of clicks.
     missing : {"zero", "mean"} or None, default=None
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
@@ -162,7 +166,7 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source, qid)
-    columns = _columns(found, label, qid, features, exclude, weight)
+    columns = _columns(found, label, qid, features, exclude, weight, propensity)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
@@ -260,6 +264,7 @@ def _columns(
     features: Sequence[str] | str | None,
     exclude: Sequence[str] | str | None,
     weight: str | None,
+    propensity: str | None = None,
 ) -> Columns:
     if source.schema is None:
         for name, value in (
@@ -268,6 +273,7 @@ def _columns(
             ("features", features),
             ("exclude", exclude),
             ("weight", weight),
+            ("propensity", propensity),
         ):
             if value is not None:
                 raise ArgumentError(
@@ -278,7 +284,7 @@ def _columns(
         dtype, sparse = source.dtype, source.sparse
         return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
     schema = source.schema
-    _require_own(schema, label, qid, weight)
+    _require_own(schema, label, qid, weight, propensity)
     if isinstance(features, str):
         features = [features]
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
@@ -289,12 +295,13 @@ def _columns(
         )
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
-        own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
+        own = {label, qid, weight, propensity, *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
-    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+    told = (("label", label), ("qid", qid), ("weight", weight), ("propensity", propensity))
+    for name, value in told:
         if value in names:
             raise ArgumentError(
                 "features",
@@ -324,13 +331,18 @@ def _columns(
         )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
-    return Columns(tuple(names), label, qid, weight, dtype, width)
+    return Columns(tuple(names), label, qid, weight, dtype, width, propensity=propensity)
 
 
 def _require_own(
-    schema: pyarrow.Schema, label: str | None, qid: str | None, weight: str | None
+    schema: pyarrow.Schema,
+    label: str | None,
+    qid: str | None,
+    weight: str | None,
+    propensity: str | None = None,
 ) -> None:
-    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+    told = (("label", label), ("qid", qid), ("weight", weight), ("propensity", propensity))
+    for name, value in told:
         if value is not None:
             require_columns([value], schema.names, name, "the table")
             if value == qid and name != "qid":

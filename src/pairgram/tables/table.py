@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 # What scan calls the columns that take the place of arguments of `fit`.
-COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight"}
+COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight", "propensity": "propensity"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,7 @@ class Table:
                 ("label", layout.label),
                 ("qid", layout.qid),
                 ("weight", layout.weight),
+                ("propensity", layout.propensity),
             )
             if name is not None
         ]
@@ -123,6 +124,11 @@ class Table:
     def has_queries(self) -> bool:
         """Whether rows have query ids."""
         return self.layout.qid is not None or self.source_has_queries
+
+    @property
+    def is_of_clicks(self) -> bool:
+        """Whether labels are clicks / propensities."""
+        return self.layout.propensity is not None
 
     @property
     def n_features(self) -> int:
