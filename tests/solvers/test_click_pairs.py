@@ -11,7 +11,7 @@ from sklearn import config_context
 from sklearn.model_selection import GridSearchCV
 
 import pairgram as pg
-from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV, scan
+from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core, scan
 from pairgram.metrics import evaluate, get_metric, make_scorer
 from problems import BY_STEPS
 
@@ -42,7 +42,7 @@ def log(seed, n_lists=25, width=4):
 
 
 def written_out(X, clicks, qid, propensity, weight=None, weighting="pairs"):
-    """Return G, g and the constant of the sum over every clicked row and every other of its list."""
+    """Return G, g and the constant of the sum over clicked rows and all others of their lists."""
     weight = np.ones(len(X)) if weight is None else weight
     G, g, constant = np.zeros((X.shape[1],) * 2), np.zeros(X.shape[1]), 0.0
     for one in np.unique(qid):
@@ -126,7 +126,7 @@ def test_every_list_is_held_out_exactly(seed, form):
 
 @pytest.mark.parametrize("form", ["primal", "dual"])
 def test_folds_and_groups_are_refits(form):
-    X, clicks, qid, propensity, weight = log(11)
+    X, clicks, qid, propensity, _ = log(11)
     named = {"qid": qid, "propensity": propensity}
     folds = [(train, test) for train, test in QueryKFold(3).split(X, clicks, qid)]
     expected = np.empty(len(X))
@@ -388,3 +388,75 @@ def test_other_metrics_do_not_judge_by_biased_clicks():
         evaluate("ndcg@10", table, RankRLS().fit(table))
     with pytest.raises(ValueError, match="propensity must be given with the clip"):
         evaluate(get_metric("ips_dcg@10", clip=0.1), CLICKS, X[:, 0], QID)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    weighting=st.sampled_from(["pairs", "documents", "queries"]),
+    loss=st.sampled_from(["squared_hinge", "squared"]),
+    weighs=st.booleans(),
+)
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_the_hinge_of_clicks_is_that_of_pairs_that_are_written_out(seed, weighting, loss, weighs):
+    X, clicks, qid, propensity, weight = log(seed)
+    weight = weight if weighs else None
+    named = {"qid": qid, "propensity": propensity, "sample_weight": weight}
+    model = RankSVM(0.7, weighting=weighting, loss=loss, tol=1e-10).fit(X, clicks, **named)
+    own = np.ones(len(X)) if weight is None else weight
+    differences, weights = [], []
+    for one in np.unique(qid):
+        rows = np.flatnonzero(qid == one)
+        pairs = [
+            (clicks[i] / propensity[i] * own[i] * own[j], X[i] - X[j])
+            for i, j in itertools.product(rows, rows)
+            if clicks[i] > 0
+        ]
+        total = sum(w for w, _ in pairs)
+        divisor = {"pairs": 1.0, "documents": own[rows].sum(), "queries": total}[weighting]
+        weights += [w / divisor if w > 0 else 0.0 for w, _ in pairs]
+        differences += [difference for _, difference in pairs]
+    D, W = np.array(differences), np.array(weights)
+    missing = 1.0 - D @ model.coef_
+    if loss == "squared_hinge":
+        missing = np.maximum(missing, 0.0)
+    gradient = model.coef_ - 2 * 0.7 * D.T @ (W * missing)
+    size = np.linalg.norm(2 * 0.7 * D.T @ W)
+    assert np.linalg.norm(gradient) <= 1e-8 * size
+
+
+def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss():
+    _, clicks, qid, propensity, weight = log(21)
+    a = clicks / np.where(clicks > 0, propensity, 1.0)
+    rng = np.random.default_rng(0)
+    order = np.argsort(qid, kind="stable")
+    a, weight, qid = a[order], weight[order], qid[order]
+    offsets = np.concatenate(([0], np.cumsum(np.unique(qid, return_counts=True)[1])))
+    levels = np.unique(a)
+    problem = _core.RankingProblem(
+        a,
+        offsets,
+        row_weights=weight,
+        pairs="omega",
+        weighting="pairs",
+        level_values=levels,
+        omega=levels[:, None] + levels,
+    )
+    pairs = _core.PairOperator(problem, of_clicks=True)
+    same_list = (qid[:, None] == qid) & ~np.eye(len(qid), dtype=bool)
+    W = np.where(same_list, (a * weight)[:, None] * weight, 0.0)
+    np.testing.assert_allclose(sum(pairs.pair_weights), W.sum())
+    for scores in (rng.normal(size=len(a)), np.round(rng.normal(size=len(a)))):
+        missing = 1.0 - (scores[:, None] - scores)
+        active = W * (missing > 0)
+        loss, gradient = pairs.set_scores(scores)
+        pull = 2 * active * missing
+        np.testing.assert_allclose(loss, (active * missing**2).sum())
+        np.testing.assert_allclose(gradient, pull.sum(axis=0) - pull.sum(axis=1), atol=1e-9)
+        u = rng.normal(size=len(a))
+        both = 2 * (active + active.T)
+        np.testing.assert_allclose(pairs.product(u), both.sum(axis=1) * u - both @ u, atol=1e-9)
+
+
+def test_a_search_of_other_kinds_judges_by_clicks_too():
+    search = RankSVMCV([0.1, 1.0], cv=2).fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+    assert search.scoring_.name == "ips_dcg@10"

@@ -78,8 +78,7 @@ def click_targets(clicks: Vector, weights: Vector, query: Rows, n_queries: int) 
     """
 
     def total(values: Vector) -> Vector:
-        sums: Vector = np.bincount(query, values, minlength=n_queries)
-        return sums
+        return np.bincount(query, values, minlength=n_queries).astype(np.float64)
 
     clicked = total(weights * clicks)
     degrees = total(weights)[query] * clicks + clicked[query]

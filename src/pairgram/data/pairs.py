@@ -44,8 +44,10 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         check_parameters(self, "pairs", "scope", "weighting", "target")
+        if not self.is_of_clicks:
+            return
         for name, wanted in (("scope", "query"), ("target", "label")):
-            if self.is_of_clicks and getattr(self, name) != wanted:
+            if getattr(self, name) != wanted:
                 raise ArgumentError(
                     name,
                     f"must be {wanted!r} with pairs='clicks', where a list that was shown is a "
@@ -57,7 +59,7 @@ class PairSettings:
         """The name of the pairs in compiled code: none, kept, dropped or omega."""
         return "omega" if callable(self.pairs) else _COMPILED.get(self.pairs, "omega")
 
-    @property
+    @cached_property
     def is_of_clicks(self) -> bool:
         """Whether every clicked row is compared with all other rows of its list."""
         return isinstance(self.pairs, str) and self.pairs == "clicks"

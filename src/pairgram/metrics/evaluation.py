@@ -401,9 +401,9 @@ def get_metric(
     ranking_error, pairwise_squared_error and pairwise_absolute_error if there are fewer than two
     documents; and for every metric if the query has no rows.
 
-    ndcg, ndcg_linear, mean_ndcg, dcg, ips_dcg and err need labels ≥ 0, and err needs whole numbers. The
-    other metrics take any finite labels, provided that sums over all rows stay finite: for
-    pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson and
+    ndcg, ndcg_linear, mean_ndcg, dcg, ips_dcg and err need labels ≥ 0, and err needs whole
+    numbers. The other metrics take any finite labels, provided that sums over all rows stay finite:
+    for pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson and
     of both pairwise errors.
 
     In every convention, a list shorter than k counts as filled up with irrelevant documents. The
@@ -617,8 +617,8 @@ def make_scorer(
     callable
         ``scorer(estimator, X, y, *, qid=None, sample_weight=None, offset=None, propensity=None) ->
         float``. It can be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it
-        requests qid, sample_weight, offset and propensity; ``set_score_request`` changes this. Without qid, all rows are one
-        query. This is an error if the estimator was fitted with qid (``uses_qid_``).
+        requests qid, sample_weight, offset and propensity; ``set_score_request`` changes this.
+        Without qid, all rows are one query. This is an error if the estimator was fitted with qid (``uses_qid_``).
 
     Examples
     --------

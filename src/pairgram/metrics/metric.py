@@ -661,7 +661,8 @@ def evaluate_metrics(
     if per_query and sample_weight is not None:
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
-    one_vector, told = scores.ndim == 1, {}
+    one_vector = scores.ndim == 1
+    told: dict[str, Vector] = {}
     if n_relevant is not None:
         labels, scores, queries = with_unretrieved(metrics, labels, scores, queries, n_relevant)
     rows = np.atleast_2d(scores)
@@ -695,7 +696,8 @@ def _of_clicks(
     """
     shown = None if propensity is None else check_propensities(propensity, clicks)
     labels = clicks if shown is None else clicks / shown
-    every, told = [], {}
+    every: list[Vector] = []
+    told: dict[str, Any] = {}
     share = np.ones(queries.n_queries) if weights is None else weights
     for metric in metrics:
         gains = metric.judged_labels(labels, shown)
@@ -705,7 +707,7 @@ def _of_clicks(
         clicked, name = clicks > 0, metric.name
         of_row = share[queries.index()] * gains
         deviations = share * (values - Metric.mean(values, weights)[..., None])
-        n_counted = max(1, np.count_nonzero(share) - 1)
+        n_counted = max(1, int(np.count_nonzero(share)) - 1)
         told |= {
             f"{name} standard error": np.sqrt(
                 (deviations**2).sum(axis=-1) * ((n_counted + 1) / n_counted)

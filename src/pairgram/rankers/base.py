@@ -158,9 +158,9 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
-    __metadata_request__fit = {n: True for n in REQUESTED}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys(REQUESTED, True)
     __metadata_request__predict = {"qid": True, "offset": True}  # noqa: RUF012
-    __metadata_request__score = {n: True for n in REQUESTED}  # noqa: RUF012
+    __metadata_request__score = dict.fromkeys(REQUESTED, True)
 
     _file_kind = "RankRLS"  # the class that a model file names
 
@@ -570,8 +570,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             raise ArgumentError("y", text, row=row)
         metric = get_metric("ndcg@10" if propensity is None else "ips_dcg@10")
         scores = self.predict(X, qid=qid, offset=offset)
-        weights = {"sample_weight": sample_weight, "propensity": propensity}
-        return float(metric(labels, scores, qid, **weights))
+        value = metric(labels, scores, qid, sample_weight=sample_weight, propensity=propensity)
+        return float(value)
 
     @property
     def column_names_(self) -> NDArray[Any]:
@@ -845,9 +845,9 @@ class LinearSearch(LinearRanker):
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
             and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
             offsets if `fit` gets `offset`, and propensities if `fit` gets these: others is
-            ``{"offset": ..., "propensity": ...}``, or the offsets alone. All its rows have weight 1. If X is a table, it is a
-            table with the same features, whose weights count in the mean over queries. It may also
-            be spelled as for LightGBM and XGBoost: ``eval_set=[(X, y)]`` with
+            ``{"offset": ..., "propensity": ...}``, or the offsets alone. All its rows have weight
+            1. If X is a table, it is a table with the same features, whose weights count in the
+            mean over queries. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X, y)]`` with
             ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
 
         Returns

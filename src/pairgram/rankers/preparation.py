@@ -44,10 +44,9 @@ from pairgram.features.inputs import (
 )
 from pairgram.features.kernels import Kernel
 from pairgram.model_selection.judge import Judge, TableJudge, metric_of, table_metric
-from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
+from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
@@ -417,19 +416,21 @@ class Search(NamedTuple):
             )
         return self._replace(scoring=metric)
 
-    def refuse(self, data: RankingData, held: RankingData | None, of_clicks: bool) -> None:
-        """Raise a ValueError if no rows of the data could be held out as this says."""
-        refuse_validation(self.cv, held is not None)
-        if (
-            of_clicks
-            and held is None
-            and (data.is_single_query or isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT)
-        ):
+    def require_lists(self, data: RankingData, validates: bool) -> None:
+        """Raise a ValueError if no whole lists of clicks could be held out as this says."""
+        pairs = isinstance(self.cv, str) and self.cv != FORWARD
+        if not validates and (pairs or data.is_single_query):
             raise ArgumentError(
                 "cv",
                 "must hold out whole lists of clicks: give fit qid, one id for every list that "
                 "was shown, and do not leave pairs out",
             )
+
+    def refuse(self, data: RankingData, held: RankingData | None, of_clicks: bool) -> None:
+        """Raise a ValueError if no rows of the data could be held out as this says."""
+        refuse_validation(self.cv, held is not None)
+        if of_clicks:
+            self.require_lists(data, held is not None)
         if len(data.y) < 2:
             raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
 
