@@ -403,8 +403,8 @@ def get_metric(
 
     ndcg, ndcg_linear, mean_ndcg, dcg, ips_dcg and err need labels ≥ 0, and err needs whole
     numbers. The other metrics take any finite labels, provided that sums over all rows stay finite:
-    for pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson and
-    of both pairwise errors.
+    for pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson
+    and of both pairwise errors.
 
     In every convention, a list shorter than k counts as filled up with irrelevant documents. The
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than k.
@@ -618,7 +618,8 @@ def make_scorer(
         ``scorer(estimator, X, y, *, qid=None, sample_weight=None, offset=None, propensity=None) ->
         float``. It can be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it
         requests qid, sample_weight, offset and propensity; ``set_score_request`` changes this.
-        Without qid, all rows are one query. This is an error if the estimator was fitted with qid (``uses_qid_``).
+        Without qid, all rows are one query. This is an error if the estimator was fitted with qid
+        (``uses_qid_``).
 
     Examples
     --------
