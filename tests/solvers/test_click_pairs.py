@@ -97,6 +97,21 @@ def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
     close(by_word.fit(X, labels, qid=qid, sample_weight=weight).coef_, expected, 1e-11)
 
 
+def test_every_click_may_have_a_propensity_of_its_own(limits_of):
+    X, clicks, qid, propensity, _ = log(4, n_lists=900)
+    propensity = np.where(clicks > 0, np.random.default_rng(0).uniform(0.01, 1, len(X)), 0.0)
+    assert len(np.unique(clicks / np.where(clicks > 0, propensity, 1.0))) > 1000
+    X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
+    expected = solved(0.5, X, clicks, qid, propensity)
+    named = {"qid": qid, "propensity": propensity}
+    close(RankRLS(0.5).fit(X, clicks, **named).coef_, expected)
+    close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected)
+    with limits_of(**BY_STEPS):
+        close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected, 1e-6)
+    with pytest.raises(ValueError, match="y must hold clicks / propensities, 0 or more, got -1"):
+        RankRLS(pairs="clicks").fit(X, -clicks, qid=qid)
+
+
 def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
     X, clicks, qid, propensity, _ = log(3)
     G, g, constant = written_out(X, clicks, qid, propensity)
@@ -431,16 +446,7 @@ def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss():
     order = np.argsort(qid, kind="stable")
     a, weight, qid = a[order], weight[order], qid[order]
     offsets = np.concatenate(([0], np.cumsum(np.unique(qid, return_counts=True)[1])))
-    levels = np.unique(a)
-    problem = _core.RankingProblem(
-        a,
-        offsets,
-        row_weights=weight,
-        pairs="omega",
-        weighting="pairs",
-        level_values=levels,
-        omega=levels[:, None] + levels,
-    )
+    problem = _core.RankingProblem(a, offsets, row_weights=weight, pairs="omega", weighting="pairs")
     pairs = _core.PairOperator(problem, of_clicks=True)
     same_list = (qid[:, None] == qid) & ~np.eye(len(qid), dtype=bool)
     W = np.where(same_list, (a * weight)[:, None] * weight, 0.0)

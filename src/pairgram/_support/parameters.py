@@ -400,6 +400,11 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "Columns of a table that are no features, such as titles, in place of --features.",
     ),
     "weight": Parameter(None, "--weight COLUMN", "Column of the weights of a table's rows."),
+    "propensity": Parameter(
+        None,
+        "--propensity COLUMN",
+        "Column of the probabilities that users looked at a table's rows. The labels are clicks.",
+    ),
     "missing": Parameter(
         optional(choice(*words(Missing))),
         "--missing NAME",

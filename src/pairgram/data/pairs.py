@@ -19,7 +19,6 @@ Pairs = PairsName | Omega | None
 OMEGAS: dict[str, Omega] = {
     "gain_difference": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
     "label_difference": lambda a, b: np.abs(a - b),
-    "clicks": lambda a, b: a + b,
 }
 # The names of the pairs in compiled code, whose other pairs are those of an ω.
 _COMPILED = {None: "none", "with_ties": "kept", "without_ties": "dropped"}
@@ -109,7 +108,7 @@ class PairSettings:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return the distinct labels (K,) and ω of their pairs (K, K), or None if not needed.
 
-        They are needed for every ω other than "with_ties" and "without_ties".
+        They are needed for every ω other than "with_ties", "without_ties" and "clicks".
 
         Raises
         ------
@@ -117,6 +116,12 @@ class PairSettings:
             If there are more than 1,000 distinct labels, or if ω is not finite, symmetric and ≥ 0.
         """
         if self.kind != "omega":
+            return None
+        if self.is_of_clicks:  # compiled code adds the labels up
+            if (y < 0).any():
+                row = int(np.argmax(y < 0))
+                text = f"must hold clicks / propensities, 0 or more, got {y[row]} in {{place}}"
+                raise ArgumentError("y", text, row=row)
             return None
         values = np.unique(y)
         if len(values) > MAX_LEVELS:

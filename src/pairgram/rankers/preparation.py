@@ -416,10 +416,10 @@ class Search(NamedTuple):
             )
         return self._replace(scoring=metric)
 
-    def require_lists(self, data: RankingData, validates: bool) -> None:
+    def require_lists(self, is_one: bool, validates: bool) -> None:
         """Raise a ValueError if no whole lists of clicks could be held out as this says."""
         pairs = isinstance(self.cv, str) and self.cv != FORWARD
-        if not validates and (pairs or data.is_single_query):
+        if not validates and (pairs or is_one):
             raise ArgumentError(
                 "cv",
                 "must hold out whole lists of clicks: give fit qid, one id for every list that "
@@ -430,7 +430,7 @@ class Search(NamedTuple):
         """Raise a ValueError if no rows of the data could be held out as this says."""
         refuse_validation(self.cv, held is not None)
         if of_clicks:
-            self.require_lists(data, held is not None)
+            self.require_lists(data.is_single_query, held is not None)
         if len(data.y) < 2:
             raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
 

@@ -124,7 +124,8 @@ class SvmSpec(Spec):
         if whole.n_rows < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         if settings.of_clicks:
-            search.require_lists(whole.pattern, validation is not None)
+            is_one = not whole.is_read and whole.pattern.is_single_query
+            search.require_lists(is_one, validation is not None)
         judge = rows.judge(whole, self.maps, search, validation)
         candidates: list[_Candidate] = []
         training = None

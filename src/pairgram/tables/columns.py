@@ -369,6 +369,8 @@ class Columns:
         Whether the source yields CSR arrays.
     propensity : str or None
         The column of propensities. The labels are then clicks / propensities.
+    looks : ndarray of shape (n_positions + 1,), or None
+        The propensity of every position from 0 on, if the column holds positions.
     """
 
     features: tuple[str, ...]
@@ -382,6 +384,7 @@ class Columns:
     padded: bool = False
     sparse: bool = False
     propensity: str | None = None
+    looks: Vector | None = None
 
     @property
     def n_features(self) -> int:
@@ -441,6 +444,16 @@ class Columns:
         name = self.propensity
         assert name is not None
         values = _array(_column(batch, name), np.float64, name, place)
+        if self.looks is not None:
+            position = np.where(np.isnan(values), 0.0, values)
+            unknown = (position < 0) | (position >= len(self.looks)) | (position % 1 > 0)
+            if unknown.any():
+                row = int(np.argmax(unknown))
+                raise placed_error(
+                    f"{place.row(row)}: column {name!r} must hold positions up to "
+                    f"{len(self.looks) - 1}, whose propensities are known, got {position[row]:g}"
+                )
+            values = self.looks[position.astype(np.int64)]
         if (wrong := wrong_click(clicks, values)) is not None:
             row, of_clicks, text = wrong
             column = self.label if of_clicks else name
