@@ -35,6 +35,7 @@ def log(tmp_path, monkeypatch):
         position=drawn.position,
         clicked=drawn.click.astype(int),
         looked=drawn.propensity,
+        row=np.arange(len(drawn.row)),
     )
     frame.to_parquet("log.parquet")
     return frame
@@ -50,7 +51,7 @@ def test_items_tell_of_positions(log):
     said = json.loads(
         run(
             *("train", "log.parquet", "-o", "m.safetensors", *LOG, *POSITION, "--item", "item"),
-            *("--exclude", "looked", "--json"),
+            *("--features", ",".join(NAMES), "--json"),
         )
     )
     found = estimate_propensities(log["position"], log["clicked"], item=log["item"])
@@ -118,7 +119,7 @@ def test_cv_of_a_log_judges_by_its_propensities(log):
         (LOG, "with --clicks, give --position or --propensity, and not both"),
         ((*LOG, *POSITION, "--propensity", "looked"), "and not both"),
         ((*LOG, "--propensity", "looked", "--item", "item"), "--item is for --position"),
-        ((*LOG, *POSITION, "--item", "shown"), "unknown for 2, 3, 4: had no click"),
+        ((*LOG, *POSITION, "--item", "row"), "unknown for 2, 3, 4: no clicked item"),
         (
             (*LOG, *POSITION, "--item", "item", "--pairs", "with_ties", "--pairs", "none"),
             "must be 'with_ties', the default, or 'clicks'",
