@@ -55,6 +55,8 @@ def one_ranking(
     best = sorted(everything, reverse=True)
     if family == "ndcg_linear":
         family, gain = "ndcg", "linear"
+    if family == "ips_dcg":
+        family, gain = "dcg", "linear"
     if family == "dcg":
         return dcg(labels, cut, gain, discount)
     if family in ("ndcg", "mean_ndcg"):

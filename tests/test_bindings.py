@@ -158,6 +158,16 @@ def test_levels_of_omega(name, level_values, omega, message):
 
 
 @pytest.mark.parametrize("name", WITH_FEATURES)
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_labels_that_are_added_up(name, wrong):
+    labels = np.ones(N)
+    call(name, pairs="omega", labels=labels)
+    labels[-1] = wrong
+    with pytest.raises(ValueError, match="finite and not negative"):
+        call(name, pairs="omega", labels=labels)
+
+
+@pytest.mark.parametrize("name", WITH_FEATURES)
 def test_levels_of_omega_that_fit(name):
     levels = np.array([-1.0, 0.0, 1.0, 2.0])
     call(name, pairs="omega", level_values=levels, omega=np.ones((4, 4)))

@@ -12,7 +12,7 @@ namespace pairgram {
 
 namespace {
 
-// The pairs and their weights; an omega has its levels.
+// The pairs and their weights; an omega has its levels, or is the sum of labels.
 pair_rule rule_of(const std::string& pairs, const std::string& weighting,
                   const optional_array<double>& level_values, const optional_array<double>& omega) {
     const auto kind = named<pair_kind>("pairs", pairs,
@@ -24,7 +24,7 @@ pair_rule rule_of(const std::string& pairs, const std::string& weighting,
                                                {{"pairs", weighting_kind::pairs},
                                                 {"documents", weighting_kind::documents},
                                                 {"queries", weighting_kind::queries}});
-    if (kind != pair_kind::omega) return {kind, weights};
+    if (kind != pair_kind::omega || (!level_values && !omega)) return {kind, weights};
     check(level_values && omega, "omega needs its levels");
     const auto n_levels = level_values->size();
     check(level_values->ndim() == 1, "level_values must be 1-d");

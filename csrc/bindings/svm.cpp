@@ -13,12 +13,16 @@ namespace {
 
 using bound_operator = one_user<pair_operator>;
 
-std::unique_ptr<bound_operator> make_operator(const bound_problem& problem,
-                                              const std::string& loss) {
-    check(problem.view.rule.kind == pair_kind::dropped, "problem must have pairs='dropped'");
+std::unique_ptr<bound_operator> make_operator(const bound_problem& problem, const std::string& loss,
+                                              bool of_clicks) {
+    const auto wanted = of_clicks ? pair_kind::omega : pair_kind::dropped;
+    check(problem.view.rule.kind == wanted,
+          "problem must have pairs='dropped', or those of clicks");
     const auto kind = named<pair_loss>("loss", loss, pair_losses);
+    check(!of_clicks || kind != pair_loss::logistic, "loss must not be logistic for clicks");
     const without_gil release(problem.n_rows());
-    return std::make_unique<bound_operator>(problem.view, kind);
+    return std::make_unique<bound_operator>(
+        problem.view, kind, of_clicks ? preference::of_clicks : preference::of_labels);
 }
 
 py::tuple set_scores(bound_operator& bound, const array<double>& scores, int n_threads) {
@@ -142,7 +146,7 @@ void bind_pair_operator(py::module_& m) {
     py::class_<bound_operator> pairs(m, "PairOperator");
     pairs
         .def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
-             py::arg("loss") = "squared_hinge")
+             py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false)
         .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
         .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1)
         .def("product_of_queries", &product_of_queries, py::arg("first"), py::arg("last"),

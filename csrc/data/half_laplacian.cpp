@@ -60,17 +60,20 @@ void eliminate(std::ptrdiff_t k, buffer<double>& w) {
 // within = D_l and chord = V_l V_k ω(l, k), both without the query factor; returns Σ W.
 double plan_omega(const pair_rule& rule, query_plan& plan) {
     const auto k = plan.n_levels();
+    const auto& label = plan.level_label;
     buffer<std::ptrdiff_t> index(k);
     for (std::ptrdiff_t l = 0; l < k; ++l)
-        index[l] = std::lower_bound(rule.level_values, rule.level_values + rule.n_levels,
-                                    plan.level_label[l]) -
-                   rule.level_values;
+        index[l] =
+            std::lower_bound(rule.level_values, rule.level_values + rule.n_levels, label[l]) -
+            rule.level_values;
     plan.chord.assign(k * k, 0.0);
     double total = 0;
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         double degree = 0;
         for (std::ptrdiff_t i = 0; i < k; ++i) {
-            const double omega = rule.omega[index[l] * rule.n_levels + index[i]];
+            const double omega = rule.sums_labels()
+                                     ? label[l] + label[i]
+                                     : rule.omega[index[l] * rule.n_levels + index[i]];
             degree += plan.level_weight[i] * omega;
             plan.chord[l * k + i] = plan.level_weight[l] * plan.level_weight[i] * omega;
         }

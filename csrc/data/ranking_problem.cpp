@@ -12,7 +12,10 @@ void check_labels(const ranking_problem& problem) {
     if (rule.kind == pair_kind::dropped &&
         std::any_of(labels, end, [](double y) { return std::isnan(y); }))
         throw std::invalid_argument("labels must not be NaN");
-    if (rule.kind != pair_kind::omega) return;
+    if (rule.sums_labels() &&
+        !std::all_of(labels, end, [](double y) { return y >= 0 && std::isfinite(y); }))
+        throw std::invalid_argument("labels must be finite and not negative");
+    if (rule.kind != pair_kind::omega || rule.sums_labels()) return;
     const auto* const last = rule.level_values + rule.n_levels;
     if (!std::is_sorted(rule.level_values, last))
         throw std::invalid_argument("level_values must ascend");

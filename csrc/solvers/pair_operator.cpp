@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "data/query_rows.hpp"
 #include "support/buffer.hpp"
@@ -47,38 +48,52 @@ class many_levels {
     buffer<double>& tree_;  // (levels + 1,)
 };
 
-// below[i] = Σ x_p over the active rows p of smaller levels, above[i] over those of larger ones,
-// for n rows in ascending order of their scores. The pair is tested by the same difference on both
-// sides, so that rounding cannot make it active on one side alone.
+// Running sums of all rows, whatever their levels.
+class no_levels {
+  public:
+    explicit no_levels(buffer<double>&) {}
+    void add(std::int32_t, double x) { sum_ += x; }
+    double smaller(std::int32_t) const { return sum_; }
+
+  private:
+    double sum_ = 0;
+};
+
+// below[i] = Σ of loser[p] over the active rows p of smaller levels, which row i should beat, and
+// above[i] = Σ of winner[p] over those of larger levels, for n rows in ascending order of their
+// scores. Without levels both are over all other rows. The pair is tested by the same difference on
+// both sides, so that rounding cannot make it active on one side alone.
 template <class Sums>
 void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* score,
-           const std::int32_t* level, const double* x, buffer<double>& tree, double* below,
-           double* above) {
+           const std::int32_t* level, const double* winner, const double* loser,
+           buffer<double>& tree, double* below, double* above) {
+    constexpr bool counts_itself = std::is_same_v<Sums, no_levels>;
     Sums larger(tree);
     for (std::ptrdiff_t i = 0, p = 0; i < n; ++i) {
-        for (; p < n && score[p] - score[i] < reach; ++p) larger.add(n_levels - 1 - level[p], x[p]);
-        above[i] = larger.smaller(n_levels - 1 - level[i]);
+        for (; p < n && score[p] - score[i] < reach; ++p)
+            larger.add(n_levels - 1 - level[p], winner[p]);
+        above[i] = larger.smaller(n_levels - 1 - level[i]) - (counts_itself ? winner[i] : 0.0);
     }
     Sums smaller(tree);
     for (std::ptrdiff_t i = n - 1, p = n - 1; i >= 0; --i) {
-        for (; p >= 0 && score[i] - score[p] < reach; --p) smaller.add(level[p], x[p]);
-        below[i] = smaller.smaller(level[i]);
+        for (; p >= 0 && score[i] - score[p] < reach; --p) smaller.add(level[p], loser[p]);
+        below[i] = smaller.smaller(level[i]) - (counts_itself ? loser[i] : 0.0);
     }
 }
 
 }  // namespace
 
 struct pair_operator::workspace {
-    buffer<double> x, below, above, below_weight, above_weight;  // (n,)
+    buffer<double> x, y, below, above, below_weight, above_weight;  // (n,)
     buffer<double> tree;
 
     void reserve(std::ptrdiff_t n) {
-        for (auto* values : {&x, &below, &above, &below_weight, &above_weight})
+        for (auto* values : {&x, &y, &below, &above, &below_weight, &above_weight})
             if (values->size() < size_of(n)) values->resize(n);
     }
 };
 
-pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
+pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss, preference pairs)
     : loss_(loss),
       reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
       offsets_(problem.rows.offsets, problem.rows.offsets + problem.rows.n_queries + 1),
@@ -86,46 +101,24 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
       pair_weights_(factor_.size()),
       n_levels_(factor_.size()),
       weight_(problem.rows.n_rows()),
+      win_(weight_.size()),
       level_(weight_.size()),
       order_(weight_.size()),
       sorted_score_(weight_.size()),
       sorted_weight_(weight_.size()),
+      sorted_win_(weight_.size()),
       sorted_level_(weight_.size()),
       degree_(weight_.size()) {
     const auto& rows = problem.rows;
-    const auto weighting = problem.rule.weighting;
-    buffer<double> labels;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         const auto begin = first_row(q), n = first_row(q + 1) - begin;
-        auto* const order = order_.data() + begin;
-        std::iota(order, order + n, std::ptrdiff_t{0});
-        labels.resize(n);
-        for (std::ptrdiff_t i = 0; i < n; ++i) {
-            labels[i] = rows.labels[rows.row(begin + i)];
-            weight_[begin + i] = rows.row_weight(rows.row(begin + i));
-        }
-        const auto label = [&](std::ptrdiff_t i) { return labels[i]; };
-        std::sort(order, order + n,
-                  [&](std::ptrdiff_t a, std::ptrdiff_t b) { return label(a) < label(b); });
-        double total = 0, pair_weight = 0, level_weight = 0;  // of the levels before, and this one
-        std::int32_t level = 0;
-        for (std::ptrdiff_t i = 0; i < n; ++i) {
-            if (i > 0 && label(order[i]) > label(order[i - 1])) {
-                ++level;
-                total += level_weight;
-                level_weight = 0;
-            }
-            level_[begin + order[i]] = level;
-            level_weight += weight_[begin + order[i]];
-            pair_weight += total * weight_[begin + order[i]];
-        }
-        total += level_weight;
-        n_levels_[q] = level + 1;
-        const double divisor = weighting == weighting_kind::pairs       ? 1.0
-                               : weighting == weighting_kind::documents ? total
-                                                                        : pair_weight;
-        if (pair_weight > 0) factor_[q] = rows.query_weight(q) / divisor;
-        pair_weights_[q] = factor_[q] * pair_weight;
+        std::iota(order_.begin() + begin, order_.begin() + begin + n, std::ptrdiff_t{0});
+        for (auto i = begin; i < begin + n; ++i)
+            win_[i] = weight_[i] = rows.row_weight(rows.row(i));
+        if (pairs == preference::of_clicks)
+            count_clicks(problem, q);
+        else
+            count_pairs(problem, q);
     }
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
         if (tasks_.empty() || first_row(q) - first_row(tasks_.back()) >= task_rows)
@@ -133,24 +126,75 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
     tasks_.push_back(rows.n_queries);
 }
 
-// Fills w.below and w.above with the sums of x over every row's active partners.
-void pair_operator::sum_partners(std::ptrdiff_t query, const double* x, workspace& w) const {
+// Numbers the levels of a query, and sets its factor.
+void pair_operator::count_pairs(const ranking_problem& problem, std::ptrdiff_t query) {
+    const auto& rows = problem.rows;
+    const auto weighting = problem.rule.weighting;
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    auto* const order = order_.data() + begin;
+    const auto label = [&](std::ptrdiff_t i) { return rows.labels[rows.row(begin + i)]; };
+    std::sort(order, order + n,
+              [&](std::ptrdiff_t a, std::ptrdiff_t b) { return label(a) < label(b); });
+    double total = 0, pair_weight = 0, level_weight = 0;  // of the levels before, and this one
+    std::int32_t level = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        if (i > 0 && label(order[i]) > label(order[i - 1])) {
+            ++level;
+            total += level_weight;
+            level_weight = 0;
+        }
+        level_[begin + order[i]] = level;
+        level_weight += weight_[begin + order[i]];
+        pair_weight += total * weight_[begin + order[i]];
+    }
+    total += level_weight;
+    n_levels_[query] = level + 1;
+    const double divisor = weighting == weighting_kind::pairs       ? 1.0
+                           : weighting == weighting_kind::documents ? total
+                                                                    : pair_weight;
+    if (pair_weight > 0) factor_[query] = rows.query_weight(query) / divisor;
+    pair_weights_[query] = factor_[query] * pair_weight;
+}
+
+// Weighs the rows of a query by their clicks as winners, and sets its factor.
+void pair_operator::count_clicks(const ranking_problem& problem, std::ptrdiff_t query) {
+    const auto& rows = problem.rows;
+    const auto weighting = problem.rule.weighting;
+    double total = 0, clicked = 0, pair_weight = 0;
+    for (auto i = first_row(query); i < first_row(query + 1); ++i) {
+        win_[i] *= rows.labels[rows.row(i)];
+        total += weight_[i];
+        clicked += win_[i];
+    }
+    for (auto i = first_row(query); i < first_row(query + 1); ++i)
+        pair_weight += win_[i] * (total - weight_[i]);
+    const double divisor = weighting == weighting_kind::pairs       ? 1.0
+                           : weighting == weighting_kind::documents ? total
+                                                                    : total * clicked;
+    if (pair_weight > 0) factor_[query] = rows.query_weight(query) / divisor;
+    pair_weights_[query] = factor_[query] * pair_weight;
+}
+
+// Fills w.above and w.below with the sums over every row's active winners and losers.
+void pair_operator::sum_partners(std::ptrdiff_t query, const double* winner, const double* loser,
+                                 workspace& w) const {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
     const auto n_levels = n_levels_[query];
     const auto run = [&](auto* kind) {
         sweep<std::remove_pointer_t<decltype(kind)>>(
-            n, n_levels, reach_, sorted_score_.data() + begin, sorted_level_.data() + begin, x,
-            w.tree, w.below.data(), w.above.data());
+            n, n_levels, reach_, sorted_score_.data() + begin, sorted_level_.data() + begin, winner,
+            loser, w.tree, w.below.data(), w.above.data());
     };
+    if (n_levels == 0) return run(static_cast<no_levels*>(nullptr));
     if (n_levels <= 4) return run(static_cast<few_levels<4>*>(nullptr));
     if (n_levels <= 8) return run(static_cast<few_levels<8>*>(nullptr));
     w.tree.resize(n_levels + 1);
     run(static_cast<many_levels*>(nullptr));
 }
 
-// With p_ij = 1 − (f_i − f_j): the gradient is 2 c v_i (Σ_above v_k p_ki − Σ_below v_j p_ij), and
-// the loss Σ W p² = Σ W p + ½ fᵀ gradient. Only differences of scores count, so they are taken from
-// one of the query's.
+// With p_ij = 1 − (f_i − f_j) and weights u of winners and v of losers: the gradient is
+// 2 c (v_i Σ_above u_k p_ki − u_i Σ_below v_j p_ij), and the loss Σ W p² = Σ W p + ½ fᵀ gradient.
+// Only differences of scores count, so they are taken from one of the query's.
 double pair_operator::set_query(std::ptrdiff_t query, const double* scores, double* gradient,
                                 workspace& w) {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
@@ -165,26 +209,31 @@ double pair_operator::set_query(std::ptrdiff_t query, const double* scores, doub
     });
     double* const score = sorted_score_.data() + begin;
     double* const v = sorted_weight_.data() + begin;
+    double* const win = sorted_win_.data() + begin;
     const double pivot = scores[order[n / 2]];
     w.reserve(n);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         score[i] = scores[order[i]] - pivot;
         v[i] = weight_[begin + order[i]];
+        win[i] = win_[begin + order[i]];
         sorted_level_[begin + i] = level_[begin + order[i]];
     }
-    sum_partners(query, v, w);
+    sum_partners(query, win, v, w);
     std::swap(w.below, w.below_weight);
     std::swap(w.above, w.above_weight);
-    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[i] = v[i] * score[i];
-    sum_partners(query, w.x.data(), w);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        w.x[i] = win[i] * score[i];
+        w.y[i] = v[i] * score[i];
+    }
+    sum_partners(query, w.x.data(), w.y.data(), w);
     double loss = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double below = w.below_weight[i], above = w.above_weight[i];
-        const double half =
-            c * v[i] * ((above + below) * score[i] - (w.above[i] + w.below[i]) + (above - below));
+        const double below = win[i] * w.below_weight[i], above = v[i] * w.above_weight[i];
+        const double sums = v[i] * w.above[i] + win[i] * w.below[i];
+        const double half = c * ((above + below) * score[i] - sums + (above - below));
         degree_[begin + i] = above + below;
         gradient[order[i]] = 2 * half;
-        loss += c * v[i] * (below * (1 - score[i]) + w.below[i]) + half * score[i];
+        loss += c * (below * (1 - score[i]) + win[i] * w.below[i]) + half * score[i];
     }
     return std::max(loss, 0.0);
 }
@@ -199,12 +248,18 @@ void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double
     }
     const auto* const order = order_.data() + begin;
     const double* const v = sorted_weight_.data() + begin;
+    const double* const win = sorted_win_.data() + begin;
     const double pivot = u[order[n / 2]];
     w.reserve(n);
-    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[i] = v[i] * (u[order[i]] - pivot);
-    sum_partners(query, w.x.data(), w);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        out[order[i]] = 2 * c * (degree_[begin + i] * w.x[i] - v[i] * (w.above[i] + w.below[i]));
+        const double value = u[order[i]] - pivot;
+        w.x[i] = win[i] * value;
+        w.y[i] = v[i] * value;
+    }
+    sum_partners(query, w.x.data(), w.y.data(), w);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double own = degree_[begin + i] * (u[order[i]] - pivot);
+        out[order[i]] = 2 * c * (own - (v[i] * w.above[i] + win[i] * w.below[i]));
     }
 }
 

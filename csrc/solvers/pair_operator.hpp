@@ -3,6 +3,11 @@
 //
 //   loss(f) = Σ_q c_q Σ_ij v_i v_j max(0, 1 − (f_i − f_j))²   over i, j of q with y_i > y_j
 //
+// The pairs of clicks are all pairs of a clicked row and another row of its query, with the weight
+// a_i v_i v_j of labels a = clicks / propensities:
+//
+//   loss(f) = Σ_q c_q Σ_i a_i Σ_j≠i v_i v_j max(0, 1 − (f_i − f_j))²
+//
 // The pairs with f_i − f_j < 1 are active; the squared loss has all of them active. With the rows
 // of a query in the order of their scores, the active partners of a row are a prefix or a suffix
 // of those with higher or lower labels, so that two sweeps give every row's sums over them.
@@ -23,12 +28,15 @@
 
 namespace pairgram {
 
+enum class preference { of_labels, of_clicks };
+
 class pair_operator {
   public:
-    // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs.
+    // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs. For
+    // clicks it is 1 / Σ_ij a_i v_i v_j with i = j among them, as for least squares.
     // Whatever the order of the problem's rows, those of the operator stand query after query: its
     // row i is the problem's rows.row(i).
-    pair_operator(const ranking_problem& problem, pair_loss loss);
+    pair_operator(const ranking_problem& problem, pair_loss loss, preference pairs);
 
     std::ptrdiff_t n_queries() const { return static_cast<std::ptrdiff_t>(factor_.size()); }
     std::ptrdiff_t n_rows() const { return offsets_.back(); }
@@ -58,7 +66,10 @@ class pair_operator {
     void multiply_logistic(std::ptrdiff_t query, const double* u, double* out) const;
     double set_query(std::ptrdiff_t query, const double* scores, double* gradient, workspace& w);
     void multiply_query(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
-    void sum_partners(std::ptrdiff_t query, const double* x, workspace& w) const;
+    void count_pairs(const ranking_problem& problem, std::ptrdiff_t query);
+    void count_clicks(const ranking_problem& problem, std::ptrdiff_t query);
+    void sum_partners(std::ptrdiff_t query, const double* winner, const double* loser,
+                      workspace& w) const;
 
     pair_loss loss_;
     double reach_;                    // of score differences that are active
@@ -66,15 +77,17 @@ class pair_operator {
     buffer<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries
     buffer<double> factor_;           // (n_queries,) c; 0 for a query without pairs
     buffer<double> pair_weights_;     // (n_queries,)
-    buffer<std::int32_t> n_levels_;   // (n_queries,)
-    buffer<double> weight_;           // (n,) v
+    buffer<std::int32_t> n_levels_;   // (n_queries,); 0 where clicks make the pairs
+    buffer<double> weight_;           // (n,) v: of a row as the loser of a pair
+    buffer<double> win_;              // (n,) v or a v: of a row as the winner
     buffer<std::int32_t> level_;      // (n,) rank of the label within its query
     // In the order of the scores, which the queries' rows keep until new ones are set.
     buffer<std::ptrdiff_t> order_;       // (n,) row within the query
     buffer<double> sorted_score_;        // (n,)
     buffer<double> sorted_weight_;       // (n,)
+    buffer<double> sorted_win_;          // (n,)
     buffer<std::int32_t> sorted_level_;  // (n,)
-    buffer<double> degree_;              // (n,) weight of a row's active partners
+    buffer<double> degree_;              // (n,) weight of a row's active pairs
 };
 
 }  // namespace pairgram

@@ -184,6 +184,8 @@ laplacian::laplacian(const ranking_problem& problem)
         if (!has_levels) continue;
         first_level_[q + 1] += plan.n_levels();
         if (rule_.kind != pair_kind::omega) continue;
+        level_label_.insert(level_label_.end(), plan.level_label.begin(), plan.level_label.end());
+        if (rule_.sums_labels()) continue;
         for (const double label : plan.level_label)
             level_index_.push_back(
                 std::lower_bound(rule_.level_values, rule_.level_values + rule_.n_levels, label) -
@@ -228,6 +230,14 @@ void laplacian::apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) co
         double all = 0;
         for (std::ptrdiff_t l = 0; l < k; ++l) all += t[l];
         for (std::ptrdiff_t l = 0; l < k; ++l) other[l] = c * (all - t[l]);
+    } else if (rule_.sums_labels()) {
+        const double* label = level_label_.data() + first_level_[query];
+        double all = 0, weighted = 0;
+        for (std::ptrdiff_t l = 0; l < k; ++l) {
+            all += t[l];
+            weighted += label[l] * t[l];
+        }
+        for (std::ptrdiff_t l = 0; l < k; ++l) other[l] = c * (label[l] * all + weighted);
     } else {
         const auto* index = level_index_.data() + first_level_[query];
         for (std::ptrdiff_t l = 0; l < k; ++l) {
@@ -266,6 +276,12 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
             for (const double sum : t) found.subtracted += c * sum * (all - sum);
             break;
         case pair_kind::omega: {
+            if (rule_.sums_labels()) {
+                const double* label = level_label_.data() + first_level_[query];
+                for (std::ptrdiff_t l = 0; l < k; ++l)
+                    found.subtracted += 2 * c * all * label[l] * t[l];
+                break;
+            }
             const auto* index = level_index_.data() + first_level_[query];
             for (std::ptrdiff_t l = 0; l < k; ++l)
                 for (std::ptrdiff_t m = 0; m < k; ++m)

@@ -64,6 +64,7 @@ class laplacian {
     buffer<std::ptrdiff_t> heaviest_;     // (n_queries,) the row that the others are taken from
     buffer<std::int32_t> level_;          // (n,) within the query; dropped and omega alone
     buffer<std::ptrdiff_t> first_level_;  // (n_queries + 1,)
+    buffer<double> level_label_;          // omega: of every query's levels
     buffer<std::ptrdiff_t> level_index_;  // omega: of every query's levels
 };
 

@@ -395,9 +395,10 @@ class PairOperator:
 
     def __init__(
         self,
-        problem: RankingProblem,  # with pairs="dropped"
+        problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
         *,
         loss: str = "squared_hinge",  # or squared, logistic
+        of_clicks: bool = False,
     ) -> None: ...
     def set_scores(
         self, scores: NDArray[np.float64], n_threads: int = 1

@@ -79,7 +79,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path, data):
         (
             {"pairs": "all"},
             "pairs must be one of 'with_ties', 'without_ties', 'gain_difference', "
-            "'label_difference', or None, got",
+            "'label_difference', 'clicks', or None, got",
         ),
     ):
         model = RankRLS().fit(X, y, qid=qid).set_params(**wrong)

@@ -61,6 +61,7 @@ def top_metrics(draw):
         "max_grade": st.sampled_from([4.0, 5.0]),
         "alpha": st.sampled_from([0.5, 20.0, 500.0]),
         "persistence": st.sampled_from([0.5, 0.8, 0.95]),
+        "clip": st.just(0.0),  # of propensities, which are tested with clicks
     }
     properties = FAMILIES[family]
     k = None

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 # The words that parameters take.
-PairsName = Literal["with_ties", "without_ties", "gain_difference", "label_difference"]
+PairsName = Literal["with_ties", "without_ties", "gain_difference", "label_difference", "clicks"]
 Scope = Literal["query", "global"]
 Weighting = Literal["pairs", "documents", "queries"]
 Target = Literal["label", "gain"]
@@ -216,7 +216,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             fits=lambda value: value is None or callable(value),
         ),
         "--pairs NAME",
-        "Weight of a pair: {names}. It is 1, or the difference of 2^label or of the labels. "
+        "Weight of a pair: {names}. It is 1, the difference of 2^label or of the labels, or, for "
+        "labels that are clicks / propensities, their sum. "
         "Repeat it to try several. [default: the model's: with_ties and without_ties for "
         "rankrls, else with_ties]",
         stored=optional(choice(*words(PairsName))),
@@ -403,6 +404,11 @@ _OF_ROWS: Mapping[str, Parameter] = {
         None,
         "--groups COLUMN",
         "Column of what is held out together in a table, such as days: whole groups of queries.",
+    ),
+    "propensity": Parameter(
+        None,
+        "--propensity COLUMN",
+        "Column of the probabilities that users looked at a table's rows. The labels are clicks.",
     ),
     "missing": Parameter(
         optional(choice(*words(Missing))),

@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 import pairgram
+from pairgram._support import limits
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
@@ -194,6 +196,27 @@ def train(
     one_query: Annotated[
         bool, typer.Option("--one-query", help="Take a file without qids as one query.")
     ] = False,
+    clicks: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of clicks of a table, in place of --label."),
+    ] = None,
+    position: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the places at which rows were shown, from 1, or 0. How likely users "
+            "look at each is estimated from --clicks.",
+        ),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of ids of what was shown, one for the same document of the same query: "
+            "propensities are found from what was shown at several places. [default: they are "
+            "found from a regression of clicks on the features]",
+        ),
+    ] = None,
     settings: Settings,
     columns: Columns,
     offset: opt.Offset = None,
@@ -220,8 +243,14 @@ def train(
     RankSVMs take a pass or more for every step of every fold; --valid spares the folds. --model
     auto and elmrank read it into memory as a whole. Models with kernels cannot be fitted to it.
 
+    With --clicks, a table is a log: --qid is the column of the lists that were shown, each once.
+    Clicks count 1 / propensity times, by --propensity, or as estimated from --position, and the
+    settings are chosen by clicks that count alike.
+
     \b
     Examples:
+      pairgram train log.parquet -o model.safetensors --qid shown --clicks clicked \\
+        --position position --item item
       pairgram train train.txt -o model.safetensors
       pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
       pairgram train train.txt -o model.safetensors --time-budget 5
@@ -252,6 +281,12 @@ def train(
             raise ValueError("give --alpha or --alphas, not both")
         check_setting("--alpha", alpha, AT_LEAST_0)
         settings = {**settings, "alphas": [alpha]}
+    estimated = None
+    if clicks is not None or position is not None or item is not None:
+        columns, estimated = _of_clicks(file, columns, clicks, position, item)
+    if columns.propensity is not None:
+        settings = _for_clicks(settings, model)
+        metric = metric or "ips_dcg@10"
     on_table = columns.make_table(file, valid)
     is_replaced = model is None and default_model(settings, False) != "rankrls"
     model = default_model(settings, on_table) if model is None else model
@@ -302,10 +337,17 @@ def train(
     }
     if hasattr(search, "trials_"):
         report["trials"] = trials(search)
+    if estimated is not None:
+        names = ("position", "propensity", "standard_error", "n_clicks")
+        values = (getattr(estimated, name).tolist() for name in names)
+        report["propensities"] = [
+            dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)
+        ]
     if as_json:
         print_json(report)
         return
     (params,), made = show_rows([report.pop("params")]), report.pop("trials", [])
+    looks = report.pop("propensities", [])
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -318,6 +360,12 @@ def train(
             ("written", output),
         ],
     )
+    if looks:
+        print_table(
+            list(looks[0]),
+            [[row["position"], f"{row['propensity']:.4f}", *_known(row)] for row in looks],
+            title="how likely users look at each position; standard errors are those of logarithms",
+        )
     if made:
         print_table(
             list(made[0]),
@@ -326,6 +374,61 @@ def train(
             marked=[row["outcome"] for row in made].index("best"),
             optional=("seconds",),
         )
+
+
+def _known(row: dict[str, Any]) -> list[Any]:
+    """Return the cells of a standard error, if it is known, and the number of clicks."""
+    error = row["standard_error"]
+    return ["" if math.isnan(error) else f"{error:.4f}", row["n_clicks"]]
+
+
+def _for_clicks(settings: Settings, model: str | None) -> Settings:
+    """Return the settings with the pairs of clicks, for models that choose their pairs."""
+    name = "rankrls" if model in (None, "auto") else model
+    takes = "pairs" in MODELS[name].takes and "pairs" not in settings
+    return {**settings, "pairs": ["clicks"]} if takes else settings
+
+
+def _of_clicks(
+    file: str, columns: Columns, clicks: str | None, position: str | None, item: str | None
+) -> tuple[Columns, Any]:
+    """Return the columns of a log with what is divided by, and the estimated propensities.
+
+    These are None if --propensity names a column.
+    """
+    from pairgram.clicks import estimate_propensities
+    from pairgram.tables.scan import read_labels
+
+    if clicks is None:
+        raise ValueError("--position and --item are for logs: give --clicks, the column of clicks")
+    if columns.label is not None:
+        raise ValueError("give --clicks or --label, not both: clicks are what a log has for labels")
+    if (position is None) == (columns.propensity is None):
+        raise ValueError("with --clicks, give --position or --propensity, and not both")
+    if item is not None:
+        if position is None:
+            raise ValueError("--item is for --position, whose propensities it helps to estimate")
+        left_out = None if columns.features else [*(columns.exclude or []), item]
+        columns = replace(columns, exclude=left_out)
+    columns = replace(columns, label=clicks)
+    if position is None:
+        return columns, None
+    columns = replace(columns, propensity=position)
+    with opt.warnings_as_notes(), working("estimating propensities"):
+        if item is not None:
+            clicked, items = read_labels(file, clicks, item)
+            place, _ = read_labels(file, position)
+            found = estimate_propensities(place, clicked, item=items)
+        else:
+            names = [*columns.scan(file, None).layout.features]
+            own = replace(columns, features=[position, *names], exclude=None, propensity=None)
+            rows = own.scan(file, None).filled().sample(limits.now.sample_rows).rows
+            assert rows.y is not None
+            found = estimate_propensities(rows.X[:, 0], rows.y, X=rows.X[:, 1:])
+    last = int(found.position[-1])
+    looks = np.zeros(last + 1)
+    looks[found.position] = found.of(found.position)
+    return replace(columns, looks=looks), found
 
 
 def _fit_table(
@@ -415,6 +518,8 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     group_of = table.survey().group_of
     if group_of is not None:
         named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
+    if table.is_of_clicks:  # clicks are divided by propensities already
+        named["propensity"] = np.ones(table.survey().n_rows)
     if table.feature_names is not None:
         import pyarrow
 

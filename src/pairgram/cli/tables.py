@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
@@ -29,9 +29,11 @@ class Columns:
     exclude: list[str] | None = None
     weight: str | None = None
     groups: str | None = None
+    propensity: str | None = None
     missing: str | None = None
     client: str | None = None
     group_queries: bool = False
+    looks: Any = None  # of every position, if propensities are a column of positions
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
@@ -98,6 +100,7 @@ class Columns:
                 exclude=self.exclude,
                 weight=self.weight,
                 groups=self.groups,
+                propensity=self.propensity,
                 missing=self.missing,  # type: ignore[arg-type]
                 group_queries=self.group_queries,
                 client=client,
@@ -106,6 +109,8 @@ class Columns:
             if error.place is not None:
                 error.place = printable(file)
             raise
+        if self.looks is not None:
+            table = replace(table, layout=replace(table.layout, looks=self.looks))
         return table.widened(width)
 
     def labels(self, file: str) -> tuple[Any, Any]:
@@ -130,7 +135,9 @@ def lacking(file: str, option: str, what: str) -> ValueError:
     return ValueError(f"{printable(file)}: found a table, want {option}, its column of {what}")
 
 
-with_columns = sharing("columns", [field.name for field in fields(Columns)], Columns)
+with_columns = sharing(
+    "columns", [field.name for field in fields(Columns) if field.name != "looks"], Columns
+)
 
 
 def refuse_with_table(**options: Given) -> None:

@@ -30,6 +30,7 @@ from pairgram._support.checks import (
     require_finite,
 )
 from pairgram._support.machine import cached_property, resolve_n_threads
+from pairgram.data.clicks import check_propensities, click_targets
 from pairgram.data.pairs import (
     LARGEST_PAIR_WEIGHT,
     SMALLEST_PAIR_WEIGHT,
@@ -80,6 +81,7 @@ class RowInfo(NamedTuple):
     query_weight: ArrayLike | None = None
     offset: ArrayLike | None = None
     groups: ArrayLike | None = None
+    propensity: ArrayLike | None = None
 
     @property
     def has_queries(self) -> bool:
@@ -113,6 +115,9 @@ class RankingData:
     preferences : Preferences or None
         Comparisons of the rows, which take the place of labels. The row weights are then those of
         the comparisons of each row, and the labels are 0.
+    propensity : ndarray of shape (n_rows,), float64, or None
+        The propensities that clicks were divided by to be the labels; 1 for rows without a click.
+        None if the labels are given as they are.
     """
 
     X: Any
@@ -126,6 +131,7 @@ class RankingData:
     names: NDArray[Any] | None = None
     group_of: Rows | None = None
     preferences: Any = None
+    propensity: NDArray[np.float64] | None = None
 
     @classmethod
     def make(
@@ -137,6 +143,7 @@ class RankingData:
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
         refuse_index(X)
@@ -151,7 +158,8 @@ class RankingData:
             raise ArgumentError(
                 "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
             )
-        return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        return cls.delimit(X, labels, qid, group, **weights, propensity=propensity)
 
     @classmethod
     def delimit(
@@ -164,13 +172,22 @@ class RankingData:
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> RankingData:
-        """Group rows into queries, after X and y have been checked; check ids and weights."""
+        """Group rows into queries, after X and y have been checked; check ids and weights.
+
+        With propensities, y are clicks, and the labels are clicks / propensities.
+        """
         n_rows = X.shape[0]
         queries = Queries.make(n_rows, qid=qid, group=group)
+        labels = real_array(y, "y")
+        shown = None
+        if propensity is not None:
+            shown = check_propensities(propensity, labels)
+            labels = labels / shown
         return cls(
             X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
-            real_array(y, "y"),
+            labels,
             queries,
             None
             if sample_weight is None
@@ -178,6 +195,7 @@ class RankingData:
             None if query_weight is None else queries.per_query(query_weight, "query_weight"),
             offset=None if offset is None else check_offset(offset, n_rows),
             group_of=None if groups is None else queries.groups(groups)[0],
+            propensity=shown,
         )
 
     @property
@@ -206,8 +224,17 @@ class RankingData:
 
     def target(self, settings: PairSettings) -> NDArray[np.float64]:
         """Return what is fitted, the targets less the offset, (n_rows,). It may be y itself."""
-        targets = settings.targets(self.y)
+        targets = self.label_targets(settings)
         return targets if self.offset is None else targets - self.offset
+
+    def label_targets(self, settings: PairSettings, labels: Vector | None = None) -> Vector:
+        """Return the targets of labels, (n_rows,) or (n_rows, n_targets); None for those of y."""
+        labels = self.y if labels is None else labels
+        if not settings.is_of_clicks:
+            return settings.targets(labels)
+        queries = self.queries
+        found = click_targets(labels.ravel(), self.v, queries.index(), queries.n_queries)
+        return found.reshape(labels.shape)
 
     @property
     def target_name(self) -> str:
@@ -309,6 +336,7 @@ class RankingData:
             self.applied,
             self.names,
             None if self.group_of is None else self.group_of[old],
+            None if self.propensity is None else self.propensity[rows],
         )
 
     def counting(self, counts: Vector) -> RankingData:
@@ -341,7 +369,11 @@ class RankingData:
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
-        if settings.kind not in ("none", "kept"):
+        if settings.is_of_clicks:
+            n_rows = np.where(
+                self._per_query((self.v > 0) & (self.y > 0)) > 0, self._n_counted - 1, 0
+            )
+        elif settings.kind not in ("none", "kept"):
             n_rows = self._n_differing
         else:
             n_rows = self.queries.sizes if self.row_weights is None else self._n_counted

@@ -46,11 +46,25 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         check_parameters(self, "pairs", "scope", "weighting", "target")
+        if not self.is_of_clicks:
+            return
+        for name, wanted in (("scope", "query"), ("target", "label")):
+            if getattr(self, name) != wanted:
+                raise ArgumentError(
+                    name,
+                    f"must be {wanted!r} with pairs='clicks', where a list that was shown is a "
+                    f"query, got {getattr(self, name)!r}",
+                )
 
     @cached_property
     def kind(self) -> str:
         """The name of the pairs in compiled code: none, kept, dropped or omega."""
         return "omega" if callable(self.pairs) else _COMPILED.get(self.pairs, "omega")
+
+    @cached_property
+    def is_of_clicks(self) -> bool:
+        """Whether every clicked row is compared with all other rows of its list."""
+        return isinstance(self.pairs, str) and self.pairs == "clicks"
 
     @cached_property
     def joins_all_rows(self) -> bool:
@@ -97,7 +111,7 @@ class PairSettings:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return the distinct labels (K,) and ω of their pairs (K, K), or None if not needed.
 
-        They are needed for every ω other than "with_ties" and "without_ties".
+        They are needed for every ω other than "with_ties", "without_ties" and "clicks".
 
         Raises
         ------
@@ -105,6 +119,12 @@ class PairSettings:
             If there are more than 1,000 distinct labels, or if ω is not finite, symmetric and ≥ 0.
         """
         if self.kind != "omega":
+            return None
+        if self.is_of_clicks:  # compiled code adds the labels up
+            if (y < 0).any():
+                row = int(np.argmax(y < 0))
+                text = f"must hold clicks / propensities, 0 or more, got {y[row]} in {{place}}"
+                raise ArgumentError("y", text, row=row)
             return None
         values = np.unique(y)
         if len(values) > MAX_LEVELS:

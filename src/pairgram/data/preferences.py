@@ -17,7 +17,7 @@ from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairS
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
 # What a caller may tell of rows, but not beside comparisons.
-_OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups")
+_OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups", "propensity")
 # Why tools that take arrays of labels cannot take comparisons.
 _NO_ARRAY = (
     "Preferences are comparisons of two rows of X, not one label for each row, so no tool that "
@@ -351,7 +351,7 @@ class Preferences:
 
 def _listed(ids: ArrayLike) -> list[Any]:
     """Return names as Python objects."""
-    return list(ids) if isinstance(ids, (list, tuple)) else plain_ids(read_ids(ids, len(ids)))
+    return list(ids) if isinstance(ids, (list, tuple)) else plain_ids(read_ids(ids, np.shape(ids)[0]))
 
 
 def _row_numbers(values: ArrayLike, name: str) -> Rows:

@@ -106,6 +106,9 @@ def evaluate_table(
         )
     names = [metric.name for metric in metrics]
     table.require_labels("evaluate")
+    if table.is_of_clicks:
+        for metric in metrics:
+            metric.judged_labels(np.zeros(0), np.zeros(0))
     table, model = table.for_model(model)
     block = partial(_judged, model, checked_metrics(metrics, table), per_query, n_threads)
     found = table.reduce(Task(block, _of_both if per_query else MetricSums.join))
@@ -125,6 +128,7 @@ class RankingScorer:
             "qid": True,
             "sample_weight": True,
             "offset": True,
+            "propensity": True,
         }
 
     def __call__(
@@ -136,6 +140,7 @@ class RankingScorer:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> float:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
@@ -149,6 +154,7 @@ class RankingScorer:
             score,
             qid,
             sample_weight=sample_weight,
+            propensity=propensity,
             n_threads=self.n_threads,
         )
         return value if self.metric.greater_is_better else -value
@@ -164,16 +170,22 @@ class RankingScorer:
         qid: bool | str | None = True,
         sample_weight: bool | str | None = True,
         offset: bool | str | None = True,
+        propensity: bool | str | None = True,
     ) -> RankingScorer:
         """Set what scikit-learn's metadata routing passes on. At first all are requested.
 
         Parameters
         ----------
-        qid, sample_weight, offset : bool, str or None
+        qid, sample_weight, offset, propensity : bool, str or None
             True: pass it on. False: do not pass it on. None: it is an error if it is given. A str:
             pass on the metadata of this name.
         """
-        self._requests = {"qid": qid, "sample_weight": sample_weight, "offset": offset}
+        self._requests = {
+            "qid": qid,
+            "sample_weight": sample_weight,
+            "offset": offset,
+            "propensity": propensity,
+        }
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -215,6 +227,7 @@ def get_metric(
     max_grade: float | None = None,
     alpha: float | None = None,
     persistence: float | None = None,
+    clip: float | None = None,
 ) -> Metric:
     r"""Return a metric by its name, with the options of a convention and your changes to them.
 
@@ -250,7 +263,7 @@ def get_metric(
         The value of a query without relevant documents (its ideal DCG is 0, or no label is ≥
         `relevant`). "skip" makes it NaN, so that the mean leaves it out. This applies to ndcg,
         ndcg_linear, mean_ndcg, map, recall, rprec, hit_rate, mrr, ef and bedroc. The other metrics
-        are defined for such a query (dcg, p, rbp and err are 0), except auc.
+        are defined for such a query (dcg, ips_dcg, p, rbp and err are 0), except auc.
     relevant : float
         Labels ≥ this are relevant, for map, p, recall, rprec, hit_rate, mrr, rbp, ef, bedroc and
         auc. It is 1 in every convention.
@@ -265,6 +278,9 @@ def get_metric(
     persistence : float between 0 and 1
         The probability p that the reader of rbp goes on to the next rank. It is 0.8 in every
         convention, as in ir_measures.
+    clip : float from 0 to 1
+        Propensities below this count as this, for ips_dcg. It is 0 in every convention: a clip
+        makes the mean less noisy, and wrong by what it leaves out.
 
     Returns
     -------
@@ -286,6 +302,7 @@ def get_metric(
     name                     value in a query                                               range
     =======================  =============================================================  =======
     dcg@k                    Σ_{i≤k} g_i d_i                                                [0, ∞)
+    ips_dcg@k                Σ_{i≤k} a_i d_i, a = clicks / propensities, at least clip      [0, ∞)
     ndcg@k                   dcg@k / its highest possible value                             [0, 1]
     ndcg_linear@k            ndcg@k with the gain y, as in trec_eval, ir_measures and ranx  [0, 1]
     mean_ndcg                mean of ndcg@i over i = 1…n                                    [0, 1]
@@ -323,6 +340,10 @@ def get_metric(
     that 7 % of its 100 documents are 8; here they are 7. rbp takes documents as relevant or not, as
     ir_measures does if it is given `rel`.
 
+    ips_dcg is for clicks: its labels are clicks divided by propensities, which `evaluate` does if
+    it gets `propensity`. It is not divided by a highest value, because the best order of a list
+    does not show in its few clicks, and a list without clicks counts as 0.
+
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 
     pairwise_squared_error and pairwise_absolute_error measure how far the differences of scores are
@@ -337,10 +358,10 @@ def get_metric(
     ranking_error, pairwise_squared_error and pairwise_absolute_error if there are fewer than two
     documents; and for every metric if the query has no rows.
 
-    ndcg, ndcg_linear, mean_ndcg, dcg and err need labels ≥ 0, and err needs whole numbers. The
-    other metrics take any finite labels, provided that sums over all rows stay finite: for
-    pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson and
-    of both pairwise errors.
+    ndcg, ndcg_linear, mean_ndcg, dcg, ips_dcg and err need labels ≥ 0, and err needs whole
+    numbers. The other metrics take any finite labels, provided that sums over all rows stay finite:
+    for pairwise_squared_error up to about 1e150 in size. The same holds for the scores of pearson
+    and of both pairwise errors.
 
     In every convention, a list shorter than k counts as filled up with irrelevant documents. The
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than k.
@@ -402,6 +423,7 @@ def get_metric(
         "max_grade": max_grade,
         "alpha": alpha,
         "persistence": persistence,
+        "clip": clip,
     }
     taken = FAMILIES[family].options
     options = {option: preset[option] for option in taken}
@@ -421,6 +443,7 @@ def evaluate(
     convention: Convention = "default",
     per_query: bool = False,
     n_relevant: ArrayLike | Mapping[Any, int] | None = None,
+    propensity: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Return several metrics from one ranking of every query.
@@ -463,6 +486,9 @@ def evaluate(
         score NaN, relevant documents that were not retrieved do not count, and map and recall come
         out too high. It is for map, p, recall, rprec, hit_rate, mrr and rbp; ndcg needs the labels
         themselves, so it takes rows with the score NaN. See also `evaluate_run`.
+    propensity : array-like of shape (n_rows,), or None
+        As in `RankRLS.fit`; y are then clicks. It is for ips_dcg alone, because other metrics would
+        judge by clicks with their bias.
     n_threads : int ≥ 1 or None
         Number of threads. None takes all CPUs of the process. The result has the same bits for any
         number.
@@ -471,7 +497,12 @@ def evaluate(
     -------
     dict
         For the name of every metric, a float, or an array of shape (n_queries,) if `per_query`.
-        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). For a table,
+        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). With
+        propensities, and without `per_query`, there are four more numbers for every metric, such
+        as "ips_dcg@10 standard error": its standard error over queries; "self-normalised", the
+        mean divided by the mean of all clicks / propensities, which is at most the first discount
+        and varies less; "clipped", the share of clicked rows with a propensity below the clip; and
+        "effective clicks", the number of equal clicks that would be as noisy. For a table,
         `per_query` adds the ids of the queries, as "qid". NaN marks
         queries for which the metric is undefined. The mean leaves them out, and is NaN if no query
         is left.
@@ -511,7 +542,7 @@ def evaluate(
     ]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
-    table = as_table(y, **others)
+    table = as_table(y, **others, propensity=propensity)
     if table is not None:
         if of_lists and not table.has_queries and table.layout.label is not None:
             n_rows = table.survey().n_rows
@@ -528,6 +559,7 @@ def evaluate(
         sample_weight=sample_weight,
         per_query=per_query,
         n_relevant=n_relevant,
+        propensity=propensity,
         n_threads=n_threads,
     )
 
@@ -549,10 +581,11 @@ def make_scorer(
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, *, qid=None, sample_weight=None, offset=None) -> float``. It can
-        be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it requests qid,
-        sample_weight and offset; ``set_score_request`` changes this. Without qid, all rows are one
-        query. This is an error if the estimator was fitted with qid (``uses_qid_``).
+        ``scorer(estimator, X, y, *, qid=None, sample_weight=None, offset=None, propensity=None) ->
+        float``. It can be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it
+        requests qid, sample_weight, offset and propensity; ``set_score_request`` changes this.
+        Without qid, all rows are one query. This is an error if the estimator was fitted with qid
+        (``uses_qid_``).
 
     Examples
     --------

@@ -19,6 +19,7 @@ from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Setting, check_setting, choice, number
 from pairgram._support.row_warnings import warn_of_threshold
+from pairgram.data.clicks import check_propensities
 from pairgram.data.queries import Queries, check_weights
 
 Gain = Literal["exp2", "linear"]
@@ -57,6 +58,12 @@ _HITS = ("relevant", "ties", "empty")
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
         "dcg": Family("optional", _DCG, "gain"),
+        "ips_dcg": Family(
+            "optional",
+            ("discount", "ties", "clip"),
+            "gain",
+            fixed={"family": "dcg", "gain": "linear"},
+        ),
         "ndcg": Family("optional", (*_DCG, "empty"), "gain", in_runs=("ndcg_cut", "nDCG")),
         "ndcg_linear": Family(
             "optional",
@@ -116,6 +123,7 @@ _OPTIONS: Mapping[str, tuple[Any, Setting]] = {
         20.0,
         Setting("a number > 0 of at most 500", number(0, above=True, high=500).fits),
     ),
+    "clip": (0.0, Setting("a number from 0 to 1", number(0, high=1).fits)),
     "persistence": (0.8, Setting("a number between 0 and 1", lambda value: 0 < value < 1)),
 }
 DEFAULT: Mapping[str, Any] = {name: default for name, (default, _) in _OPTIONS.items()}
@@ -368,7 +376,7 @@ class Metric:
     k : int ≥ 1, float or None
         The cut: only the first k ranks count. None counts all ranks. For ``"ef"`` it is the percent
         of the ranks that count, above 0 and at most 100.
-    gain, discount, ties, empty, relevant, divisor, max_grade, alpha, persistence
+    gain, discount, ties, empty, relevant, divisor, max_grade, alpha, persistence, clip
         See `get_metric`. None takes the value of the convention ``"default"``. An option that the
         family does not have must be None.
 
@@ -398,6 +406,7 @@ class Metric:
     max_grade: float | None = None
     alpha: float | None = None
     persistence: float | None = None
+    clip: float | None = None
 
     def __post_init__(self) -> None:
         """Check the options and fill in the defaults."""
@@ -461,6 +470,7 @@ class Metric:
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
         per_query: Literal[False] = False,
         n_threads: int | None = None,
     ) -> float: ...
@@ -474,6 +484,7 @@ class Metric:
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
         per_query: Literal[True],
         n_threads: int | None = None,
     ) -> NDArray[np.float64]: ...
@@ -486,6 +497,7 @@ class Metric:
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
         per_query: bool = False,
         n_threads: int | None = None,
     ) -> float | NDArray[np.float64]:
@@ -521,10 +533,43 @@ class Metric:
             qid,
             group=group,
             sample_weight=sample_weight,
+            propensity=propensity,
             per_query=per_query,
             n_threads=n_threads,
         )
         return values[self.name]
+
+    def judged_labels(
+        self, labels: NDArray[np.float64], propensity: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """Return labels as the metric takes them: clicks / propensities, with a clip if it has one.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_rows,), float64
+            Clicks / propensities if there are propensities.
+        propensity : ndarray of shape (n_rows,), float64, or None
+            As in `RankingData`.
+
+        Raises
+        ------
+        ValueError
+            If the metric has a clip and there are no propensities, or if it is none of clicks and
+            there are some.
+        """
+        if propensity is None:
+            if self.clip:
+                raise ArgumentError(
+                    "propensity", f"must be given with the clip of {self!r}, got labels alone"
+                )
+            return labels
+        if self.family != "ips_dcg":
+            raise ArgumentError(
+                "propensity",
+                f"must be None for {self.name}, which would judge by clicks with their bias: take "
+                "'ips_dcg@10'",
+            )
+        return labels * (propensity / np.maximum(propensity, self.clip or 0.0))
 
     def per_query_scores(
         self,
@@ -640,6 +685,7 @@ def evaluate_metrics(
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
     n_relevant: ArrayLike | Mapping[Any, int] | None = None,
+    propensity: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
@@ -662,16 +708,62 @@ def evaluate_metrics(
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
     one_vector = scores.ndim == 1
+    told: dict[str, Vector] = {}
     if n_relevant is not None:
         labels, scores, queries = with_unretrieved(metrics, labels, scores, queries, n_relevant)
     rows = np.atleast_2d(scores)
-    values = per_query_scores(metrics, labels, rows, queries, threads, are_all=True)
+    if propensity is None and not any(metric.clip for metric in metrics):
+        values = per_query_scores(metrics, labels, rows, queries, threads, are_all=True)
+    else:
+        values, told = _of_clicks(metrics, labels, rows, queries, propensity, weights, threads)
     if one_vector:
         values = values[:, 0]
     if per_query:
         return dict(zip(names, values, strict=True))
     means = Metric.mean(values, weights)
-    return dict(zip(names, means.tolist() if one_vector else means, strict=True))
+    found = dict(zip(names, means.tolist() if one_vector else means, strict=True))
+    for name, one in told.items():
+        found[name] = one.item() if one.size == 1 and one_vector else one
+    return found
+
+
+def _of_clicks(
+    metrics: Sequence[Metric],
+    clicks: Vector,
+    scores: Vector,
+    queries: Queries,
+    propensity: ArrayLike | None,
+    weights: Vector | None,
+    n_threads: int,
+) -> tuple[Vector, dict[str, Vector]]:
+    """Return the values of metrics of clicks, and what to know of their means, by name.
+
+    The values have shape (n_metrics, n_scores, n_queries).
+    """
+    shown = None if propensity is None else check_propensities(propensity, clicks)
+    labels = clicks if shown is None else clicks / shown
+    every: list[Vector] = []
+    told: dict[str, Any] = {}
+    share = np.ones(queries.n_queries) if weights is None else weights
+    for metric in metrics:
+        gains = metric.judged_labels(labels, shown)
+        values = per_query_scores((metric,), gains, scores, queries, n_threads)[0]
+        every.append(values)
+        assert shown is not None
+        clicked, name = clicks > 0, metric.name
+        of_row = share[queries.index()] * gains
+        deviations = share * (values - Metric.mean(values, weights)[..., None])
+        n_counted = max(1, int(np.count_nonzero(share)) - 1)
+        told |= {
+            f"{name} standard error": np.sqrt(
+                (deviations**2).sum(axis=-1) * ((n_counted + 1) / n_counted)
+            )
+            / share.sum(),
+            f"{name} self-normalised": (share * values).sum(axis=-1) / of_row.sum(),
+            f"{name} clipped": np.mean(shown[clicked] < (metric.clip or 0.0)),
+            f"{name} effective clicks": of_row.sum() ** 2 / (of_row**2).sum(),
+        }
+    return np.stack(every), {name: np.asarray(value) for name, value in told.items()}
 
 
 def per_query_scores(

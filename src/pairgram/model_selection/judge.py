@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
@@ -137,9 +137,12 @@ class Judge:
         for target in data.of_targets(labels):
             scored = held = target if validation is None else validation
             metric = metric_of(scoring, scored.y, one_by_one)
-            if splits is not None:
-                scored = _test_rows(target, splits)
+            if metric.family == "ips_dcg" and splits is not None:
+                _refuse_cut_lists(data.queries, splits)
             try:
+                scored = replace(scored, y=metric.judged_labels(scored.y, scored.propensity))
+                if splits is not None:
+                    scored = _test_rows(replace(target, y=scored.y), splits)
                 check_labels((metric,), scored.y, are_all=True)
             except ValueError as error:
                 raise ValueError(f"scoring={metric.name!r}: {error}") from None
@@ -455,6 +458,19 @@ def join_judged(parts: Sequence[Judged]) -> Judged:
         np.concatenate([part.deviations for part in parts]),
         np.hstack(splits) if splits else None,
     )
+
+
+def _refuse_cut_lists(queries: Queries, splits: Splits) -> None:
+    """Raise a ValueError if a split trains on rows of a list of clicks that it holds out."""
+    query = queries.index()
+    for number, (train, test) in enumerate(splits):
+        both = np.intersect1d(query[train], query[test])
+        if len(both):
+            raise ArgumentError(
+                "cv",
+                "must hold out whole lists of clicks, but split "
+                f"{number} cuts query {verbatim(queries.name(int(both[0])))}",
+            )
 
 
 def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:

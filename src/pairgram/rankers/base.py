@@ -6,6 +6,7 @@ import copy
 import inspect
 import os
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
 SPELLINGS = ("eval_set", "eval_group", "eval_qid")
+# What tools of scikit-learn hand on to `fit` and `score`.
+REQUESTED = ("qid", "sample_weight", "offset", "propensity")
 
 
 def with_validation(model: BaseEstimator, named: dict[str, Any]) -> dict[str, Any]:
@@ -156,9 +159,9 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
-    __metadata_request__fit = {"qid": True, "sample_weight": True, "offset": True}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys(REQUESTED, True)
     __metadata_request__predict = {"qid": True, "offset": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "sample_weight": True, "offset": True}  # noqa: RUF012
+    __metadata_request__score = dict.fromkeys(REQUESTED, True)
 
     _file_kind = "RankRLS"  # the class that a model file names
 
@@ -202,6 +205,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -237,6 +241,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             offsets of their rows. Labels alone decide which pairs count, and how much. Tools of
             scikit-learn hand offsets on if metadata routing is enabled, but ``predict`` of
             ``GridSearchCV`` takes none: use its ``best_estimator_``.
+        propensity : array-like of shape (n_rows,), or None
+            The probability that a user looked at a row when its list was shown, above 0 and at
+            most 1 for every row with a click. y are then clicks, and a query is one list that was
+            shown once. Each click counts 1 / propensity times, and compares its row with all other
+            rows of its list (``pairs="clicks"``). Rows that were not shown are part of the list as
+            well, with a propensity of 0 or NaN. See `pairgram.clicks.estimate_propensities`.
 
         Returns
         -------
@@ -253,7 +263,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If no query has two rows with different labels, although tied pairs count: the model is
             then zero.
         """
-        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
+        info = RowInfo(qid, group, sample_weight, query_weight, offset, propensity=propensity)
+        return self._fit(X, y, info)
 
     @abstractmethod
     def _spec(self) -> Spec:
@@ -268,6 +279,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             spec = spec.of_preferences(type(self).__name__)
             y.require_alone(info._asdict())
         table = as_table(X, y=y, **info._asdict())
+        if info.propensity is not None or (table is not None and table.is_of_clicks):
+            spec = spec.of_clicks(type(self).__name__)
         rows: GivenArrays | GivenTable
         if table is None:
             rows = GivenArrays(self, X, y, info, spec.rows)
@@ -354,7 +367,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",
-                "must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
+                "must be (X, y), (X, y, qid) or (X, y, qid, offset or {'propensity': ...}), got "
                 f"{type(validation).__name__}",
             )
         try:
@@ -374,8 +387,19 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         X: RowsLike,
         y: ArrayLike,
         qid: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        others: Any = None,
     ) -> RankingData:
+        named = others if isinstance(others, Mapping) else {"offset": others}
+        unknown = [name for name in named if name not in ("offset", "propensity")]
+        if unknown:
+            raise ArgumentError(
+                "validation", f"may tell 'offset' and 'propensity' of its rows, got {unknown[0]!r}"
+            )
+        offset, propensity = named.get("offset"), named.get("propensity")
+        if (propensity is None) != (info.propensity is None):
+            wanted = "clicks and propensities: give (X, y, qid, {'propensity': ...})"
+            wanted = wanted if propensity is None else "no propensities"
+            raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
         if qid is None and info.has_queries:
             raise ArgumentError(
                 "validation",
@@ -393,7 +417,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
         if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
             require_finite(X, "X of validation")  # maps of other packages may take NaN
-        data = RankingData.delimit(X, y, qid, offset=offset)
+        data = RankingData.delimit(X, y, qid, offset=offset, propensity=propensity)
         if prior is None:
             return data
         return data.plus_offset(prior.scores(given, prepared_as(data, pattern, None), None))
@@ -508,8 +532,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> float:
-        """Return the mean NDCG@10 over queries.
+        """Return the mean NDCG@10 over queries, or that of "ips_dcg@10" for clicks.
 
         The gain of a label is ``2^y − 1``, and the discount of place i is ``1 / log2(1 + i)``.
 
@@ -525,6 +550,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             Weights of rows. The weight of a query is the mean weight of its rows.
         offset : array-like of shape (n_rows,) or None
             As in `predict`.
+        propensity : array-like of shape (n_rows,) or None
+            As in `fit`; y are then clicks.
 
         Raises
         ------
@@ -542,12 +569,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if isinstance(y, Preferences):
-            y.require_alone({"qid": qid, "sample_weight": sample_weight})
+            y.require_alone({"qid": qid, "sample_weight": sample_weight, "propensity": propensity})
             scores = self.predict(X, offset=offset)
             return float(evaluate("accuracy", y, scores)["accuracy"])
-        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, offset=offset)
+        others = {"sample_weight": sample_weight, "offset": offset, "propensity": propensity}
+        table = as_table(X, y=y, qid=qid, **others)
         if table is not None:
-            return float(evaluate("ndcg@10", table, self)["ndcg@10"])
+            name = "ips_dcg@10" if table.is_of_clicks else "ndcg@10"
+            return float(evaluate(name, table, self)[name])
         if qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
         refuse_lossy(y, "y")
@@ -561,9 +590,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "'pairwise_squared_error', 'pairwise_absolute_error')"
             )
             raise ArgumentError("y", text, row=row)
-        metric = get_metric("ndcg@10")
+        metric = get_metric("ndcg@10" if propensity is None else "ips_dcg@10")
         scores = self.predict(X, qid=qid, offset=offset)
-        return float(metric(labels, scores, qid, sample_weight=sample_weight))
+        value = metric(labels, scores, qid, sample_weight=sample_weight, propensity=propensity)
+        return float(value)
 
     @property
     def column_names_(self) -> NDArray[Any]:
@@ -815,6 +845,7 @@ class LinearSearch(LinearRanker):
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
         validation: Validation = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
@@ -829,13 +860,17 @@ class LinearSearch(LinearRanker):
             all impressions of a text. Pairs are formed within queries all the same. No group may
             cut a query. ``cv=None`` then holds every group out in turn where it would hold out
             every query, and folds are folds of groups. `cv` of a search says more.
-        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
+        propensity : array-like of shape (n_rows,), or None
+            As in `RankRLS.fit`. `scoring` is then "ips_dcg@10" if it is None, which counts clicks
+            as the fit does: clicks that are held out have the same bias as others.
+        validation : (X, y), (X, y, qid) or (X, y, qid, others), table of `scan`, or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
             and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
-            offsets if `fit` gets `offset`. All its rows have weight 1. If X is a table, it is a
-            table with the same features, whose weights count in the mean over queries. It may also
-            be spelled as for LightGBM and XGBoost: ``eval_set=[(X, y)]`` with
-            ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
+            offsets if `fit` gets `offset`, and propensities if `fit` gets these: others is
+            ``{"offset": ..., "propensity": ...}``, or the offsets alone. All its rows have weight
+            1. If X is a table, it is a table with the same features, whose weights count in the
+            mean over queries. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X,
+            y)]`` with ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
 
         Returns
         -------
@@ -852,5 +887,5 @@ class LinearSearch(LinearRanker):
         UserWarning
             As in `RankRLS.fit`.
         """
-        info = RowInfo(qid, group, sample_weight, query_weight, offset, groups)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset, groups, propensity)
         return self._fit(X, y, info, validation)

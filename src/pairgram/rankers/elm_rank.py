@@ -217,7 +217,7 @@ class DrawnSpec(LeastSquares):
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
-        search.refuse(data, held)
+        search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         cv = _folds(search.cv, data)
         cv = (
             default_cv(data.held_together.n_filled, len(data.y))

@@ -62,6 +62,7 @@ def fit_many(
     label: str | None = None,
     qid: str | None = None,
     sample_weight: str | None = None,
+    propensity: str | None = None,
     prior: Estimator | ArrayLike | None = None,
     fallback: BaseEstimator | float | None = None,
     n_threads: int | None = None,
@@ -85,7 +86,7 @@ def fit_many(
     by : str or None, default=None
         The column of keys, such as users, if `problems` is a frame of pandas or polars or a pyarrow
         table. The rows of every key are one data set, wherever they stand.
-    features, label, qid, sample_weight : list of str, str, str or None, str or None
+    features, label, qid, sample_weight, propensity : list of str, then str or None
         The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
         default all other columns are features, without the index of pandas that a table of pyarrow
         may have. `label` is required. The parameter `positive` of the estimator may have their
@@ -169,7 +170,7 @@ def fit_many(
     if prior is not None:
         wanted = "None or a fitted ranker (for weights, take the parameter prior of the estimator)"
         _require_estimator("prior", prior, ("fit", "predict"), wanted)
-    columns = _Columns(by, features, label, qid, sample_weight)
+    columns = _Columns(by, features, label, qid, sample_weight, propensity)
     groups = names = None
     named: dict[str, Any] = {}
     if by is None:
@@ -221,6 +222,7 @@ class _Columns(NamedTuple):
     label: str | None
     qid: str | None
     sample_weight: str | None
+    propensity: str | None
 
     def refuse(self) -> None:
         """Raise a ValueError if a column is named although there is no frame."""
@@ -518,6 +520,8 @@ class _Batch:
             return
         y = fit.arguments["y"] if fit.targets is None else fit.targets[:, 0].copy()
         info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
+        if info.propensity is not None:
+            spec = spec.of_clicks(type(model).__name__)
         rows = GivenArrays(model, fit.arguments["X"], y, info, spec.rows)
         data = rows.fitted(spec.rows.kinds[0], spec.rows).whole
         fit.model, fit.n_queries = model, data.queries.n_queries

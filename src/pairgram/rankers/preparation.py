@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -43,8 +43,8 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.model_selection.judge import Judge, TableJudge, table_metric
-from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
+from pairgram.model_selection.judge import Judge, TableJudge, metric_of, table_metric
+from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     Validation = (
         tuple[RowsLike, ArrayLike]
         | tuple[RowsLike, ArrayLike, ArrayLike | None]
-        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | None]
+        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | Mapping[str, ArrayLike] | None]
         | Table
         | None
     )
@@ -400,9 +400,38 @@ class Search(NamedTuple):
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
 
-    def refuse(self, data: RankingData, held: RankingData | None) -> None:
+    def of_clicks(self) -> Search:
+        """Return the search that judges by clicks / propensities, as its labels are.
+
+        Raises
+        ------
+        ValueError
+            If it was to judge in another way, which would mean other things by the labels.
+        """
+        metric = metric_of(self.scoring or "ips_dcg@10", np.zeros(1), False)
+        if metric.family != "ips_dcg":
+            raise ArgumentError(
+                "scoring",
+                "must be None or a metric of clicks, such as 'ips_dcg@10', where labels are clicks "
+                f"/ propensities, got {verbatim(repr(metric.name))}",
+            )
+        return self._replace(scoring=metric)
+
+    def require_lists(self, is_one: bool, validates: bool) -> None:
+        """Raise a ValueError if no whole lists of clicks could be held out as this says."""
+        pairs = isinstance(self.cv, str) and self.cv != FORWARD
+        if not validates and (pairs or is_one):
+            raise ArgumentError(
+                "cv",
+                "must hold out whole lists of clicks: give fit qid, one id for every list that "
+                "was shown, and do not leave pairs out",
+            )
+
+    def refuse(self, data: RankingData, held: RankingData | None, of_clicks: bool) -> None:
         """Raise a ValueError if no rows of the data could be held out as this says."""
         refuse_validation(self.cv, held is not None)
+        if of_clicks:
+            self.require_lists(data.is_single_query, held is not None)
         if len(data.y) < 2:
             raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
 
@@ -423,6 +452,19 @@ class Spec(ABC):
     def is_batched(self) -> bool:
         """Whether `fit_many` gives its problems to `LeastSquares.fit`, which knows small ones."""
         return False
+
+    def of_clicks(self, name: str) -> Self:
+        """Return what the ranker of this name fits to clicks.
+
+        Raises
+        ------
+        ValueError
+            If it does not learn from clicks, or not with its parameters.
+        """
+        raise ArgumentError(
+            "propensity",
+            f"must be None: {name} does not learn from clicks, but RankRLS and RankRLSCV do",
+        )
 
     @abstractmethod
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
@@ -584,6 +626,10 @@ class GivenTable:
             raise ValueError(preparation.no_table)
         name = type(model).__name__
         table.require_labels(f"{name}.fit")
+        if table.is_of_clicks and not table.survey().highest > 0:
+            raise ArgumentError(
+                None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
+            )
         self.has_queries = table.has_queries
         if model._needs_queries and not self.has_queries:
             otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""

@@ -197,6 +197,9 @@ class RankRLS(LinearRanker):
         - "without_ties": 1 where a ≠ b;
         - "gain_difference": ``|2^a − 2^b|``, the difference of the gains of NDCG;
         - "label_difference": ``|a − b|``;
+        - "clicks": ``a + b``, for labels that are clicks / propensities, which `fit` with
+          `propensity` makes of clicks. The objective is then ``Σ_i y_i Σ_j (1 − (f_i − f_j))²``
+          over the rows of a query, up to a constant, with weights of rows as usual;
         - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
           ≥ 0;
         - None: there are no pairs. The model is fitted to the labels of single rows, without an

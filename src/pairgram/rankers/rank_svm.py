@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,6 +98,16 @@ class SvmSpec(Spec):
             )
         return self
 
+    def of_clicks(self, name: str) -> Self:
+        """Return what the ranker fits to clicks."""
+        if self.settings.loss == "logistic":
+            raise ArgumentError(
+                "propensity",
+                "must be None with loss='logistic', which takes no clicks: take 'squared_hinge'",
+            )
+        search = None if self.search is None else self.search.of_clicks()
+        return replace(self, settings=replace(self.settings, of_clicks=True), search=search)
+
     def fit_arrays(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays, or to a table alike."""
         if self.search is None:
@@ -132,6 +142,9 @@ class SvmSpec(Spec):
         whole = rows.fitted(None if self.rows.no_columns else kinds[0], self.rows)
         if whole.n_rows < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
+        if settings.of_clicks:
+            is_one = not whole.is_read and whole.pattern.is_single_query
+            search.require_lists(is_one, validation is not None)
         judge: Judge | TableJudge | HeldOutComparisons
         if whole.pattern.preferences is None:
             judge = rows.judge(whole, self.maps, search, validation)

@@ -7,13 +7,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import Vector
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.comparisons import compared
@@ -95,6 +95,23 @@ class LeastSquares(Spec):
     def warns_of_ties(self) -> bool:
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
         return {one.kind for one in self.settings} == {"kept"}
+
+    def __post_init__(self) -> None:
+        """Let a search with the pairs of clicks judge by clicks that are weighted alike."""
+        search = self.search
+        if search is not None and any(one.is_of_clicks for one in self.settings):
+            object.__setattr__(self, "search", search.of_clicks())
+
+    def of_clicks(self, name: str) -> Self:
+        """Return what the ranker fits to clicks: the pairs of clicks in place of the default."""
+        pairs = ", ".join(repr(one.pairs) for one in self.settings)
+        if pairs not in ("'with_ties'", "'clicks'"):
+            raise ArgumentError(
+                "pairs",
+                f"must be 'with_ties', the default, or 'clicks' with {{propensity=}}, which says "
+                f"what pairs clicks make, got {verbatim(pairs)}",
+            )
+        return replace(self, settings=(replace(self.settings[0], pairs="clicks"),))
 
     @abstractmethod
     def is_small(self, data: RankingData) -> bool:
@@ -348,7 +365,7 @@ class RidgeSpec(LeastSquares):
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search = self.search
         assert search is not None
-        search.refuse(data, held)
+        search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         judges: Sequence[HeldOut] = []
         candidates: list[list[_Candidate]] = []
         iterate: bool | None = None

@@ -320,7 +320,7 @@ class RowRegression:
         apart = np.divide(y - self.mean_y, others, out=np.zeros(n_rows), where=factors > 0)
         offsets = np.zeros(n_rows)
         if self.intercept:
-            offset = self.settings.targets(self.data.y) - y
+            offset = self.data.label_targets(self.settings) - y
             np.divide(v @ offset - v * offset, self.weight - v, out=offsets, where=factors > 0)
         for rows in blocks_of_rows(n_rows, self.data.n_features):
             z = self.features(rows)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, read_rows, real_array, refuse_index
-from pairgram._support.checks import ArgumentError, naming_not_finite
+from pairgram._support.checks import ArgumentError, naming_not_finite, verbatim
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
@@ -188,6 +188,7 @@ class Pairgram:
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
         pairs: Pairs = "with_ties",
         scope: Scope = "query",
         weighting: Weighting = "pairs",
@@ -209,9 +210,8 @@ class Pairgram:
             n_threads=n_threads,
             ids=ids,
         )
-        return self.update(
-            X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-        )
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        return self.update(X, y, qid=qid, group=group, **weights, propensity=propensity)
 
     def update(
         self,
@@ -222,6 +222,7 @@ class Pairgram:
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> Self:
         """Add rows of a stream. Every call must hold whole queries.
 
@@ -248,6 +249,8 @@ class Pairgram:
             must add up to at least 1e-290 and at most 1e303.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Weights of queries, given for every row and constant within a query.
+        propensity : array-like of shape (n_rows,), or None
+            As in `RankRLS.fit`, for statistics with ``pairs="clicks"``; y are then clicks.
 
         Raises
         ------
@@ -262,8 +265,19 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 1,000,000.
         """
-        others = {"sample_weight": sample_weight, "query_weight": query_weight}
+        others = {
+            "sample_weight": sample_weight,
+            "query_weight": query_weight,
+            "propensity": propensity,
+        }
         table = as_table(X, y=y, qid=qid, group=group, **others)
+        of_clicks = propensity is not None if table is None else table.is_of_clicks
+        if of_clicks and not self.settings.is_of_clicks:
+            raise ArgumentError(
+                "propensity",
+                "must be None for statistics with {pairs=}"
+                f"{verbatim(repr(self.settings.pairs))}: make them with pairs='clicks'",
+            )
         if table is not None:
             return self._update_table(table)
         if y is None:
@@ -282,9 +296,7 @@ class Pairgram:
                 total = before.with_comparisons(replace(data, preferences=y), self.n_threads)
             self._total, self._ids = total, ids
             return self
-        data = RankingData.make(
-            X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-        )
+        data = RankingData.make(X, y, qid=qid, group=group, **others)
         ids = self._ids_with(data)
         with naming_not_finite(names):
             total = replace(self._total, names=names).with_rows(data, self.n_threads, counts=True)

@@ -55,7 +55,7 @@ class SmallProblem:
         if data.may_vanish:
             data.require_pair_weight(settings, data.pair_weight(settings))
         labels = data.y[:, None] if labels is None else labels
-        targets, X = np.ascontiguousarray(settings.targets(labels)), data.X
+        targets, X = np.ascontiguousarray(data.label_targets(settings, labels)), data.X
         if data.offset is not None:
             targets = targets - data.offset[:, None]
         nodes = linear_nodes(data.feature_map)

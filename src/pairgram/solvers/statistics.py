@@ -239,10 +239,11 @@ def _omega_blocks(
 ) -> Any:
     """Return ω between the levels of every query: block-diagonal CSR with Σ levels² entries."""
     table = settings.levels(y)
-    assert table is not None
+    values = np.unique(y)
+    omega = values[:, None] + values if table is None else table[1]
     bounds = np.flatnonzero(np.diff(level_query, prepend=-1, append=-1))
     blocks = [
-        scipy.sparse.coo_array(table[1][np.ix_(level_label[begin:end], level_label[begin:end])])
+        scipy.sparse.coo_array(omega[np.ix_(level_label[begin:end], level_label[begin:end])])
         for begin, end in pairwise(bounds)
     ]
     return scipy.sparse.block_diag(blocks, format="csr")

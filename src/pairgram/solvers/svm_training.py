@@ -16,7 +16,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import ArgumentError, Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import Loss, Weighting, check_parameters
+from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_training_pairs
@@ -98,7 +98,8 @@ GRAM_COPIES = 6
 class SolverSettings:
     """The checked parameters that RankSVM and RankSVMCV share.
 
-    `pair_settings` are those of least squares that have the same pairs.
+    `pair_settings` are those of least squares that have the same pairs: those of `of_clicks`, or of
+    different labels.
 
     Raises
     ------
@@ -112,10 +113,12 @@ class SolverSettings:
     max_iter: int
     memory_limit: float | None
     n_threads: int | None
+    of_clicks: bool = False
     pair_settings: PairSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        pairs = PairSettings("without_ties", weighting=self.weighting)
+        name: PairsName = "clicks" if self.of_clicks else "without_ties"
+        pairs = PairSettings(name, weighting=self.weighting)
         object.__setattr__(self, "pair_settings", pairs)
         check_parameters(self, "loss", "tol", "max_iter", "memory_limit")
 
@@ -184,6 +187,7 @@ class Training:
         """
         # Only the order of labels counts. They are scaled, because the Gram matrix squares them.
         _, exponent = np.frexp(np.abs(given.labels).max(initial=0.0))
+        exponent = 0 if settings.of_clicks else exponent  # which are weights
         data = given.through(partial(_scaled, int(exponent)))
         counts = data.reduce(Task(partial(_counted, settings, False), _Counts.join, False))
         n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
@@ -498,7 +502,8 @@ def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOper
     """Return the loss of the preference pairs, or of comparisons."""
     if data.preferences is not None:
         return ItemPairs(data.preferences, len(data.y), settings.loss)
-    return _core.PairOperator(data.problem(settings.pair_settings), loss=settings.loss)
+    problem = data.problem(settings.pair_settings)
+    return _core.PairOperator(problem, loss=settings.loss, of_clicks=settings.of_clicks)
 
 
 def fit_attributes(history: Convergence) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import resolve_n_threads
+from pairgram.data.clicks import wrong_click
 from pairgram.data.queries import as_ids, check_weights
 
 if TYPE_CHECKING:
@@ -371,6 +372,10 @@ class Columns:
         Further columns, which are handed through.
     sparse : bool
         Whether the source yields CSR arrays.
+    propensity : str or None
+        The column of propensities. The labels are then clicks / propensities.
+    looks : ndarray of shape (n_positions + 1,), or None
+        The propensity of every position from 0 on, if the column holds positions.
     """
 
     features: tuple[str, ...]
@@ -384,6 +389,8 @@ class Columns:
     padded: bool = False
     sparse: bool = False
     groups: str | None = None
+    propensity: str | None = None
+    looks: Vector | None = None
 
     @property
     def n_features(self) -> int:
@@ -393,7 +400,8 @@ class Columns:
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
         groups = None if features else self.groups  # which only the survey of a table looks at
-        own = [name for name in (self.label, self.qid, self.weight, groups) if name is not None]
+        told = (self.label, self.qid, self.weight, self.propensity, groups)
+        own = [name for name in told if name is not None]
         own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
 
@@ -405,7 +413,9 @@ class Columns:
 
     def for_scores(self, keep: tuple[str, ...]) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
-        return replace(self, label=None, qid=None, weight=None, groups=None, keep=keep)
+        return replace(
+            self, label=None, qid=None, weight=None, groups=None, propensity=None, keep=keep
+        )
 
     def rows(self, batch: pyarrow.RecordBatch, place: Place, features: bool = True) -> TableRows:
         """Return the rows of a pyarrow RecordBatch or Table that has these columns.
@@ -417,6 +427,8 @@ class Columns:
             names the column, the file and the row.
         """
         y = None if self.label is None else self._numbers(batch, self.label, place)
+        if y is not None and self.propensity is not None:
+            y = self._debiased(y, batch, place)
         weights = None if self.weight is None else self._weights(batch, place)
         if self.qid is None:
             sizes, ids = np.array([batch.num_rows], np.int64), None
@@ -438,6 +450,27 @@ class Columns:
         if getattr(column.type, "bit_width", 0) >= 64 and np.abs(values).max() >= LARGEST_WHOLE:
             _refuse_rounded(column, values, name, place)
         return values
+
+    def _debiased(self, clicks: Vector, batch: pyarrow.RecordBatch, place: Place) -> Vector:
+        """Return clicks / propensities."""
+        name = self.propensity
+        assert name is not None
+        values = _array(_column(batch, name), np.float64, name, place)
+        if self.looks is not None:
+            position = np.where(np.isnan(values), 0.0, values)
+            unknown = (position < 0) | (position >= len(self.looks)) | (position % 1 > 0)
+            if unknown.any():
+                row = int(np.argmax(unknown))
+                raise placed_error(
+                    f"{place.row(row)}: column {name!r} must hold positions up to "
+                    f"{len(self.looks) - 1}, whose propensities are known, got {position[row]:g}"
+                )
+            values = self.looks[position.astype(np.int64)]
+        if (wrong := wrong_click(clicks, values)) is not None:
+            row, of_clicks, text = wrong
+            column = self.label if of_clicks else name
+            raise placed_error(f"{place.row(row)}: column {column!r} {text}")
+        return clicks / np.where(clicks > 0, values, 1.0)
 
     def _weights(self, batch: pyarrow.RecordBatch, place: Place) -> Vector:
         assert self.weight is not None

@@ -39,6 +39,7 @@ def scan(
     exclude: Sequence[str] | str | None = None,
     weight: str | None = None,
     groups: str | None = None,
+    propensity: str | None = None,
     missing: Missing | None = None,
     group_queries: bool = False,
     n_features: int | None = None,
@@ -90,6 +91,9 @@ def scan(
     groups : str or None, default=None
         The column of ids of what a search holds out together, such as days, as ``groups`` of
         `RankRLSCV.fit`. It takes query ids, none of which may have two groups.
+    propensity : str or None, default=None
+        The column of propensities, as `propensity` of `RankRLS.fit`. The label is then the column
+        of clicks.
     missing : {"zero", "mean"} or None, default=None
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
@@ -166,7 +170,7 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source, qid)
-    columns = _columns(found, label, qid, features, exclude, weight, groups)
+    columns = _columns(found, label, qid, features, exclude, weight, groups, propensity)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
@@ -217,7 +221,7 @@ def read_labels(
     """
     found = source_of(source, qid)
     if found.schema is None:
-        columns = _columns(found, label, qid, None, None, None, None)
+        columns = _columns(found, label, qid, None, None, None, None, None)
     else:
         if label is None:
             raise ArgumentError("label", "must name the column of labels, got None")
@@ -265,6 +269,7 @@ def _columns(
     exclude: Sequence[str] | str | None,
     weight: str | None,
     groups: str | None,
+    propensity: str | None,
 ) -> Columns:
     if source.schema is None:
         for name, value in (
@@ -274,6 +279,7 @@ def _columns(
             ("exclude", exclude),
             ("weight", weight),
             ("groups", groups),
+            ("propensity", propensity),
         ):
             if value is not None:
                 raise ArgumentError(
@@ -285,6 +291,7 @@ def _columns(
         return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
     schema = source.schema
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
+    named["propensity"] = propensity
     _require_own(schema, named)
     if groups is not None and qid is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
@@ -333,7 +340,9 @@ def _columns(
         )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
-    return Columns(tuple(names), label, qid, weight, dtype, width, groups=groups)
+    return Columns(
+        tuple(names), label, qid, weight, dtype, width, groups=groups, propensity=propensity
+    )
 
 
 def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:

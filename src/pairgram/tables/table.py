@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 # What scan calls the columns that take the place of arguments of `fit`.
-COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight", "groups": "groups"}
+COLUMNS = {
+    "y": "label",
+    "qid": "qid",
+    "sample_weight": "weight",
+    "groups": "groups",
+    "propensity": "propensity",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +103,7 @@ class Table:
                 ("qid", layout.qid),
                 ("weight", layout.weight),
                 ("groups", layout.groups),
+                ("propensity", layout.propensity),
             )
             if name is not None
         ]
@@ -124,6 +131,11 @@ class Table:
     def has_queries(self) -> bool:
         """Whether rows have query ids."""
         return self.layout.qid is not None or self.source_has_queries
+
+    @property
+    def is_of_clicks(self) -> bool:
+        """Whether labels are clicks / propensities."""
+        return self.layout.propensity is not None
 
     @property
     def n_features(self) -> int:

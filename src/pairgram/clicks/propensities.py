@@ -1,0 +1,454 @@
+"""How likely users look at each position, estimated from a log of clicks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.isotonic import isotonic_regression
+
+from pairgram._support.arrays import read_rows, real_array
+from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, warn_caller
+from pairgram._support.parameters import check_flag, check_size
+from pairgram.data.queries import as_ids
+from pairgram.features.base import generator
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RandomState, RowsLike
+
+MAX_STEPS, EM_STEPS = 100, 500
+TOLERANCE = 1e-10
+SMALLEST = 1e-6  # of a propensity and of a probability, in the steps of regression-EM
+
+
+class Propensities(NamedTuple):
+    """The propensity of every position, relative to that of the first.
+
+    Attributes
+    ----------
+    position : ndarray of shape (n_positions,), int64
+        The positions, ascending.
+    propensity : ndarray of shape (n_positions,), float64
+        1 for the first position. Others may be above 1, by chance or because users see them first.
+    standard_error : ndarray of shape (n_positions,), float64
+        Of the logarithms of the propensities, over queries; 0 for the first position. NaN if they
+        are not known.
+    n_clicks : ndarray of shape (n_positions,), int64
+        How many clicks on each position tell of its propensity.
+    """
+
+    position: Rows
+    propensity: Vector
+    standard_error: Vector
+    n_clicks: Rows
+
+    def of(self, position: ArrayLike) -> Vector:
+        """Return the propensity of every row of a log, for ``fit(propensity=)``.
+
+        They are divided by the largest, because only ratios are known and `fit` takes none above 1.
+
+        Parameters
+        ----------
+        position : array-like of shape (n_rows,)
+            0 and NaN say that a row was not shown; its propensity is 0.
+
+        Raises
+        ------
+        ValueError
+            If a position has no propensity.
+        """
+        place = _positions(position)
+        known = np.append(self.propensity / self.propensity.max(), 0.0)
+        at = np.minimum(np.searchsorted(self.position, place), len(self.position) - 1)
+        wrong = (place > 0) & (self.position[at] != place)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            text = f"must have a propensity, got position {place[row]} in {{place}}"
+            raise ArgumentError("position", text, row=row)
+        return np.asarray(known[np.where(place > 0, at, len(self.position))])
+
+
+def estimate_propensities(
+    position: ArrayLike,
+    click: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    item: ArrayLike | None = None,
+    X: RowsLike | None = None,
+    monotone: bool = False,
+    n_resamples: int = 0,
+    random_state: RandomState = None,
+) -> Propensities:
+    """Estimate from clicks how likely users look at each position.
+
+    Parameters
+    ----------
+    position : array-like of shape (n_rows,) of whole numbers
+        The place at which a row was shown, from 1. Rows of position 0 or NaN were not shown.
+    click : array-like of shape (n_rows,), ≥ 0
+        How often the row was clicked there.
+    qid : array-like of shape (n_rows,), or None
+        Ids of what users searched for, which may be shown many times. Standard errors are those of
+        other queries. None takes every item for a query of its own.
+    item : array-like of shape (n_rows,), or None
+        Ids of documents. A document of a query that was shown at several positions tells of them:
+        it is equally good at all. This is intervention harvesting, and needs `item` or `X`.
+    X : array-like of shape (n_rows, n_features), or None
+        Features of the rows, in place of `item`. How attractive a row is, is then a logistic
+        regression on them, by regression-EM. Its propensities are only as good as this regression:
+        if lists were ordered by the features, position and features can hardly be told apart.
+    monotone : bool, default=False
+        Whether propensities must not grow from one position to the next.
+    n_resamples : int ≥ 0, default=0
+        How many times queries are drawn with replacement for the standard errors. 0 takes the limit
+        of many draws, which is known without any for items, and gives NaN for `X`.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    Propensities
+
+    Raises
+    ------
+    ValueError
+        If there is neither `item` nor `X`; if items do not link all positions to the first, or a
+        position has no click on what links it; or if an argument is not as described.
+
+    Warns
+    -----
+    UserWarning
+        If regression-EM did not converge.
+
+    Notes
+    -----
+    Users who look at position k click what is attractive there, so that an item d that was shown
+    ``n_dk`` times at position k is expected to be clicked ``n_dk p_k g_d`` times. Given how often d
+    was clicked at all, its clicks fall on positions like draws with the probabilities ``n_dk p_k /
+    Σ_j n_dj p_j``, in which g has no part. The logarithms of p maximize the likelihood of these
+    draws, a concave function, by Newton's method. It is right if the expected clicks are, whatever
+    their distribution. Only ratios of p can be known. It takes O(n_rows log n_rows) time.
+
+    References
+    ----------
+    Agarwal, Zaitsev, Wang, Li, Najork, Joachims (2019). Estimating position bias without intrusive
+    interventions. WSDM (what is compared). Hausman, Hall, Griliches (1984). Econometric models for
+    count data with an application to the patents-R&D relationship. Econometrica 52 (how).
+    Wang, Golbandi, Bendersky, Metzler, Najork (2018). Position bias estimation for unbiased
+    learning to rank in personal search. WSDM (with X).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairgram import make_ranking
+    >>> from pairgram.clicks import estimate_propensities, simulate
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> log = simulate(y, qid, X[:, :2].T, n_impressions=500, k=4, random_state=0)
+    >>> found = estimate_propensities(log.position, log.click, qid=qid[log.row], item=log.row)
+    >>> found.propensity.round(1).tolist()
+    [1.0, 0.5, 0.3, 0.3]
+    """
+    check_flag("monotone", monotone)
+    if n_resamples != 0:
+        check_size("n_resamples", n_resamples)
+    place, clicks = _positions(position), real_array(click, "click")
+    if clicks.shape != place.shape:
+        raise ArgumentError(
+            "click", f"must have shape ({len(place)},), as position has, got {clicks.shape}"
+        )
+    wrong = ~((clicks >= 0) & np.isfinite(clicks))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ArgumentError("click", f"must be >= 0, got {clicks[row]} in {{place}}", row=row)
+    if (item is None) == (X is None):
+        raise ArgumentError(
+            "item",
+            "or X must be given, and not both: ids of items that were shown at several positions, "
+            "or features of the rows",
+        )
+    shown = place > 0
+    if not (clicks[shown] > 0).any():
+        raise ArgumentError("click", "has no click on a row that was shown")
+    n_rows = len(place)
+    query = None if qid is None else _codes(qid, n_rows, "qid")
+    if X is not None:
+        rows = read_rows(X, "X", sparse=False)
+        require_finite(rows, "X")
+        if len(rows) != n_rows:
+            raise ArgumentError("X", f"must have {n_rows} rows, as position has, got {len(rows)}")
+        of_query = np.arange(n_rows) if query is None else query
+        log: _Rows | _Cells = _Rows(place[shown], clicks[shown], of_query[shown], rows[shown])
+    else:
+        assert item is not None
+        codes = _codes(item, n_rows, "item")
+        log = _Cells.of(place, clicks, codes, query)
+    found = log.solve(None)
+    errors = log.errors(found)
+    if n_resamples:
+        rng, n_queries = generator(random_state), int(log.query.max()) + 1
+        draws = np.array(
+            [
+                log.solve(
+                    np.bincount(
+                        (rng.random(n_queries) * n_queries).astype(np.int64), minlength=n_queries
+                    )
+                )
+                for _ in range(n_resamples)
+            ]
+        )
+        errors = draws.std(axis=0, ddof=1) if n_resamples > 1 else np.full(len(found), np.nan)
+    n_clicks = log.clicks_of_positions
+    if monotone:
+        found = isotonic_regression(found, sample_weight=n_clicks, increasing=False)
+    known = np.exp(found - found[0])
+    return Propensities(log.positions, known, errors, np.rint(n_clicks).astype(np.int64))
+
+
+def _positions(position: ArrayLike) -> Rows:
+    """Return positions as int64, 0 for those that are missing."""
+    values = real_array(position, "position")
+    if values.ndim != 1:
+        raise ArgumentError("position", f"must have shape (n_rows,), got {values.shape}")
+    values = np.where(np.isnan(values), 0.0, values)
+    wrong = (values < 0) | (values != np.rint(values)) | (values > 2**31)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        text = f"must be a whole number from 1, or 0 or NaN, got {values[row]:g} in {{place}}"
+        raise ArgumentError("position", text, row=row)
+    return values.astype(np.int64)
+
+
+def _codes(ids: ArrayLike, n_rows: int, name: str) -> Rows:
+    """Return a whole number from 0 for every id, the same for equal ones."""
+    found = as_ids(ids, n_rows, name)
+    if found.dtype.kind in "iu" and n_rows:
+        low, high = int(found.min()), int(found.max())
+        if high - low < 4 * n_rows + 1024:  # which need not be sorted
+            return np.asarray(found - found.dtype.type(low), np.int64)
+    if found.dtype.kind == "O":
+        number = {value: code for code, value in enumerate(dict.fromkeys(found.tolist()))}
+        return np.fromiter(map(number.__getitem__, found.tolist()), np.int64, n_rows)
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+
+class _Cells(NamedTuple):
+    """How often items were shown and clicked at positions, if they tell of them.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_positions,), int64
+    shown, clicked : csr_array of shape (n_items, n_positions)
+        Both have the same entries. Items that were clicked, and shown at two positions or more.
+    query : ndarray of shape (n_items,), int64
+    """
+
+    positions: Rows
+    shown: Any
+    clicked: Any
+    query: Rows
+
+    @classmethod
+    def of(cls, place: Rows, clicks: Vector, item: Rows, query: Rows | None) -> _Cells:
+        """Count, and check that all positions are linked."""
+        n_places, n_items = int(place.max()) + 1, int(item.max()) + 1
+        if query is not None:
+            item = query * n_items + item  # fewer than n_rows² numbers
+        seen = place > 0
+        if not seen.all():
+            place, clicks, item = place[seen], clicks[seen], item[seen]
+        key, n_shown, n_clicked = _counted(item * n_places + place, clicks)
+        item = key // n_places
+        column = key - item * n_places
+        begin = np.flatnonzero(np.diff(item, prepend=-1))
+        sizes = np.diff(begin, append=len(key))
+        tells = (sizes > 1) & (np.add.reduceat(n_clicked, begin) > 0)
+        kept = np.repeat(tells, sizes)
+        every, sizes = np.flatnonzero(np.bincount(column)), sizes[tells]
+        column = np.searchsorted(every, column[kept])
+        ends = np.concatenate(([0], np.cumsum(sizes)))
+        shape = (len(sizes), len(every))
+        shown = scipy.sparse.csr_array((n_shown[kept], column, ends), shape)
+        clicked = scipy.sparse.csr_array((n_clicked[kept], column, ends), shape)
+        owner = np.arange(len(sizes))
+        if query is not None:
+            owner = _numbered(item[begin[tells]] // n_items)
+        cells = cls(every, shown, clicked, owner)
+        cells._require_links()
+        return cells
+
+    def _require_links(self) -> None:
+        """Raise a ValueError for positions whose ratio to the first is not known, or 0."""
+        clicked = self.clicked.copy()
+        clicked.eliminate_zeros()
+        links = (clicked > 0).astype(np.int64).T @ (self.shown > 0).astype(np.int64)
+        for directed, problem in (
+            (False, "no clicked item links to position {first}: show some items at both"),
+            (True, "had no click, or had all, where items link it to position {first}"),
+        ):
+            _, part = scipy.sparse.csgraph.connected_components(
+                links, directed=directed, connection="strong"
+            )
+            apart = self.positions[part != part[0]]
+            if len(apart):
+                listed = ", ".join(map(str, apart[:10].tolist())) + ", ..." * (len(apart) > 10)
+                text = problem.format(first=self.positions[0])
+                raise ArgumentError(
+                    "position", f": the ratio of propensities is unknown for {listed}: {text}"
+                )
+
+    @property
+    def clicks_of_positions(self) -> Vector:
+        return np.asarray(self.clicked.sum(axis=0), np.float64)
+
+    def _shares(self, logs: Vector) -> Any:
+        """Return the probability that a click on an item falls on each position."""
+        own = self.shown.copy()
+        own.data = own.data * np.exp(logs)[own.indices]
+        own.data /= np.repeat(own.sum(axis=1), np.diff(own.indptr))
+        return own
+
+    def _step(self, logs: Vector, weight: Vector) -> tuple[Vector, Vector, float]:
+        """Return the gradient, minus the Hessian and the likelihood, for weights of items."""
+        shares, total = self._shares(logs), weight * self.clicked.sum(axis=1)
+        gradient = weight @ self.clicked - total @ shares
+        weighted = shares.copy()
+        weighted.data = weighted.data * np.repeat(total, np.diff(shares.indptr))
+        hessian = np.diag(total @ shares) - (weighted.T @ shares).toarray()
+        value = float(
+            np.repeat(weight, np.diff(shares.indptr)) @ (self.clicked.data * np.log(shares.data))
+        )
+        return gradient, hessian, value
+
+    def solve(self, counts: Rows | None) -> Vector:
+        """Return the logarithms of the propensities, with queries as often as counts say."""
+        weight = np.ones(len(self.query)) if counts is None else counts[self.query].astype(float)
+        n_positions = len(self.positions)
+        logs = -np.log(np.arange(1.0, n_positions + 1))
+        gradient, hessian, value = self._step(logs, weight)
+        for _ in range(MAX_STEPS):
+            step = np.append(0.0, np.linalg.lstsq(hessian[1:, 1:], gradient[1:])[0])
+            step *= min(1.0, 4.0 / max(np.abs(step).max(), 1e-300))
+            if np.abs(step).max() < TOLERANCE:
+                break
+            for _ in range(30):  # the function is concave, and so a shorter step is higher
+                found = self._step(logs + step, weight)
+                if found[2] >= value - 1e-12 * abs(value):
+                    break
+                step /= 2
+            logs = logs + step
+            gradient, hessian, value = found
+        return np.asarray(logs - logs[0])
+
+    def errors(self, logs: Vector) -> Vector:
+        """Return standard errors over queries: the limit of drawing these many times."""
+        shares, total = self._shares(logs), np.asarray(self.clicked.sum(axis=1))
+        _, hessian, _ = self._step(logs, np.ones(len(total)))
+        rest = self.clicked - scipy.sparse.diags_array(total) @ shares
+        n_queries = int(self.query.max()) + 1
+        owner = scipy.sparse.csr_array(
+            (np.ones(len(self.query)), (self.query, np.arange(len(self.query)))),
+            shape=(n_queries, len(self.query)),
+        )
+        of_query = owner @ rest
+        scatter = (of_query.T @ of_query).toarray()[1:, 1:]
+        inverse = np.linalg.pinv(hessian[1:, 1:])
+        return np.append(0.0, np.sqrt(np.diag(inverse @ scatter @ inverse)))
+
+
+def _numbered(ascending: Rows) -> Rows:
+    """Return 0 for the smallest of some sorted numbers, 1 for the next, and so on."""
+    return np.cumsum(np.diff(ascending, prepend=ascending[:1]) > 0)
+
+
+def _counted(key: Rows, clicks: Vector) -> tuple[Rows, Vector, Vector]:
+    """Return the different keys, ascending, and how many rows and clicks each has."""
+    if int(key.max()) < 4 * len(key) + 1024:  # which need not be sorted
+        rows = np.bincount(key)
+        kept = np.flatnonzero(rows)
+        return kept, rows[kept].astype(float), np.bincount(key, clicks)[kept].astype(float)
+    if ((clicks == 0) | (clicks == 1)).all():
+        both = np.sort(2 * key + (clicks > 0))  # faster than to sort the numbers of the rows
+        key, clicks = both >> 1, (both & 1).astype(np.float64)
+    else:
+        order = np.argsort(key, kind="stable")
+        key, clicks = key[order], clicks[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    n_rows = np.diff(first, append=len(key)).astype(float)
+    return key[first], n_rows, np.add.reduceat(clicks, first)
+
+
+class _Rows:
+    """Rows that were shown, with features that say how attractive they are."""
+
+    def __init__(self, place: Rows, clicks: Vector, query: Rows, X: Vector) -> None:
+        above = clicks > 1
+        if above.any():
+            row = int(np.argmax(above))
+            raise ArgumentError(
+                "click", f"must be 0 or 1 with X, got {clicks[row]:g} in row {row} that was shown"
+            )
+        self.positions, self.column = np.unique(place, return_inverse=True)
+        self.clicks, self.query = clicks, np.unique(query, return_inverse=True)[1]
+        spread = X.std(axis=0)
+        kept = spread > 0
+        self.X = np.column_stack(
+            [np.ones(len(X)), (X[:, kept] - X[:, kept].mean(axis=0)) / spread[kept]]
+        ).astype(np.float64)
+        n_clicks = self.clicks_of_positions
+        if (n_clicks == 0).any():
+            number = self.positions[int(np.argmax(n_clicks == 0))]
+            raise ArgumentError("click", f"has no click on position {number}")
+
+    @property
+    def clicks_of_positions(self) -> Vector:
+        return np.asarray(
+            np.bincount(self.column, self.clicks, minlength=len(self.positions)), np.float64
+        )
+
+    def solve(self, counts: Rows | None) -> Vector:
+        """Return the logarithms of the propensities by regression-EM."""
+        weight = np.ones(len(self.clicks)) if counts is None else counts[self.query].astype(float)
+        n_positions, column = len(self.positions), self.column
+
+        def mean_of(values: Vector) -> Vector:
+            sums = np.bincount(column, weight * values, minlength=n_positions)
+            weights = np.bincount(column, weight, minlength=n_positions)
+            return np.asarray(sums / np.maximum(weights, 1e-300))
+
+        looks = np.clip(mean_of(self.clicks), SMALLEST, None)
+        looks = looks / looks.max() * (1 - SMALLEST)
+        coef = np.zeros(self.X.shape[1])
+        for _ in range(EM_STEPS):
+            good = np.clip(expit(self.X @ coef), SMALLEST, 1 - SMALLEST)
+            seen = looks[column]
+            not_clicked = np.maximum(1 - seen * good, SMALLEST)
+            looked = np.where(self.clicks > 0, 1.0, seen * (1 - good) / not_clicked)
+            attractive = np.where(self.clicks > 0, 1.0, (1 - seen) * good / not_clicked)
+            new = np.clip(mean_of(looked), SMALLEST, 1 - SMALLEST)
+            coef = _logistic_step(self.X, attractive, weight, coef)
+            change = np.abs(np.log(new / looks)).max()
+            looks = new
+            if change < 1e-5:
+                break
+        else:
+            warn_caller(
+                f"regression-EM did not converge in {EM_STEPS} steps: the last changed a "
+                f"propensity by {change:.1e} of itself",
+                UserWarning,
+            )
+        return np.asarray(np.log(looks / looks[0]))
+
+    def errors(self, logs: Vector) -> Vector:
+        """Return NaN: what the regression does not know is not told by the last step."""
+        return np.append(0.0, np.full(len(logs) - 1, np.nan))
+
+
+def _logistic_step(X: Vector, target: Vector, weight: Vector, coef: Vector) -> Vector:
+    """Return the weights of features after a step of Newton's method towards the targets."""
+    good = expit(X @ coef)
+    curvature = weight * np.maximum(good * (1 - good), 1e-4)
+    hessian = X.T @ (curvature[:, None] * X) + 1e-6 * weight.sum() * np.eye(X.shape[1])
+    return np.asarray(coef + np.linalg.solve(hessian, X.T @ (weight * (target - good))))

@@ -1,0 +1,206 @@
+"""Clicks of users that are drawn: whom position, what came before, or trust leads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram._support.arrays import real_array
+from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
+from pairgram._support.parameters import check_size, check_text
+from pairgram.data.queries import Queries
+from pairgram.features.base import generator
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RandomState
+
+MODELS = ("position", "cascade", "trust")
+
+
+class ClickLog(NamedTuple):
+    """Lists that were shown to users, row by row; the rows of a list stand together.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_shown,), int64
+        The number of the row that was given to `simulate`: ``X[log.row]`` are features.
+    impression : ndarray of shape (n_shown,), int64
+        The number of the list, the `qid` of a fit to clicks.
+    position : ndarray of shape (n_shown,), int64
+        The place in the list from 1, or 0 for rows below the cut, which were not shown.
+    click : ndarray of shape (n_shown,), float64
+        1 where the user clicked, else 0.
+    propensity : ndarray of shape (n_shown,), float64
+        The probability that the user looked at the row; 0 if it was not shown.
+    """
+
+    row: Rows
+    impression: Rows
+    position: Rows
+    click: Vector
+    propensity: Vector
+
+
+def simulate(
+    y: ArrayLike,
+    qid: ArrayLike | None,
+    scores: ArrayLike,
+    *,
+    model: Literal["position", "cascade", "trust"] = "position",
+    n_impressions: int = 1,
+    k: int | None = 10,
+    examination: ArrayLike | None = None,
+    noise: float = 0.1,
+    max_grade: float | None = None,
+    random_state: RandomState = None,
+) -> ClickLog:
+    """Show lists of rankers to users, and draw what they click.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,), ≥ 0
+        Relevance labels. A row is attractive with the probability ``noise + (1 - noise) (2^y - 1) /
+        (2^max_grade - 1)``.
+    qid : array-like of shape (n_rows,), or None
+        Query ids. None means that all rows are one query.
+    scores : array-like of shape (n_rows,) or (n_rankers, n_rows)
+        Scores of one or several rankers. Every list is that of one of these, which is drawn. Rows
+        then come at several positions, which `estimate_propensities` needs.
+    model : {"position", "cascade", "trust"}, default="position"
+        What the user does:
+
+        - "position" looks at position i with the probability ``examination[i - 1]``, and clicks
+          what is attractive;
+        - "cascade" looks from the top down, clicks the first attractive row, and looks no further;
+        - "trust" looks as "position" does, and takes rows near the top for better than they are: of
+          what it looks at, it clicks attractive rows with ``1 - (min(i, 20) + 1) / 100``, and
+          others with ``0.65 / min(i, 10)``. Here `noise` has no part in attractiveness.
+    n_impressions : int ≥ 1, default=1
+        How many lists are shown for every query.
+    k : int ≥ 1 or None, default=10
+        How many rows of a list are shown. None shows all.
+    examination : array-like of shape (k,), from 0 to 1, or None
+        The probabilities of looking at each position, without "cascade". Positions behind the last
+        one have its probability. None is ``1 / i``.
+    noise : float from 0 to 1, default=0.1
+        How attractive a row of label 0 is.
+    max_grade : float or None, default=None
+        The label of a row that is always attractive. None takes the highest of `y`.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    ClickLog
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described; the message names it.
+
+    References
+    ----------
+    Joachims, Swaminathan, Schnabel (2017). Unbiased learning-to-rank with biased feedback. WSDM.
+    Agarwal, Wang, Li, Bendersky, Najork (2019). Addressing trust bias for unbiased
+    learning-to-rank. WWW. Vardasbi, Oosterhuis, de Rijke (2020). When inverse propensity scoring
+    does not work. CIKM (the numbers of "trust").
+
+    Examples
+    --------
+    >>> from pairgram import RankRLSCV, make_ranking
+    >>> from pairgram.clicks import simulate
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> log = simulate(y, qid, X[:, 0], n_impressions=20, random_state=0)
+    >>> model = RankRLSCV(inputs="standard").fit(
+    ...     X[log.row], log.click, qid=log.impression, groups=qid[log.row],
+    ...     propensity=log.propensity
+    ... )
+    >>> model.scoring_.name
+    'ips_dcg@10'
+    """
+    labels = real_array(y, "y")
+    check_text("model", model, MODELS)
+    check_size("n_impressions", n_impressions)
+    if k is not None:
+        check_size("k", k)
+    for row in np.flatnonzero(~(labels >= 0) | ~np.isfinite(labels))[:1]:
+        text = f"must hold labels >= 0, got {labels[row]} in {{place}}"
+        raise ArgumentError("y", text, row=int(row))
+    n_rows = len(labels)
+    rankers = np.atleast_2d(real_array(scores, "scores"))
+    if rankers.ndim != 2 or rankers.shape[1] != n_rows or not_finite(rankers.ravel()) is not None:
+        raise ArgumentError(
+            "scores",
+            f"must have a finite number for each of {n_rows} rows, got shape {np.shape(scores)}",
+        )
+    highest = float(labels.max(initial=0.0)) if max_grade is None else float(max_grade)
+    for name, value in (("noise", noise), ("max_grade", highest)):
+        low, high = (0, 1) if name == "noise" else (float(labels.max(initial=0.0)), 1000)
+        if not low <= value <= high:
+            raise ArgumentError(name, f"must be from {low:g} to {high:g}, got {value}")
+    looks = _examination(examination)
+    rng, queries = generator(random_state), Queries.make(n_rows, qid=qid)
+    attraction = np.expm1(labels * np.log(2)) / max(np.expm1(highest * np.log(2)), 1.0)
+    if model != "trust":
+        attraction = noise + (1 - noise) * attraction
+
+    query = queries.index()
+    orders = np.array([np.lexsort((-own, query)) for own in rankers])  # rows by query and place
+    place = np.arange(n_rows) - np.repeat(queries.offsets[:-1], queries.sizes) + 1
+    shown = np.where(place <= (n_rows if k is None else k), place, 0)
+    # The lists of a query stand together: of each list, the number of its query and its first row.
+    filled = np.flatnonzero(queries.sizes)
+    list_query = np.repeat(filled, n_impressions)
+    sizes = queries.sizes[list_query]
+    impression = np.repeat(np.arange(len(list_query)), sizes)
+    begin = np.cumsum(sizes) - sizes
+    at = np.arange(len(impression)) - np.repeat(begin - queries.offsets[list_query], sizes)
+    ranker = (rng.random(len(list_query)) * len(rankers)).astype(np.int64)
+    row, position = orders[ranker[impression], at], shown[at]
+    attractive = rng.random(len(row)) < attraction[row]
+    if model == "cascade":
+        click, propensity = _cascade(attractive, attraction[row], position, begin, sizes)
+    else:
+        propensity = np.where(position > 0, looks[np.minimum(position, len(looks)) - 1], 0.0)
+        click = attractive & (rng.random(len(row)) < propensity)
+        if model == "trust":
+            capped = np.maximum(position, 1)
+            wanted = np.where(
+                attractive,
+                1 - (np.minimum(capped, 20) + 1) / 100,
+                0.65 / np.minimum(capped, 10),
+            )
+            click = rng.random(len(row)) < propensity * wanted
+    return ClickLog(row, impression, position, click.astype(np.float64), propensity)
+
+
+def _examination(given: ArrayLike | None) -> Vector:
+    """Return the probability of looking at every position, as far as they differ."""
+    if given is None:
+        return 1.0 / np.arange(1, 10_001)
+    looks = real_array(given, "examination")
+    if looks.ndim != 1 or len(looks) == 0:
+        raise ArgumentError("examination", f"must have shape (k,), got {looks.shape}")
+    wrong = ~((looks >= 0) & (looks <= 1))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        text = f"must hold probabilities, got {looks[at]} for position {at + 1}"
+        raise ArgumentError("examination", text)
+    return looks
+
+
+def _cascade(
+    attractive: NDArray[np.bool_], attraction: Vector, position: Rows, begin: Rows, sizes: Rows
+) -> tuple[NDArray[np.bool_], Vector]:
+    """Return the clicks of users who stop at the first, and the probabilities of looking."""
+    click, propensity = np.zeros(len(position), bool), np.zeros(len(position))
+    looks, reached = np.ones(len(begin), bool), np.ones(len(begin))
+    for place in range(int(position.max(initial=0))):
+        lists = np.flatnonzero(sizes > place)
+        at = begin[lists] + place
+        propensity[at] = reached[lists]
+        click[at] = looks[lists] & attractive[at]
+        looks[lists] &= ~attractive[at]
+        reached[lists] *= 1 - attraction[at]
+    return click, propensity

@@ -1,0 +1,145 @@
+"""Logs of clicks on the command line: propensities are estimated, and a model is trained."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import pairgram as pg
+from pairgram.clicks import estimate_propensities, simulate
+from parts.cli import app
+
+NAMES = list("abcdef")
+LOG = ("--qid", "shown", "--clicks", "clicked")
+POSITION = ("--position", "position")
+
+
+def run(*arguments, code=0):
+    """Return the output of a command that must end with an exit code."""
+    found = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert found.exit_code == code, found.output
+    return found.stderr if code else found.stdout
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """A log as a Parquet file, and its frame."""
+    monkeypatch.chdir(tmp_path)
+    X, y, qid = pg.make_ranking(40, 8, 6, random_state=0)
+    drawn = simulate(y, qid, X[:, :3].T, n_impressions=40, k=4, random_state=0)
+    frame = pd.DataFrame(X[drawn.row], columns=NAMES).assign(
+        item=[f"d{row}" for row in drawn.row],
+        shown=drawn.impression,
+        position=drawn.position,
+        clicked=drawn.click.astype(int),
+        looked=drawn.propensity,
+        row=np.arange(len(drawn.row)),
+    )
+    frame.to_parquet("log.parquet")
+    return frame
+
+
+def fitted(frame, propensity):
+    return pg.RankRLSCV().fit(
+        frame[NAMES], frame["clicked"], qid=frame["shown"], propensity=propensity
+    )
+
+
+def test_items_tell_of_positions(log):
+    said = json.loads(
+        run(
+            *("train", "log.parquet", "-o", "m.safetensors", *LOG, *POSITION, "--item", "item"),
+            *("--features", ",".join(NAMES), "--json"),
+        )
+    )
+    found = estimate_propensities(log["position"], log["clicked"], item=log["item"])
+    listed = said["propensities"]
+    np.testing.assert_allclose([row["propensity"] for row in listed], found.propensity)
+    np.testing.assert_allclose([row["standard_error"] for row in listed], found.standard_error)
+    expected = fitted(log, found.of(log["position"]))
+    model = pg.load_model("m.safetensors")
+    np.testing.assert_allclose(model.coef_, expected.coef_)
+    assert list(model.feature_names_in_) == NAMES
+    assert said["metric"] == "ips_dcg@10"
+    assert said["score"] == pytest.approx(expected.best_score_)
+
+
+def test_features_tell_of_positions_where_items_are_not_known(log):
+    said = run(
+        *("train", "log.parquet", "-o", "m.safetensors", *LOG, *POSITION),
+        *("--features", ",".join(NAMES)),
+    )
+    found = estimate_propensities(log["position"], log["clicked"], X=log[NAMES])
+    expected = fitted(log, found.of(log["position"]))
+    np.testing.assert_allclose(pg.load_model("m.safetensors").coef_, expected.coef_, rtol=1e-5)
+    assert f"{found.propensity[1]:.4f}" in said
+    assert "how likely users look at each position" in said
+
+
+@pytest.mark.parametrize("model", ["rankrls", "ranksvm", "elm-pairwise"])
+def test_a_column_of_propensities(log, model):
+    common = ("--propensity", "looked", "--features", ",".join(NAMES), "--model", model, "--json")
+    said = json.loads(run("train", "log.parquet", "-o", "m.safetensors", *LOG, *common))
+    assert "propensities" not in said
+    assert said["metric"] == "ips_dcg@10"
+    table = pg.scan(
+        "log.parquet", label="clicked", qid="shown", propensity="looked", features=NAMES
+    )
+    model = pg.load_model("m.safetensors")
+    score = pg.evaluate("ips_dcg@10", table, model)["ips_dcg@10"]
+    assert score > 0.9 * said["score"]
+
+
+def test_cv_of_a_log_judges_by_its_propensities(log):
+    given = ("--label", "clicked", "--qid", "shown", "--propensity", "looked")
+    said = json.loads(
+        run(
+            "cv",
+            "log.parquet",
+            *given,
+            "--features",
+            ",".join(NAMES),
+            "--pairs",
+            "clicks",
+            "--json",
+        )
+    )
+    expected = fitted(log, log["looked"])
+    assert said["metric"] == "ips_dcg@10"
+    assert said["best"]["score"] == pytest.approx(expected.best_score_)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (POSITION, "--position and --item are for logs: give --clicks"),
+        ((*LOG, "--label", "clicked", *POSITION), "give --clicks or --label, not both"),
+        (LOG, "with --clicks, give --position or --propensity, and not both"),
+        ((*LOG, *POSITION, "--propensity", "looked"), "and not both"),
+        ((*LOG, "--propensity", "looked", "--item", "item"), "--item is for --position"),
+        ((*LOG, *POSITION, "--item", "row"), "unknown for 2, 3, 4: no clicked item"),
+        (
+            (*LOG, *POSITION, "--item", "item", "--pairs", "with_ties", "--pairs", "none"),
+            "must be 'with_ties', the default, or 'clicks'",
+        ),
+        ((*LOG, *POSITION, "--item", "item", "--metric", "map"), "a metric of clicks"),
+    ],
+)
+def test_what_a_log_lacks_is_told(log, given, message):
+    features = ("--features", ",".join(NAMES))
+    assert message in run("train", "log.parquet", "-o", "m.safetensors", *given, *features, code=2)
+
+
+def test_the_row_of_a_click_at_no_place_is_told(log):
+    log.loc[np.flatnonzero(log["clicked"])[0], "position"] = 0
+    log.to_parquet("log.parquet")
+    row = int(np.flatnonzero(log["clicked"])[0])
+    said = run(
+        *("train", "log.parquet", "-o", "m.safetensors", *LOG, *POSITION, "--item", "item"),
+        *("--features", ",".join(NAMES)),
+        code=2,
+    )
+    assert f"row {row}" in said
+    assert "column 'position' must be above 0 where there is a click" in said

@@ -1,0 +1,156 @@
+"""Propensities of positions, against the likelihood that is written out and against the truth."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from pairgram import RankRLS, make_ranking
+from pairgram.clicks import Propensities, estimate_propensities, simulate
+
+
+def log_of(seed=0, n_rankers=3, n_impressions=200, **named):
+    """Return a log of users who look at position i with the probability 1 / i."""
+    X, y, qid = make_ranking(30, 12, 6, random_state=seed)
+    named = {"k": 6, "random_state": seed, **named}
+    log = simulate(y, qid, X[:, :n_rankers].T, n_impressions=n_impressions, **named)
+    return log, qid[log.row], X
+
+
+def written_out(position, click, item):
+    """Return the propensities of the largest likelihood of where the clicks of an item fall."""
+    shown = position > 0
+    position, click, item = position[shown], click[shown], item[shown]
+    n_shown, n_clicks = np.zeros((2, item.max() + 1, position.max()))
+    np.add.at(n_shown, (item, position - 1), 1.0)
+    np.add.at(n_clicks, (item, position - 1), click)
+
+    def loss(logs):
+        weight = n_shown * np.exp(np.append(0.0, logs))
+        share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+        return -(n_clicks * np.log(np.where(n_clicks > 0, share, 1.0))).sum()
+
+    start = np.zeros(position.max() - 1)
+    return np.exp(np.append(0.0, minimize(loss, start, method="BFGS", options={"gtol": 1e-7}).x))
+
+
+def test_the_likelihood_is_the_largest():
+    log, qid, _ = log_of(n_impressions=40)
+    expected = written_out(log.position, log.click, log.row)
+    for named in ({"item": log.row}, {"item": log.row, "qid": qid}):
+        found = estimate_propensities(log.position, log.click, **named)
+        np.testing.assert_allclose(found.propensity, expected, rtol=1e-4)
+    names = np.array([f"d{row}" for row in log.row], dtype=object)
+    far = log.row.astype(np.int64) * 10**9
+    for item in (names, names.astype(str), far, far.astype(float)):
+        found = estimate_propensities(log.position, log.click, item=item)
+        np.testing.assert_allclose(found.propensity, expected, rtol=1e-4)
+    counts = estimate_propensities(log.position, 2 * log.click, item=far)
+    np.testing.assert_allclose(counts.propensity, expected, rtol=1e-4)
+    missing = np.where(log.position == 0, np.nan, log.position)
+    again = estimate_propensities(missing, log.click, item=log.row)
+    np.testing.assert_array_equal(again.propensity, found.propensity)
+
+
+def test_the_truth_is_within_standard_errors():
+    away = []
+    for seed in range(25):
+        log, qid, _ = log_of(seed)
+        found = estimate_propensities(log.position, log.click, qid=qid, item=log.row)
+        np.testing.assert_array_equal(found.position, np.arange(1, 7))
+        away.append(np.log(found.propensity * found.position)[1:] / found.standard_error[1:])
+    away = np.array(away)
+    assert np.abs(away.mean(axis=0)).max() < 0.8
+    assert 0.7 < away.std() < 1.3
+    assert (np.abs(away) < 1.96).mean() > 0.88
+
+
+def test_errors_of_resamples_are_those_of_their_limit():
+    log, qid, _ = log_of(1)
+    arguments = {"qid": qid, "item": log.row, "random_state": 0}
+    limit = estimate_propensities(log.position, log.click, **arguments)
+    drawn = estimate_propensities(log.position, log.click, **arguments, n_resamples=200)
+    np.testing.assert_array_equal(drawn.propensity, limit.propensity)
+    np.testing.assert_allclose(drawn.standard_error, limit.standard_error, rtol=0.3)
+    assert drawn.standard_error[0] == limit.standard_error[0] == 0
+
+
+def test_items_that_were_always_at_one_place_say_nothing():
+    log, _, _ = log_of(2)
+    still = np.repeat([1, 3], 500)
+    found = estimate_propensities(log.position, log.click, item=log.row)
+    more = estimate_propensities(
+        np.concatenate([log.position, still]),
+        np.concatenate([log.click, np.ones(1000)]),
+        item=np.concatenate([log.row, np.where(still == 1, 10_000, 10_001)]),
+    )
+    np.testing.assert_allclose(more.propensity, found.propensity)
+    np.testing.assert_array_equal(more.n_clicks, found.n_clicks)
+
+
+def test_regression_finds_what_positions_do():
+    rng = np.random.default_rng(0)
+    n = 40_000
+    X, position = rng.normal(size=(n, 3)), rng.integers(1, 5, n)
+    good = 1 / (1 + np.exp(-(X @ [2.0, -1.0, 0.0] - 0.5)))
+    click = (rng.random(n) < good / position).astype(float)
+    found = estimate_propensities(position, click, X=X)
+    np.testing.assert_allclose(found.propensity, [1, 1 / 2, 1 / 3, 1 / 4], rtol=0.08)
+    assert np.isnan(found.standard_error[1:]).all()
+    drawn = estimate_propensities(
+        position[:4000], click[:4000], X=X[:4000], n_resamples=8, random_state=0
+    )
+    assert (drawn.standard_error[1:] > 0).all()
+    assert drawn.standard_error.max() < 0.5
+
+
+def test_propensities_that_may_not_grow():
+    log, _, _ = log_of(3, n_impressions=50, examination=[0.5, 0.9, 0.3, 0.3, 0.2, 0.2])
+    free = estimate_propensities(log.position, log.click, item=log.row)
+    assert (np.diff(free.propensity) > 0).any()
+    found = estimate_propensities(log.position, log.click, item=log.row, monotone=True)
+    assert (np.diff(found.propensity) <= 0).all()
+    assert found.propensity[0] == 1
+
+
+def test_propensities_of_rows_are_those_that_fits_take():
+    log, qid, X = log_of(4)
+    found = estimate_propensities(log.position, log.click, qid=qid, item=log.row)
+    of_rows = found.of(log.position)
+    assert (of_rows[log.position == 0] == 0).all()
+    RankRLS().fit(X[log.row], log.click, qid=log.impression, propensity=of_rows)
+    wide = Propensities(np.array([1, 3]), np.array([1.0, 2.0]), np.zeros(2), np.ones(2, int))
+    np.testing.assert_array_equal(wide.of([3, 1, 0, np.nan]), [1.0, 0.5, 0.0, 0.0])
+    for position in (2, 4):
+        with pytest.raises(ValueError, match=f"got position {position} in row 1"):
+            wide.of([1, position])
+
+
+POSITION, CLICK, ITEM = np.array([1, 2, 1, 2]), np.array([1, 0, 0, 1.0]), np.array([7, 7, 8, 8])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"item": None}, "item or X must be given"),
+        ({"X": np.ones((4, 1))}, "item or X must be given, and not both"),
+        ({"item": [7, 8, 7, 8]}, "unknown for 2: no clicked item links"),
+        ({"click": [1, 0, 1, 0]}, "unknown for 2: had no click"),
+        ({"click": [0, 1, 0, 1]}, "unknown for 2: had no click, or had all"),
+        ({"click": np.zeros(4)}, "click has no click on a row that was shown"),
+        ({"click": [1, -1, 0, 1]}, "click must be >= 0, got -1.0 in row 1"),
+        ({"click": [1, 0]}, r"click must have shape \(4,\)"),
+        ({"position": [1, 1.5, 1, 2]}, "position must be a whole number .* got 1.5 in row 1"),
+        ({"position": [1, -2, 1, 2]}, "position must be a whole number .* got -2 in row 1"),
+        ({"item": [7, None, 8, 8]}, "item must not be missing, got None in row 1"),
+        ({"item": None, "X": [[1.0], [np.nan], [0.0], [1.0]]}, "X contains NaN|NaN"),
+        ({"item": None, "X": [[1.0]]}, "X must have 4 rows"),
+        ({"item": None, "X": np.ones((4, 1)), "click": [1, 0, 2, 1]}, "click must be 0 or 1"),
+        ({"item": None, "X": np.ones((4, 1)), "click": [1, 0, 1, 0]}, "no click on position 2"),
+        ({"n_resamples": -1}, "n_resamples must be"),
+        ({"monotone": 1}, "monotone must be True or False"),
+    ],
+)
+def test_what_cannot_be_estimated_is_told(changed, message):
+    arguments = {"position": POSITION, "click": CLICK, "item": ITEM, **changed}
+    with pytest.raises(ValueError, match=message):
+        estimate_propensities(**arguments)

@@ -1,0 +1,110 @@
+"""Users that are drawn click as their model says."""
+
+import numpy as np
+import pytest
+
+from pairgram.clicks import simulate
+
+Y = np.array([2.0, 0.0, 1.0, 0.0, 2.0, 1.0, 0.0])
+QID = np.array(["a", "b", "a", "a", "b", "a", "a"])
+SCORES = np.array([[5.0, 1, 4, 3, 2, 2, 1], [1.0, 2, 2, 3, 1, 4, 5]])
+N = 40_000
+
+
+def attraction(noise):
+    return noise + (1 - noise) * (2**Y - 1) / 3
+
+
+def rates(log, values):
+    """Return the mean of values for every (row, position) that was shown, and its error."""
+    found = {}
+    for row, place in set(zip(log.row.tolist(), log.position.tolist(), strict=True)):
+        own = values[(log.row == row) & (log.position == place)]
+        found[row, place] = own.mean(), 4 * np.sqrt(own.mean() / len(own)) + 1e-12
+    return found
+
+
+def test_lists_are_those_of_one_ranker_each():
+    log = simulate(Y, QID, SCORES, n_impressions=50, k=3, random_state=0)
+    seen = set()
+    for number in np.unique(log.impression):
+        own = log.impression == number
+        rows = log.row[own]
+        assert set(QID[rows]) in ({"a"}, {"b"})
+        assert len(rows) == np.sum(QID[rows[0]] == QID)
+        (ranker,) = (r for r in (0, 1) if (np.diff(SCORES[r, rows]) < 0).all())
+        seen.add((QID[rows[0]], ranker))
+        expected = np.arange(1, len(rows) + 1)
+        np.testing.assert_array_equal(log.position[own], np.where(expected <= 3, expected, 0))
+    assert len(seen) == 4
+    assert len(np.unique(log.impression)) == 100
+    assert (log.click[log.position == 0] == 0).all()
+    assert (log.propensity[log.position == 0] == 0).all()
+
+
+def test_users_of_positions_click_what_they_look_at_and_like():
+    looks = [0.9, 0.5, 0.4]
+    log = simulate(
+        Y, QID, SCORES, n_impressions=N, k=4, examination=looks, noise=0.2, random_state=1
+    )
+    wanted = attraction(0.2)
+    for (row, place), (found, error) in rates(log, log.click).items():
+        seen = 0.0 if place == 0 else looks[min(place, 3) - 1]
+        assert abs(found - seen * wanted[row]) <= error
+    shown = log.position > 0
+    np.testing.assert_allclose(
+        log.propensity[shown], np.array([*looks, 0.4])[log.position[shown] - 1]
+    )
+    default = simulate(Y, QID, SCORES, k=None, random_state=1)
+    np.testing.assert_allclose(default.propensity, 1 / default.position)
+
+
+def test_users_of_a_cascade_stop_at_the_first_click():
+    log = simulate(Y, QID, SCORES, model="cascade", n_impressions=N, random_state=2)
+    assert np.bincount(log.impression, log.click).max() == 1
+    wanted = attraction(0.1)
+    first = log.position == 1
+    assert (log.propensity[first] == 1).all()
+    expected = rates(log, log.propensity * wanted[log.row])
+    for key, (found, error) in rates(log, log.click).items():
+        assert abs(found - expected[key][0]) <= error
+
+
+def test_users_with_trust_click_what_stands_at_the_top():
+    log = simulate(Y, QID, SCORES, model="trust", n_impressions=N, random_state=3)
+    good = (2**Y - 1) / 3
+    for (row, place), (found, error) in rates(log, log.click).items():
+        right, wrong = 1 - (place + 1) / 100, 0.65 / place
+        assert abs(found - (good[row] * right + (1 - good[row]) * wrong) / place) <= error
+
+
+def test_a_seed_draws_the_same_users():
+    first, second, third = (
+        simulate(Y, QID, SCORES, n_impressions=9, random_state=s) for s in (4, 4, 5)
+    )
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (first.click != third.click).any()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": -Y}, "y must hold labels >= 0, got -2.0 in row 0"),
+        ({"scores": SCORES[:, 1:]}, "scores must have a finite number for each of 7 rows"),
+        ({"scores": SCORES * np.nan}, "scores must have a finite number"),
+        ({"model": "eager"}, "model must be one of 'position', 'cascade', 'trust'"),
+        ({"n_impressions": 0}, "n_impressions must be"),
+        ({"k": 0}, "k must be"),
+        ({"noise": 1.5}, "noise must be from 0 to 1, got 1.5"),
+        ({"max_grade": 1}, "max_grade must be from 2 to 1000, got 1"),
+        (
+            {"examination": [0.5, 2.0]},
+            "examination must hold probabilities, got 2.0 for position 2",
+        ),
+        ({"examination": []}, r"examination must have shape \(k,\)"),
+    ],
+)
+def test_what_is_wrong_is_told(changed, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(**{"y": Y, "qid": QID, "scores": SCORES, **changed})

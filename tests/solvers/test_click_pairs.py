@@ -1,0 +1,468 @@
+"""Least squares from clicks, against pairs that are written out and against refits."""
+
+import itertools
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV
+
+import pairgram as pg
+from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core, scan
+from pairgram.metrics import evaluate, get_metric, make_scorer
+from problems import BY_STEPS
+
+ALPHAS = [100.0, 1.0, 0.01]
+
+
+def within(scores, clicks, qid):
+    """Return scores less their mean in every list, and 0 in lists that say nothing of a model."""
+    scores = scores.copy()
+    for one in np.unique(qid):
+        rows = qid == one
+        scores[rows] -= scores[rows].mean() if clicks[rows].any() else scores[rows]
+    return scores
+
+
+def log(seed, n_lists=25, width=4):
+    """Return X, clicks, list ids, propensities and weights of rows; some lists have no click."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(rng.permutation(n_lists), rng.integers(1, 9, n_lists))
+    n = len(qid)
+    X = rng.normal(size=(n, width))
+    clicks = (rng.random(n) < 0.3) * rng.integers(1, 3, n).astype(float)
+    clicks[0] = 1.0
+    clicks[qid == qid[-1]] = 1.0  # a list of which every row is clicked
+    shown = rng.choice([1.0, 0.5, 1 / 3, 0.1], n)
+    propensity = np.where(clicks > 0, shown, rng.choice([0.0, np.nan, 0.7], n))
+    return X, clicks, qid, propensity, rng.choice([0.0, 0.5, 1.0, 2.0], n)
+
+
+def written_out(X, clicks, qid, propensity, weight=None, weighting="pairs"):
+    """Return G, g and the constant of the sum over clicked rows and all others of their lists."""
+    weight = np.ones(len(X)) if weight is None else weight
+    G, g, constant = np.zeros((X.shape[1],) * 2), np.zeros(X.shape[1]), 0.0
+    for one in np.unique(qid):
+        rows = np.flatnonzero(qid == one)
+        pairs = [
+            (clicks[i] / propensity[i] * weight[i] * weight[j], X[i] - X[j])
+            for i, j in itertools.product(rows, rows)
+            if clicks[i] > 0 and weight[i] > 0
+        ]
+        total = sum(w for w, _ in pairs)
+        divisor = {"pairs": 1.0, "documents": weight[rows].sum(), "queries": total}[weighting]
+        for w, difference in pairs:
+            G += w / divisor * np.outer(difference, difference)
+            g += w / divisor * difference
+            constant += w / divisor
+    return G, g, constant
+
+
+def solved(alpha, *rows, **named):
+    G, g, _ = written_out(*rows, **named)
+    return np.linalg.solve(G + alpha * np.eye(len(g)), g)
+
+
+def close(actual, expected, share=1e-10):
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=share * np.abs(expected).max())
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    weighting=st.sampled_from(["pairs", "documents", "queries"]),
+    weighs=st.booleans(),
+)
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
+    X, clicks, qid, propensity, weight = log(seed)
+    weight = weight if weighs else None
+    named = {"qid": qid, "propensity": propensity, "sample_weight": weight}
+    expected = solved(0.3, X, clicks, qid, propensity, weight, weighting)
+    model = RankRLS(0.3, weighting=weighting).fit(X, clicks, **named)
+    close(model.coef_, expected, 1e-11)
+    dual = RankRLS(0.3, weighting=weighting, form="dual").fit(X, clicks, **named)
+    close(dual.coef_, expected, 1e-9)
+    statistics = Pairgram.from_rows(X, clicks, **named, pairs="clicks", weighting=weighting)
+    close(RankRLS.from_pairgram(statistics, 0.3).coef_, expected, 1e-11)
+    (batch,) = pg.fit_many(
+        RankRLS(0.3, weighting=weighting),
+        [{"X": X, "y": clicks, **{k: v for k, v in named.items() if v is not None}}],
+    ).models
+    close(batch.coef_, expected, 1e-11)
+    labels = clicks / np.where(clicks > 0, propensity, 1.0)
+    by_word = RankRLS(0.3, weighting=weighting, pairs="clicks")
+    close(by_word.fit(X, labels, qid=qid, sample_weight=weight).coef_, expected, 1e-11)
+
+
+def test_every_click_may_have_a_propensity_of_its_own(limits_of):
+    X, clicks, qid, propensity, _ = log(4, n_lists=900)
+    propensity = np.where(clicks > 0, np.random.default_rng(0).uniform(0.01, 1, len(X)), 0.0)
+    assert len(np.unique(clicks / np.where(clicks > 0, propensity, 1.0))) > 1000
+    X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
+    expected = solved(0.5, X, clicks, qid, propensity)
+    named = {"qid": qid, "propensity": propensity}
+    close(RankRLS(0.5).fit(X, clicks, **named).coef_, expected)
+    close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected)
+    with limits_of(**BY_STEPS):
+        close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected, 1e-6)
+    with pytest.raises(ValueError, match="y must hold clicks / propensities, 0 or more, got -1"):
+        RankRLS(pairs="clicks").fit(X, -clicks, qid=qid)
+
+
+def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
+    X, clicks, qid, propensity, _ = log(3)
+    G, g, constant = written_out(X, clicks, qid, propensity)
+    statistics = Pairgram.from_rows(X, clicks, qid=qid, propensity=propensity, pairs="clicks")
+    close(statistics.G, G, 1e-12)
+    close(statistics.g, g, 1e-12)
+    assert constant > 0
+
+
+@given(seed=st.integers(0, 2**32 - 1), form=st.sampled_from(["primal", "dual"]))
+@hypothesis_settings(max_examples=25, deadline=None)
+def test_every_list_is_held_out_exactly(seed, form):
+    X, clicks, qid, propensity, _ = log(seed)
+    for alpha in ALPHAS:
+        search = RankRLSCV([alpha], form=form, store_held_out=True)
+        search.fit(X, clicks, qid=qid, propensity=propensity)
+        expected = np.empty(len(X))
+        for one in np.unique(qid):
+            out = qid == one
+            rest = [values[~out] for values in (X, clicks, qid, propensity)]
+            expected[out] = X[out] @ solved(alpha, *rest)
+        close(within(search.held_out_, clicks, qid), within(expected, clicks, qid), 1e-8)
+        assert search.scoring_.name == "ips_dcg@10"
+        measured = evaluate("ips_dcg@10", clicks, expected, qid, propensity=propensity)
+        np.testing.assert_allclose(search.best_score_, measured["ips_dcg@10"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_folds_and_groups_are_refits(form):
+    X, clicks, qid, propensity, _ = log(11)
+    named = {"qid": qid, "propensity": propensity}
+    folds = [(train, test) for train, test in QueryKFold(3).split(X, clicks, qid)]
+    expected = np.empty(len(X))
+    for train, test in folds:
+        rest = [values[train] for values in (X, clicks, qid, propensity)]
+        expected[test] = X[test] @ solved(1.0, *rest)
+    for cv in (QueryKFold(3), folds):
+        search = RankRLSCV([1.0], form=form, cv=cv, store_held_out=True)
+        found = search.fit(X, clicks, **named).held_out_
+        close(within(found, clicks, qid), within(expected, clicks, qid), 1e-9)
+    groups = qid % 4
+    search = RankRLSCV([1.0], form=form, store_held_out=True).fit(X, clicks, **named, groups=groups)
+    for one in range(4):
+        out = groups == one
+        rest = [values[~out] for values in (X, clicks, qid, propensity)]
+        expected[out] = X[out] @ solved(1.0, *rest)
+    close(within(search.held_out_, clicks, qid), within(expected, clicks, qid), 1e-9)
+
+
+def test_steps_for_sparse_rows_find_the_same(limits_of):
+    X, clicks, qid, propensity, _ = log(5, n_lists=40, width=12)
+    X[np.random.default_rng(0).random(X.shape) < 0.7] = 0.0
+    expected = solved(0.5, X, clicks, qid, propensity)
+    sparse = scipy.sparse.csr_array(X)
+    close(RankRLS(0.5).fit(sparse, clicks, qid=qid, propensity=propensity).coef_, expected, 1e-9)
+    with limits_of(**BY_STEPS):
+        stepped = RankRLS(0.5).fit(sparse, clicks, qid=qid, propensity=propensity)
+    close(stepped.coef_, expected, 1e-6)
+
+
+def test_a_kernel_finds_the_same_function():
+    X, clicks, qid, propensity, _ = log(7)
+    kernel = RankRLS(0.5, kernel="precomputed").fit(X @ X.T, clicks, qid=qid, propensity=propensity)
+    expected = X @ solved(0.5, X, clicks, qid, propensity)
+    close(kernel.predict(X @ X.T), expected, 1e-8)
+
+
+def frame_of(X, clicks, qid, propensity):
+    columns = {f"f{j}": column for j, column in enumerate(X.T)}
+    return pandas.DataFrame({"list": qid, "clicked": clicks, "p": propensity, **columns})
+
+
+def test_a_table_has_a_column_of_propensities():
+    X, clicks, qid, propensity, _ = log(8)
+    frame = frame_of(X, clicks, qid, propensity)
+    table = scan(frame, label="clicked", qid="list", propensity="p")
+    assert table.feature_names == ["f0", "f1", "f2", "f3"]
+    expected = solved(0.5, X, clicks, qid, propensity)
+    model = RankRLS(0.5).fit(table)
+    close(model.coef_, expected, 1e-11)
+    close(Pairgram.from_rows(table, pairs="clicks").G, written_out(X, clicks, qid, propensity)[0])
+    by_rows = evaluate("ips_dcg@3", clicks, X @ expected, qid, propensity=propensity)
+    assert evaluate("ips_dcg@3", table, model)["ips_dcg@3"] == pytest.approx(by_rows["ips_dcg@3"])
+    search = RankRLSCV(ALPHAS).fit(table)
+    of_rows = RankRLSCV(ALPHAS).fit(X, clicks, qid=qid, propensity=propensity)
+    np.testing.assert_allclose(search.scores_, of_rows.scores_)
+    assert model.score(table) == pytest.approx(
+        model.score(frame[table.feature_names], clicks, qid=qid, propensity=propensity)
+    )
+
+
+def test_a_validation_set_has_propensities_of_its_own():
+    X, clicks, qid, propensity, _ = log(9)
+    held = log(10)
+    others = {"propensity": held[3]}
+    search = RankRLSCV(ALPHAS).fit(
+        X, clicks, qid=qid, propensity=propensity, validation=(*held[:3], others)
+    )
+    for alpha, score in zip(ALPHAS, search.scores_, strict=True):
+        scores = held[0] @ solved(alpha, X, clicks, qid, propensity)
+        expected = evaluate("ips_dcg@10", held[1], scores, held[2], propensity=held[3])
+        assert score == pytest.approx(expected["ips_dcg@10"])
+    with pytest.raises(ValueError, match="propensities"):
+        RankRLSCV(ALPHAS).fit(X, clicks, qid=qid, propensity=propensity, validation=held[:3])
+    with pytest.raises(ValueError, match="'weight'"):
+        RankRLSCV(ALPHAS).fit(X, clicks, qid=qid, validation=(*held[:3], {"weight": held[3]}))
+
+
+def test_scikit_learn_hands_propensities_on():
+    X, clicks, qid, propensity, _ = log(12)
+    with config_context(enable_metadata_routing=True):
+        grid = GridSearchCV(
+            RankRLS(), {"alpha": ALPHAS}, cv=QueryKFold(3), scoring=make_scorer("ips_dcg@10")
+        )
+        grid.fit(X, clicks, qid=qid, propensity=propensity)
+    search = RankRLSCV(ALPHAS, cv=QueryKFold(3)).fit(X, clicks, qid=qid, propensity=propensity)
+    folds = [[grid.cv_results_[f"split{k}_test_score"][i] for k in range(3)] for i in range(3)]
+    found = [search.cv_results_[f"split{k}_test_score"] for k in range(3)]
+    np.testing.assert_allclose(np.transpose(folds), found)
+
+
+def test_a_frame_of_many_logs_has_a_column_of_propensities():
+    X, clicks, qid, propensity, _ = log(13)
+    frame = frame_of(X, clicks, qid, propensity)
+    frame["shop"] = np.where(qid < 12, "a", "b")
+    batch = pg.fit_many(RankRLS(0.5), frame, by="shop", label="clicked", qid="list", propensity="p")
+    for shop, model in zip(batch.keys, batch.models, strict=True):
+        own = (frame["shop"] == shop).to_numpy()
+        expected = solved(0.5, *(values[own] for values in (X, clicks, qid, propensity)))
+        close(model.coef_, expected, 1e-11)
+
+
+def test_statistics_of_days_add_up():
+    X, clicks, qid, propensity, _ = log(14)
+    total = Pairgram(pairs="clicks")
+    for day in (qid < 10, qid >= 10):
+        total.update(X[day], clicks[day], qid=qid[day], propensity=propensity[day])
+    close(total.G, written_out(X, clicks, qid, propensity)[0], 1e-12)
+
+
+X, CLICKS, QID, PROPENSITY, WEIGHT = log(15)
+CLICKED = int(np.flatnonzero(CLICKS)[0])
+ROW = f"row {CLICKED}"
+
+
+def changed(values, value):
+    other = values.copy()
+    other[CLICKED] = value
+    return other
+
+
+@pytest.mark.parametrize(
+    ("clicks", "propensity", "message"),
+    [
+        (CLICKS, changed(PROPENSITY, 0.0), f"propensity must be above 0 .* got 0 in {ROW}"),
+        (CLICKS, changed(PROPENSITY, np.nan), f"propensity must be above 0 .* got nan in {ROW}"),
+        (CLICKS, changed(PROPENSITY, 1.5), f"propensity must be from 0 to 1, got 1.5 in {ROW}"),
+        (CLICKS, changed(PROPENSITY, -0.5), f"propensity must be from 0 to 1, got -0.5 in {ROW}"),
+        (changed(CLICKS, -1.0), PROPENSITY, f"y must hold clicks.* got -1 in {ROW}"),
+        (0 * CLICKS, PROPENSITY, "y has no click"),
+        (CLICKS, PROPENSITY[:-1], "propensity must have one number for each of"),
+    ],
+)
+def test_wrong_clicks_name_the_row(clicks, propensity, message):
+    for function in (RankRLS().fit, RankRLSCV().fit, Pairgram(pairs="clicks").update):
+        with pytest.raises(ValueError, match=message):
+            function(X, clicks, qid=QID, propensity=propensity)
+    with pytest.raises(ValueError, match=message):
+        evaluate("ips_dcg@10", clicks, X[:, 0], QID, propensity=propensity)
+
+
+def test_a_table_names_the_column_and_the_row_of_a_wrong_click():
+    for column, values in (("p", changed(PROPENSITY, 0.0)), ("clicked", changed(CLICKS, -2.0))):
+        frame = frame_of(X, CLICKS, QID, PROPENSITY).assign(**{column: values})
+        table = scan(frame, label="clicked", qid="list", propensity="p")
+        with pytest.raises(ValueError, match=f"{ROW}.*column '{column}' must"):
+            RankRLS().fit(table)
+    frame = frame_of(X, 0 * CLICKS, QID, PROPENSITY)
+    with pytest.raises(ValueError, match="no click"):
+        RankRLS().fit(scan(frame, label="clicked", qid="list", propensity="p"))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (RankRLS(pairs="without_ties"), "pairs must be 'with_ties'"),
+        (RankRLS(pairs=None), "pairs must be 'with_ties'"),
+        (RankRLS(target="gain"), "target must be 'label'"),
+        (RankRLS(scope="global"), "scope must be 'query'"),
+        (RankRLSCV(pairs=["with_ties", None]), "pairs must be 'with_ties'"),
+        (RankRLSCV(scoring="ndcg@10"), "scoring must be None or a metric of clicks"),
+        (RankRLSCV(cv="leave-pair-out"), "cv must hold out whole lists"),
+        (pg.MPRank(), "scope must be 'query'"),
+        (pg.PointwiseELM(10), "pairs must be"),
+    ],
+)
+def test_what_clicks_do_not_go_with_is_refused(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+
+
+def test_lists_are_held_out_whole():
+    with pytest.raises(ValueError, match="cv must hold out whole lists"):
+        RankRLSCV().fit(X, CLICKS, propensity=PROPENSITY)
+    some = np.arange(len(X)) % 2 == 0
+    cut = [(np.flatnonzero(some), np.flatnonzero(~some))]
+    with pytest.raises(ValueError, match="split 0 cuts query"):
+        RankRLSCV(cv=cut).fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+
+
+def test_statistics_of_other_pairs_take_no_propensities():
+    with pytest.raises(ValueError, match="propensity must be None for statistics"):
+        Pairgram().update(X, CLICKS, qid=QID, propensity=PROPENSITY)
+
+
+def test_clicks_that_are_weighted_differently_than_pairs_of_two_classes():
+    """Two rows are as relevant, and seen with 1 and .2: pairs with unclicked rows alone are biased.
+
+    Users click a row if they look at it, so that every list has two clicks, one or none. The sum
+    over all lists puts both rows level, which weights 1 / p with tied pairs dropped do not.
+    """
+    looks = np.array([1.0, 0.2])
+    lists = [(1.0, 0.2 * 1.0), (0.0, 0.8)]  # (whether the second is clicked, how often)
+    X = np.tile(np.eye(2), (2, 1))
+    clicks = np.array([value for second, _ in lists for value in (1.0, second)])
+    qid, weight = np.repeat([0, 1], 2), np.repeat([share for _, share in lists], 2)
+    model = RankRLS(1e-9).fit(X, clicks, qid=qid, propensity=np.tile(looks, 2), query_weight=weight)
+    assert model.coef_[0] == pytest.approx(model.coef_[1], abs=1e-6)
+    others = RankRLS(1e-9, pairs="without_ties").fit(
+        X, clicks, qid=qid, sample_weight=np.tile(1 / looks, 2), query_weight=weight
+    )
+    assert others.coef_[0] - others.coef_[1] > 0.5
+
+
+def slow_ips(clicks, scores, qid, propensity, k, clip):
+    values = []
+    for one in dict.fromkeys(qid.tolist()):
+        rows = np.flatnonzero(qid == one)
+        ranked = rows[np.argsort(-scores[rows], kind="stable")][:k]
+        values.append(
+            sum(
+                clicks[row] / max(propensity[row], clip) / np.log2(2 + place)
+                for place, row in enumerate(ranked)
+                if clicks[row] > 0
+            )
+        )
+    return np.array(values)
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.3])
+def test_the_metric_of_clicks(clip):
+    scores = X @ np.arange(4.0)
+    metric = get_metric("ips_dcg@3", clip=clip)
+    expected = slow_ips(CLICKS, scores, QID, PROPENSITY, 3, clip)
+    arguments = (CLICKS, scores, QID)
+    each = evaluate(metric, *arguments, propensity=PROPENSITY, per_query=True)
+    np.testing.assert_allclose(each["ips_dcg@3"], expected)
+    found = evaluate(metric, *arguments, propensity=PROPENSITY)
+    clicked = CLICKS > 0
+    weights = CLICKS[clicked] / np.maximum(PROPENSITY[clicked], clip)
+    wanted = {
+        "ips_dcg@3": expected.mean(),
+        "ips_dcg@3 standard error": expected.std(ddof=1) / np.sqrt(len(expected)),
+        "ips_dcg@3 self-normalised": expected.sum() / weights.sum(),
+        "ips_dcg@3 clipped": np.mean(PROPENSITY[clicked] < clip),
+        "ips_dcg@3 effective clicks": weights.sum() ** 2 / (weights**2).sum(),
+    }
+    assert found.keys() == wanted.keys()
+    np.testing.assert_allclose([*found.values()], [*wanted.values()])
+    several = evaluate(metric, CLICKS, np.stack([scores, -scores]), QID, propensity=PROPENSITY)
+    assert several["ips_dcg@3 standard error"][0] == pytest.approx(
+        wanted["ips_dcg@3 standard error"]
+    )
+
+
+def test_a_clip_judges_a_search():
+    metric = get_metric("ips_dcg@3", clip=0.3)
+    search = RankRLSCV([1.0], scoring=metric, store_held_out=True)
+    search.fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+    expected = slow_ips(CLICKS, search.held_out_, QID, PROPENSITY, 3, 0.3).mean()
+    assert search.best_score_ == pytest.approx(expected)
+
+
+def test_other_metrics_do_not_judge_by_biased_clicks():
+    with pytest.raises(ValueError, match="propensity must be None for ndcg@10"):
+        evaluate("ndcg@10", CLICKS, X[:, 0], QID, propensity=PROPENSITY)
+    table = scan(frame_of(X, CLICKS, QID, PROPENSITY), label="clicked", qid="list", propensity="p")
+    with pytest.raises(ValueError, match="propensity must be None for ndcg@10"):
+        evaluate("ndcg@10", table, RankRLS().fit(table))
+    with pytest.raises(ValueError, match="propensity must be given with the clip"):
+        evaluate(get_metric("ips_dcg@10", clip=0.1), CLICKS, X[:, 0], QID)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    weighting=st.sampled_from(["pairs", "documents", "queries"]),
+    loss=st.sampled_from(["squared_hinge", "squared"]),
+    weighs=st.booleans(),
+)
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_the_hinge_of_clicks_is_that_of_pairs_that_are_written_out(seed, weighting, loss, weighs):
+    X, clicks, qid, propensity, weight = log(seed)
+    weight = weight if weighs else None
+    named = {"qid": qid, "propensity": propensity, "sample_weight": weight}
+    model = RankSVM(0.7, weighting=weighting, loss=loss, tol=1e-10).fit(X, clicks, **named)
+    own = np.ones(len(X)) if weight is None else weight
+    differences, weights = [], []
+    for one in np.unique(qid):
+        rows = np.flatnonzero(qid == one)
+        pairs = [
+            (clicks[i] / propensity[i] * own[i] * own[j], X[i] - X[j])
+            for i, j in itertools.product(rows, rows)
+            if clicks[i] > 0
+        ]
+        total = sum(w for w, _ in pairs)
+        divisor = {"pairs": 1.0, "documents": own[rows].sum(), "queries": total}[weighting]
+        weights += [w / divisor if w > 0 else 0.0 for w, _ in pairs]
+        differences += [difference for _, difference in pairs]
+    D, W = np.array(differences), np.array(weights)
+    missing = 1.0 - D @ model.coef_
+    if loss == "squared_hinge":
+        missing = np.maximum(missing, 0.0)
+    gradient = model.coef_ - 2 * 0.7 * D.T @ (W * missing)
+    size = np.linalg.norm(2 * 0.7 * D.T @ W)
+    assert np.linalg.norm(gradient) <= 1e-8 * size
+
+
+def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss():
+    _, clicks, qid, propensity, weight = log(21)
+    a = clicks / np.where(clicks > 0, propensity, 1.0)
+    rng = np.random.default_rng(0)
+    order = np.argsort(qid, kind="stable")
+    a, weight, qid = a[order], weight[order], qid[order]
+    offsets = np.concatenate(([0], np.cumsum(np.unique(qid, return_counts=True)[1])))
+    problem = _core.RankingProblem(a, offsets, row_weights=weight, pairs="omega", weighting="pairs")
+    pairs = _core.PairOperator(problem, of_clicks=True)
+    same_list = (qid[:, None] == qid) & ~np.eye(len(qid), dtype=bool)
+    W = np.where(same_list, (a * weight)[:, None] * weight, 0.0)
+    np.testing.assert_allclose(sum(pairs.pair_weights), W.sum())
+    for scores in (rng.normal(size=len(a)), np.round(rng.normal(size=len(a)))):
+        missing = 1.0 - (scores[:, None] - scores)
+        active = W * (missing > 0)
+        loss, gradient = pairs.set_scores(scores)
+        pull = 2 * active * missing
+        np.testing.assert_allclose(loss, (active * missing**2).sum())
+        np.testing.assert_allclose(gradient, pull.sum(axis=0) - pull.sum(axis=1), atol=1e-9)
+        u = rng.normal(size=len(a))
+        both = 2 * (active + active.T)
+        np.testing.assert_allclose(pairs.product(u), both.sum(axis=1) * u - both @ u, atol=1e-9)
+
+
+def test_a_search_of_other_kinds_judges_by_clicks_too():
+    search = RankSVMCV([0.1, 1.0], cv=2).fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+    assert search.scoring_.name == "ips_dcg@10"
