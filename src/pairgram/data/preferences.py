@@ -351,7 +351,9 @@ class Preferences:
 
 def _listed(ids: ArrayLike) -> list[Any]:
     """Return names as Python objects."""
-    return list(ids) if isinstance(ids, (list, tuple)) else plain_ids(read_ids(ids, np.shape(ids)[0]))
+    if isinstance(ids, (list, tuple)):
+        return list(ids)
+    return plain_ids(read_ids(ids, np.shape(ids)[0]))
 
 
 def _row_numbers(values: ArrayLike, name: str) -> Rows:
