@@ -24,6 +24,7 @@ Send a model elsewhere:
 
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
+    drift, Drift                              which columns of today's rows have changed
 
 Measure:
     evaluate, metric_names                    ranking metrics by name
@@ -84,6 +85,7 @@ _NAMES = {
     "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "rankers.scores": ("predict",),
+    "solvers.drift": ("Drift", "drift"),
     "solvers.pairgram": ("Pairgram",),
     "tables.scan": ("scan",),
 }
