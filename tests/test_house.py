@@ -183,15 +183,15 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 99),
-        (lines_of_code, 26_000),
+        (lambda: len(PATHS), 101),
+        (lines_of_code, 26_404),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 928),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),
         (lambda: len(hooks()), 4),
         (lambda: stands_on("rankers.rank_rls"), 52),
         (lambda: stands_on("rankers.fit_many"), 42),
-        (lambda: stands_on("solvers.pairgram"), 28),
+        (lambda: stands_on("solvers.pairgram"), 29),
         (lambda: stands_on("metrics.evaluation"), 15),
         (patched_constants, 0),
         (imports_of_private_modules, 16),

@@ -232,12 +232,14 @@ def _look(
                 "earlier version, or its squares overflow: build them from rows again"
             )
         found = _Looked(given._seen, given.feature_names_in_)
+        _require_columns(before, len(found.seen.pivot), found.names)
     elif table is not None:
         if before is not None:
             table = table.widened(len(before.seen.pivot)).with_features(before.names)
         table = replace(table, layout=replace(table.layout, label=None))
         table = table.filling(None if table.layout.sparse else np.full(table.n_features, np.nan))
-        block = partial(_of_rows, range_, n_threads)
+        _require_columns(before, table.n_features, table.feature_names)
+        block = partial(_of_rows, name, range_, n_threads)
         task: Task[_Looked] = Task(block, _Looked.joined, needs_queries=table.has_queries)
         found = table.reduce(task)._replace(names=table.feature_names)
     else:
@@ -249,39 +251,43 @@ def _look(
                 error.parameter or "", error.parameter
             )
             raise
-        found = _of_data(data, range_, n_threads)._replace(names=names_of(given))
+        _require_columns(before, data.X.shape[1], names_of(given))
+        found = _of_data(name, data, range_, n_threads)._replace(names=names_of(given))
     if not np.isfinite(found.seen.sums).all():
         raise ValueError(f"{name} too large: the sums of squares of a column overflow")
-    if before is not None:
-        _require_columns(before, found)
     return found
 
 
-def _require_columns(before: _Looked, now: _Looked) -> None:
-    n_before, n_now = len(before.seen.pivot), len(now.seen.pivot)
-    if n_before != n_now:
-        raise ValueError(f"today must have the {n_before} columns of the reference, got {n_now}")
-    if before.names is not None and now.names is not None and before.names != now.names:
+def _require_columns(before: _Looked | None, n_columns: int, names: list[str] | None) -> None:
+    """Raise a ValueError if today has other columns than what is looked at before."""
+    if before is None:
+        return
+    n_before = len(before.seen.pivot)
+    if n_before != n_columns:
         raise ValueError(
-            f"today must have the columns of the reference, {before.names}, got {now.names}"
+            f"today must have the {n_before} columns of the reference, got {n_columns}"
+        )
+    if before.names is not None and names is not None and before.names != names:
+        raise ValueError(
+            f"today must have the columns of the reference, {before.names}, got {names}"
         )
 
 
-def _of_rows(range_: Vector | None, n_threads: int | None, rows: TableRows) -> _Looked:
+def _of_rows(name: str, range_: Vector | None, n_threads: int | None, rows: TableRows) -> _Looked:
     """Look at some rows of a table."""
     n_rows = rows.n_rows
     queries = Queries.of_sizes(rows.sizes, rows.ids)
     data = RankingData(rows.X, np.zeros(n_rows), queries, rows.weights)
-    return _of_data(data, range_, n_threads)
+    return _of_data(name, data, range_, n_threads)
 
 
-def _of_data(data: RankingData, range_: Vector | None, n_threads: int | None) -> _Looked:
+def _of_data(name: str, data: RankingData, range_: Vector | None, n_threads: int | None) -> _Looked:
     alone = data.queries.ids is None
     seen = SeenColumns.of(data, n_threads, by_rows=alone)
     if not np.isfinite(seen.range[:, seen.queries[1] > 0]).all():
         at = np.argwhere(np.isinf(data.X))[0]
         raise ArgumentError(
-            "X",
+            name,
             "Input {argument} contains infinity: {place}, counted from 0",
             row=int(at[0]),
             column=int(at[1]),
