@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 import pairgram as pg
 from pairgram import Pairgram, drift
 from pairgram._core import seen_columns
+from parts.files import read_file, write_file
 
 NAMES = ("N", "S", "squares", "NN", "NS", "SS", "NA", "AA", "A")
 
@@ -294,3 +295,25 @@ def test_what_is_wrong_is_named():
     old = Pairgram._of(total._total, None)  # as from a file of an earlier version
     with pytest.raises(ValueError, match="from a file of an earlier version"):
         drift(old, X[:7])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("seen_range", lambda a: a[::-1] - np.array([[0.0], [1.0]]), "seen_range must ascend"),
+        ("seen_sums", lambda a: a[:8], "seen_sums must have 9 rows"),
+        ("seen_sums", lambda a: -a, "seen_sums must be >= 0"),
+        ("seen_queries", lambda a: -a, "seen_queries must be >= 0"),
+        ("seen_pivot", None, "arrays of seen columns must be four"),
+    ],
+)
+def test_files_of_other_sums_are_refused(name, change, message, tmp_path):
+    X, y, q = day(1)
+    Pairgram.from_rows(X, y, qid=q).save(tmp_path / "total")
+    _, arrays, settings = read_file(tmp_path / "total", ("Pairgram",))
+    if change is None:
+        del arrays[name]
+    else:
+        arrays[name] = np.ascontiguousarray(change(arrays[name]))
+    with pytest.raises(ValueError, match=message):
+        write_file(tmp_path / "other", "Pairgram", arrays, settings)

@@ -98,8 +98,9 @@ class SeenColumns:
         N, S, squares, NN, NS, SS, *others = self.sums
         with np.errstate(over="ignore", invalid="ignore"):
             d = self.pivot - pivot
-            shifted = [S + d * N, squares + d * (2 * S + d * N)]
-            by_query = [NN, NS + d * NN, SS + d * (2 * NS + d * NN)]
+            squares = np.maximum(squares + d * (2 * S + d * N), 0.0)  # NaN stays
+            shifted = [S + d * N, squares]
+            by_query = [NN, NS + d * NN, np.maximum(SS + d * (2 * NS + d * NN), 0.0)]
         return replace(self, pivot=pivot, sums=np.array([N, *shifted, *by_query, *others]))
 
     def joined(self, other: SeenColumns) -> SeenColumns:
