@@ -130,9 +130,9 @@ class Pairgram:
     every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these are
     not checked. The probability that two of a million different ids share a hash is 3e-8.
 
-    Of every column, before the feature map, the mean, the spread, the range and the missing values are
-    remembered for `drift`, in 16 numbers. The range is that of all values ever seen: a subtraction
-    leaves it. Files of versions before 0.3 do not hold them.
+    Of every column, before the feature map, the mean, the spread, the range and the missing values
+    are remembered for `drift`, in 16 numbers. The range is that of all values ever seen: a
+    subtraction leaves it. Files of versions before 0.3 do not hold them.
 
     References
     ----------
