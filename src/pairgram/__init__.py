@@ -27,6 +27,7 @@ Learn from comparisons:
 
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
+    drift, Drift                              which columns of today's rows have changed
 
 Measure:
     evaluate, metric_names                    ranking metrics by name
@@ -88,6 +89,7 @@ _NAMES = {
     "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "rankers.scores": ("predict",),
+    "solvers.drift": ("Drift", "drift"),
     "solvers.pairgram": ("Pairgram",),
     "tables.scan": ("scan",),
 }

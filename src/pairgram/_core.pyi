@@ -28,6 +28,14 @@ class InputColumns:
 def column_moments(
     X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]: ...  # lowest, highest, pivot, mean − pivot, squares: (5, n_columns)
+def seen_columns(
+    X: NDArray[_T],
+    pivot: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    order: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+    n_threads: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]: ...  # csrc/features
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)

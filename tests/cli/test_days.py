@@ -1,4 +1,4 @@
-"""Statistics of days on the command line: update and solve."""
+"""Statistics of days on the command line: update, solve and drift."""
 
 import json
 from pathlib import Path
@@ -105,3 +105,23 @@ def test_groups_are_held_out(days, command, model, held_out):
         expected = search.fit(*rows, qid=frame["q"], groups=frame["day"]).best_score_
         score = found["score"] if command == "train" else found["best"]["score"]
         assert score == pytest.approx(expected, rel=1e-6)
+
+
+def test_drift_names_the_columns_that_changed(days):
+    run("update", "total", "0.parquet", *COLUMNS)
+    run("update", "total", "1.parquet", *COLUMNS)
+    changed = days[2].assign(b=days[2]["b"] + 3, c=days[2]["c"].where(days[2].index % 4 > 0))
+    changed.to_parquet("changed.parquet")
+    total = statistics(days[0]) + statistics(days[1])
+    expected = pg.drift(total, changed[list("abcd")], qid=changed["q"])
+    assert expected.changed == ["b", "c"]
+    found = run("drift", "total", "changed.parquet", *COLUMNS)
+    assert found.strip() == str(expected)
+    assert found.startswith("2 of 4 columns changed: 10 queries beside 20, level 0.05")
+    as_json = json.loads(run("drift", "total", "changed.parquet", *COLUMNS, "--json"))
+    assert as_json["changed"] == ["b", "c"] and len(as_json["columns"]) == 4
+    rows = json.loads(run("drift", "0.parquet", "changed.parquet", *COLUMNS, "--json"))
+    assert rows["n_queries"] == {"reference": 10, "today": 10}
+    assert run("drift", "total", "total").startswith("0 of 4 columns changed")
+    assert "want --qid" in run("drift", "total", "2.parquet", "--label", "y", code=2)
+    assert "level must be" in run("drift", "total", "total", "--level", 2, code=2)

@@ -14,7 +14,7 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
-from pairgram.cli.days import solve, update
+from pairgram.cli.days import drift, solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
@@ -143,6 +143,7 @@ commands = (
     cv,
     update,
     solve,
+    drift,
     letor,
     inspect,
     export,

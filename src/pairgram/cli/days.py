@@ -1,4 +1,4 @@
-"""``pairgram update`` and ``solve`` keep the statistics of days, and make models of them."""
+"""``pairgram update``, ``solve`` and ``drift``: statistics of days, and what is made of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pairgram._support.files import shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.options import option, parse_grid
-from pairgram.cli.report import print_json, print_table, show_rows
-from pairgram.cli.tables import Columns, with_columns
+from pairgram.cli.report import print_json, print_lines, print_table, show_rows
+from pairgram.cli.tables import Columns, lacking, with_columns
 
 Statistics = Annotated[Path, typer.Argument(metavar="TOTAL", help="File of statistics.")]
 
@@ -139,3 +139,57 @@ def solve(
         return
     rows = {name: value for name, value in report.items() if value is not None}
     print_table((), show_rows([rows])[0].items())
+
+
+@with_columns
+def drift(
+    reference: Annotated[
+        str, typer.Argument(metavar="REFERENCE", help="File of statistics, or one like TODAY.")
+    ],
+    today: Annotated[str, typer.Argument(metavar="TODAY", help="File of statistics or of rows.")],
+    *,
+    level: Annotated[
+        float,
+        typer.Option(metavar="X", help="Probability of a false alarm, for all columns together."),
+    ] = 0.05,
+    columns: Columns,
+    threads: opt.Threads = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Tell which columns of today's rows differ from those that statistics have seen.
+
+    Means, ranges, missing values and new constants of every column are tested, with queries as what
+    is independent: of unchanged data, 95 % raise no alarm. Labels are not looked at. REFERENCE is a
+    file that update wrote, such as the total that the model was made of. --json has all columns.
+
+    \b
+    Examples:
+      pairgram drift total.pairgram today.parquet --label relevance --qid query_id
+      pairgram drift total.pairgram today.pairgram --json
+    """
+    with columns.reading(threads) as (client, watch):
+        sides: list[Any] = []
+        for file in (reference, today):
+            if _holds_statistics(file):
+                sides.append(pairgram.Pairgram.load(file))
+                continue
+            known = sides[0] if sides and isinstance(sides[0], pairgram.Pairgram) else None
+            names = None if known is None else known.feature_names_in_
+            table = columns.scan(file, client, names, 0 if known is None else known.n_features)
+            if not table.has_queries:
+                raise lacking(file, "--qid", "query ids")
+            sides.append(watch(table))
+        found = pairgram.drift(*sides, level=level, n_threads=threads)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_lines([str(found)])
+
+
+def _holds_statistics(file: str) -> bool:
+    """Tell whether a file is one of safetensors, whose JSON begins after eight bytes."""
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(9)[8:] == b"{"
+    except OSError:  # an address, a folder or a pattern; or scan says what is wrong
+        return False

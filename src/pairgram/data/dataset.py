@@ -613,6 +613,32 @@ def without_features(data: RankingData) -> RankingData:
     return replace(data, X=np.empty((len(data.y), 0)), feature_map=None)
 
 
+def count_varying(
+    data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
+) -> None:
+    """Add the numbers of queries in which features of CSR rows vary to `varying`.
+
+    It has shape (n_features + 1,); the last entry is for any feature. Queries that are not
+    `counted` do not count.
+    """
+    X = data.X
+    if not X.has_canonical_format:  # duplicate entries are added up
+        X = X.copy()
+        X.sum_duplicates()
+    dtype: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    _core.count_varying(
+        np.ascontiguousarray(X.indptr, dtype),
+        np.ascontiguousarray(X.indices, dtype),
+        np.ascontiguousarray(X.data, np.float64),
+        varying,
+        data.queries.offsets,
+        order=data.queries.order,
+        row_weights=data.row_weights,
+        counted=counted,
+        pointwise=pointwise,
+    )
+
+
 def apply_half_laplacian(
     problem: _core.RankingProblem,
     vectors: Vector,

@@ -231,9 +231,11 @@ class Comparison:
         return {
             "n_queries": len(self.qid),
             "confidence": self.confidence,
-            "means": _rows(self.means),
-            "differences": _rows(self.differences),
-            "changed": [row | {"qid": _for_json(row["qid"])} for row in _rows(self.changed)],
+            "means": rows_of_table(self.means),
+            "differences": rows_of_table(self.differences),
+            "changed": [
+                row | {"qid": _for_json(row["qid"])} for row in rows_of_table(self.changed)
+            ],
         }
 
     def _tables(self) -> list[tuple[str, Table]]:
@@ -249,7 +251,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return the tables as text."""
-        return "\n\n".join(f"{title}\n{_text(table)}" for title, table in self._tables())
+        return "\n\n".join(f"{title}\n{text_of_table(table)}" for title, table in self._tables())
 
 
 def compare(
@@ -617,14 +619,18 @@ def _for_json(one: object) -> Any:
     return one if isinstance(one, (int, float, str)) else str(one)
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
+def rows_of_table(table: Table) -> list[dict[str, Any]]:
+    """Return the rows of a table as dicts of plain values."""
     names, columns = list(table), [column.tolist() for column in table.values()]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _text(table: Table) -> str:
+def text_of_table(table: Table) -> str:
     """Return a table with aligned columns, numbers to the right."""
-    lines = [list(table), *([_cell(value) for value in row.values()] for row in _rows(table))]
+    lines = [
+        list(table),
+        *([_cell(value) for value in row.values()] for row in rows_of_table(table)),
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     right = [column.dtype.kind != "O" for column in table.values()]
     return "\n".join(

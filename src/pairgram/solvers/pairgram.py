@@ -22,6 +22,7 @@ from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.preferences import Preferences, require_default
+from pairgram.data.seen_columns import SeenColumns
 from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
@@ -130,6 +131,10 @@ class Pairgram:
     every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these are
     not checked. The probability that two of a million different ids share a hash is 3e-8.
 
+    Of every column, before the feature map, the mean, the spread, the range and the missing values
+    are remembered for `drift`, in 16 numbers. The range is that of all values ever seen: a
+    subtraction leaves it. Files of versions before 0.3 do not hold them.
+
     References
     ----------
     Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
@@ -169,12 +174,19 @@ class Pairgram:
         self.n_threads = n_threads
         self._total = PairSums(PairSettings(pairs, scope, weighting, target), feature_map)
         self._ids = QueryIds(None if ids is None else WeightedIds())
+        self._seen: SeenColumns | None = None
 
     @classmethod
-    def _of(cls, total: PairSums, n_threads: int | None, ids: QueryIds | None = None) -> Self:
-        """Return the statistics with these sums. Without `ids`, none are remembered."""
+    def _of(
+        cls,
+        total: PairSums,
+        n_threads: int | None,
+        ids: QueryIds | None = None,
+        seen: SeenColumns | None = None,
+    ) -> Self:
+        """Return the statistics with these sums. Without `ids` and `seen`, none are remembered."""
         self = cls.__new__(cls)
-        self.n_threads, self._total = n_threads, total
+        self.n_threads, self._total, self._seen = n_threads, total, seen
         self._ids = QueryIds() if ids is None else ids
         return self
 
@@ -301,7 +313,9 @@ class Pairgram:
         with naming_not_finite(names):
             total = replace(self._total, names=names).with_rows(data, self.n_threads, counts=True)
         warn_of_end(ids, self._ids)
-        self._total, self._ids = total, ids
+        added = seen_of(data, self.settings, self.n_threads)
+        seen = added if self._total.sums is None else _joined_seen(self._seen, added)
+        self._total, self._ids, self._seen = total, ids, seen
         return self
 
     def _update_table(self, table: Table) -> Self:
@@ -321,7 +335,7 @@ class Pairgram:
             )
         self._require_names(table.feature_names)
         table.survey()
-        table = table.filled()
+        as_read, table = table, table.filled()
         first, feature_map = self._total.sums is None, self.feature_map
         if feature_map is not None and first:
             feature_map = self._total.fitted_map(table.sample(limits.now.sample_rows).rows.X)
@@ -331,12 +345,16 @@ class Pairgram:
             QueryIds(None if self.ids is None else WeightedIds()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
-        needs_queries = not self.settings.joins_all_rows
-        block = partial(_of_table, empty, pattern)
+        # Columns are remembered by queries, also where all rows form pairs.
+        needs_queries = not self.settings.joins_all_rows or table.has_queries
+        has_gaps = as_read.missing is not None
+        if has_gaps:  # which are seen, and then filled
+            table = table.filling(np.full(table.n_features, np.nan))
+        block = partial(_of_table, empty, pattern, has_gaps)
         added = table.reduce(Task(block, _joined, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
-        self._total, self._ids = total._total, total._ids
+        self._total, self._ids, self._seen = total._total, total._ids, total._seen
         return self
 
     def _require_names(self, names: list[str] | None) -> None:
@@ -474,7 +492,8 @@ class Pairgram:
             If `factor` is NaN, infinite or negative, or if sums overflow.
         """
         factor = _checked_factor(factor)
-        return self._of(factor * self._total, self.n_threads, self._ids.times(factor))
+        seen = None if self._seen is None else self._seen.times(factor)
+        return self._of(factor * self._total, self.n_threads, self._ids.times(factor), seen)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
@@ -490,7 +509,9 @@ class Pairgram:
         mine.require_like(theirs, "merge" if sign > 0 else "subtract")
         join = self._ids.union if sign > 0 else self._ids.without
         ids = join(other._ids, self.n_queries, other.n_queries)
-        return self._of(mine + theirs if sign > 0 else mine - theirs, self.n_threads, ids)
+        total = mine + theirs if sign > 0 else mine - theirs
+        seen = _joined_seen(self._seen, other._seen, sign)
+        return self._of(total, self.n_threads, ids, seen)
 
     def solve(
         self,
@@ -636,6 +657,8 @@ class Pairgram:
             arrays |= self._ids.hashes.arrays()
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
+        if self._seen is not None:
+            arrays |= self._seen.arrays()
         state = {
             "n_rows": total.n_rows,
             "n_queries": total.n_queries,
@@ -712,7 +735,8 @@ class Pairgram:
         ended = not checked and too_many(total.n_queries)
         without_hash = state.get("_ids_without_hash", False)
         given = checked and (len(hashes) > 0 or first is not None or without_hash)
-        self = cls._of(total, None, QueryIds(found, first, last, ended, given))
+        ids = QueryIds(found, first, last, ended, given)
+        self = cls._of(total, None, ids, SeenColumns.of_file(arrays))
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
                 raise ValueError(f"{name}: the sums overflow with the weight of the rows")
@@ -746,12 +770,32 @@ def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
     return WeightedIds.of_groups(hashes, rows, arrays["factors"], arrays["ids_of_factor"])
 
 
-def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
+def _of_table(empty: Pairgram, pattern: RankingData, has_gaps: bool, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
     data = data_of_block(pattern, rows, empty.n_threads)
     ids = empty._ids_with(data)
-    total = empty._total.with_rows(data, empty.n_threads, counts=True)
-    return empty._of(total, empty.n_threads, ids)
+    filled = data
+    if has_gaps:
+        filled = replace(data, X=np.where(np.isnan(data.X), data.X.dtype.type(0), data.X))
+    total = empty._total.with_rows(filled, empty.n_threads, counts=True)
+    seen = seen_of(data, empty.settings, empty.n_threads)
+    return empty._of(total, empty.n_threads, ids, seen)
+
+
+def seen_of(data: RankingData, settings: PairSettings, n_threads: int | None) -> SeenColumns:
+    """Return what is seen of the columns. Where no query is told, rows that need none are alone."""
+    without_queries = data.queries.ids is None and data.queries.n_queries == 1
+    alone = without_queries and (settings.joins_all_rows or settings.pairs is None)
+    return SeenColumns.of(data, n_threads, by_rows=alone)
+
+
+def _joined_seen(
+    mine: SeenColumns | None, other: SeenColumns | None, sign: int = 1
+) -> SeenColumns | None:
+    """Return what is seen of the queries of both, or of one without the other, if it is known."""
+    if mine is None or other is None:
+        return None
+    return mine.joined(other) if sign > 0 else mine.less(other)
 
 
 def _joined(first: Pairgram, second: Pairgram) -> Pairgram:

@@ -16,10 +16,10 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import RankingData, apply_half_laplacian
+from pairgram.data.dataset import RankingData, apply_half_laplacian, count_varying
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
-from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, count_varying
+from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES
 
 # The steps end when the residual falls below this share of the right-hand side,
 TOLERANCE = 1e-10

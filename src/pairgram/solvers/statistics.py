@@ -16,7 +16,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
@@ -179,32 +179,6 @@ def sparse_gram(
         if varying is not None:
             count_varying(data, settings.pairs is None, factors.has_weight, varying)
         return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
-
-
-def count_varying(
-    data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
-) -> None:
-    """Add the numbers of queries in which features of CSR rows vary to `varying`.
-
-    It has shape (n_features + 1,); the last entry is for any feature. Queries that are not
-    `counted` do not count.
-    """
-    X = data.X
-    if not X.has_canonical_format:  # duplicate entries are added up
-        X = X.copy()
-        X.sum_duplicates()
-    dtype: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
-    _core.count_varying(
-        np.ascontiguousarray(X.indptr, dtype),
-        np.ascontiguousarray(X.indices, dtype),
-        np.ascontiguousarray(X.data, np.float64),
-        varying,
-        data.queries.offsets,
-        order=data.queries.order,
-        row_weights=data.row_weights,
-        counted=counted,
-        pointwise=pointwise,
-    )
 
 
 def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:

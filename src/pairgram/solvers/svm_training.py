@@ -18,7 +18,7 @@ from pairgram._support.checks import ArgumentError, Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
 from pairgram.data.comparisons import compared
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.data.preferences import Preferences
 from pairgram.features.inputs import parts_of
@@ -38,7 +38,7 @@ from pairgram.solvers.newton import (
 )
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
-from pairgram.solvers.statistics import SMALLEST_SQUARES, count_varying
+from pairgram.solvers.statistics import SMALLEST_SQUARES
 from pairgram.tables.blocks import Dataset
 from pairgram.tables.passes import Task
 
