@@ -308,3 +308,38 @@ def test_auto_ranker():
     outcomes = model.trials_["outcome"].tolist()
     assert outcomes.count("best") == 1 and not [one for one in outcomes if "failed" in one]
     assert model.score(bent, y) > 0.95
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("way", [*WAYS, "splits"])
+def test_comparisons_that_no_other_tells_apart_tie(way, form, make):
+    """Rounding errors have the signs of the labels, so that they would win every comparison."""
+    winner, loser = np.arange(0, 40, 2), np.arange(1, 40, 2)
+    y = Preferences(winner, loser, groups=winner // 4)
+    every = np.arange(20)
+    splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
+    cv = splits if way == "splits" else way
+    search = RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form, store_held_out=True)
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
+    for X in (np.eye(40), 3 * rotation):
+        search.fit(make(X), y)
+        np.testing.assert_array_equal(search.scores_, 0.5)
+        assert not search.held_out_.any()
+
+
+def test_rare_columns_tie_without_their_items():
+    """Binary features, and columns that single items have: many comparisons are exact ties."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.random((60, 4)) < 0.5, np.eye(60)[:, :20]]).astype(np.float64)
+    _, winner, loser, *_ = problem(17, 60, 800)
+    Z, alphas = reference.written_out(X, winner, loser), [1.0, 1e-2]
+    for way in ("leave-item-out", "leave-comparison-out"):
+        folds = reference.folds_of(way, winner, loser)
+        search = RankRLSCV(alphas, cv=way).fit(X, Preferences(winner, loser))
+        for alpha, found in zip(alphas, search.scores_, strict=True):
+            total = count = 0.0
+            for test, scores in reference.refitted(Z, np.ones(800), np.ones(800), alpha, folds):
+                rounded = np.where(abs(scores) < 1e-11, 0.0, scores)
+                total, count = total + (np.sign(rounded) / 2 + 0.5).sum(), count + len(test)
+            np.testing.assert_allclose(found, total / count, rtol=1e-12)

@@ -144,3 +144,36 @@ def test_what_is_wrong_is_named():
     single = Pairgram.from_rows(X[:1], y[:1], qid=[999])
     with pytest.raises(ValueError, match="no pair"):
         RankRLSCV.from_pairgrams([parts[0], single])
+
+
+@pytest.mark.parametrize("alphas", [[100.0, 1.0, 1e-6], [1.0, 0.0], None])
+@pytest.mark.parametrize("large", [1e3, 1e4])
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_day_that_holds_a_direction(large, alphas, scale):
+    """Models without it are those of the sum of the other days: no loss may be NaN or noise."""
+    X, y, qid, day, _ = days_of(5)
+    X = np.column_stack([X, np.where(day == 1, large * X[:, 0], 0.0)])
+    X[day == 2, 1] *= large
+    parts = [Pairgram.from_rows(X[day == d], y[day == d], qid=qid[day == d]) for d in range(4)]
+    found = RankRLSCV.from_pairgrams(parts, alphas, scale=scale)
+    factor = 1 / np.sqrt(np.diag(sum(parts).G)) if scale else np.ones(5)
+    expected = []
+    for alpha in found.alphas_:
+        losses = []
+        for d in range(4):
+            rest, own = day != d, day == d
+            rows, targets = [np.sqrt(alpha) * np.eye(5)], [np.zeros(5)]
+            for query in np.unique(qid[rest]):
+                listed = qid == query
+                root = np.sqrt(listed.sum())
+                H = X[listed] * factor
+                rows.append(root * (H - H.mean(axis=0)))
+                targets.append(root * (y[listed] - y[listed].mean()))
+            system = np.vstack(rows)
+            coef = np.linalg.lstsq(system, np.concatenate(targets), rcond=None)[0]
+            model = RankRLS(1.0).fit(X, y, qid=qid)
+            model.coef_ = factor * coef
+            losses.append(loss(model, X[own], y[own], qid[own], {}))
+        expected.append(np.mean(losses))
+    np.testing.assert_allclose(found.scores_, expected, rtol=1e-4)
+    assert found.best_score_ == min(found.scores_)

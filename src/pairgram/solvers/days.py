@@ -12,6 +12,7 @@ import numpy as np
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.solvers.leave_group_out import models_without
+from pairgram.solvers.leave_out import LARGEST_HELD
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 
@@ -41,7 +42,12 @@ class JudgedDays:
         total = reduce(add, days)
         path = total.decompose(scale=scale, basis=True)
         alphas = path.default_alphas() if alphas is None else alphas
-        coefs, _ = models_without(days, path.eigen, alphas)
+        coefs, held = models_without(days, path.eigen, alphas)
+        # Where a day holds nearly all of a large direction, what is left has lost its digits.
+        lost = (alphas * LARGEST_HELD < held[:, None]) | np.isnan(coefs).any(axis=2)
+        for number in np.flatnonzero(lost.any(axis=1)).tolist():
+            rest = reduce(add, [*days[:number], *days[number + 1 :]])
+            coefs[number, lost[number]] = rest.path_at(path.factor).coef(alphas[lost[number]])
         losses = [pair_losses(day, coef) for day, coef in zip(days, coefs, strict=True)]
         return cls(total, path, alphas, np.array(losses))
 

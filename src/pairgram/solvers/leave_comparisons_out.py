@@ -189,15 +189,16 @@ class HeldOutComparisons:
         scores: Vector | None = None,
     ) -> Judged:
         """Judge the models of all ridges; see `HeldOutRows.judge_path`."""
+        ties = PathTies.of(self.data, settings, ridge, alphas)
         if scores is not None:
-            n_added = PathTies.of(self.data, settings, ridge, alphas).n_added
-            return self.judge_splits(scores[n_added:])
+            return self.judge_splits(ties.join_differences(scores))
+        alphas = ties.alphas
         if self.way == BY_COMPARISON:
-            return self._judge(len(alphas), _one_by_one(self.data, ridge, alphas))
+            return self._judge(ties, _one_by_one(self.data, ridge, alphas))
         if self.way == BY_GROUP:
             found = leave_query_out(self.data, settings, ridge, alphas, statistics, self.n_threads)
-            return self._judge(len(alphas), _in_blocks(found))
-        return self._judge(len(alphas), self._by_item(settings, ridge, alphas), 2)
+            return self._judge(ties, _in_blocks(found))
+        return self._judge(ties, self._by_item(settings, ridge, alphas), 2)
 
     def counts(self) -> list[Vector]:
         """Return how often every split trains on each comparison."""
@@ -257,14 +258,17 @@ class HeldOutComparisons:
         return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
 
     def _judge(
-        self, n_models: int, parts: Iterator[tuple[Rows, Vector]], n_times: int = 1
+        self, ties: PathTies, parts: Iterator[tuple[Rows, Vector]], n_times: int = 1
     ) -> Judged:
         """Judge parts of comparisons and their scores, (n_models, n_comparisons of the part).
 
-        Every comparison is there `n_times`. A model that has a NaN among its scores gets NaN.
+        The models are those at the ridges of `ties`. Every comparison is there `n_times`. A model
+        that has a NaN among its scores gets NaN.
         """
+        n_models = len(ties.alphas) - ties.n_added
         total, known, kept = None, np.ones(n_models, dtype=bool), self._kept(n_models)
-        for rows, scores in parts:
+        for rows, of_ridges in parts:
+            scores = ties.join_differences(of_ridges)
             known &= np.isfinite(scores).all(axis=1)
             sums = self._judge_part(kept, rows, scores, 1 / n_times)
             total = sums if total is None else total.join(sums)

@@ -121,6 +121,18 @@ class PathTies:
         share = self.rounding * float(self._ratios[model])
         return 2 * min(share, LARGEST_SHARE) * self.spread
 
+    def join_differences(self, differences: Vector) -> Vector:
+        """Return differences of held-out scores at the requested ridges; those of ties are 0.
+
+        `differences`, (n_models, n_pairs), are those at all ridges. They are changed in place.
+        """
+        bounds = np.array([self.of_pairs(model) for model in range(len(self.alphas))])
+        tied = np.flatnonzero(np.abs(differences[0]) <= bounds[0])
+        close = differences[:, tied]
+        close[np.abs(close) <= bounds[:, None]] = 0.0
+        differences[:, tied] = close
+        return differences[self.n_added :]
+
     def join(self, scores: Vector, queries: Queries, n_threads: int | None) -> Vector:
         """Return the scores at the requested ridges, (n_alphas, n_rows); ties get equal scores.
 
