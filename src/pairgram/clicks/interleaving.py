@@ -77,7 +77,7 @@ def interleave(
     --------
     >>> from pairgram.clicks import interleave
     >>> interleave(["x", "y", "z"], ["z", "x", "w"], k=3, random_state=0).items
-    ['z', 'x', 'y']
+    ['z', 'x', 'w']
     """
     if k is not None:
         check_size("k", k)
