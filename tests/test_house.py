@@ -184,15 +184,15 @@ def imports_of_private_modules():
     ("measure", "bound"),
     [
         (lambda: len(PATHS), 99),
-        (lines_of_code, 25_213),
-        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 928),
+        (lines_of_code, 27_500),
+        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 960),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 52),
-        (lambda: stands_on("rankers.fit_many"), 42),
-        (lambda: stands_on("solvers.pairgram"), 28),
-        (lambda: stands_on("metrics.evaluation"), 15),
+        (lambda: stands_on("rankers.rank_rls"), 56),
+        (lambda: stands_on("rankers.fit_many"), 44),
+        (lambda: stands_on("solvers.pairgram"), 30),
+        (lambda: stands_on("metrics.evaluation"), 18),
         (patched_constants, 0),
         (imports_of_private_modules, 16),
     ],
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 132, 22), (pairgram.RankRLSCV(), 286, 28), (pairgram.RankSVM(), 192, 18)],
+    [(pairgram.RankRLS(), 133, 22), (pairgram.RankRLSCV(), 287, 28), (pairgram.RankSVM(), 194, 18)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

@@ -17,6 +17,7 @@
 #include "data/query_rows.hpp"
 #include "features/input_columns.hpp"
 #include "features/node_map.hpp"
+#include "solvers/pair_loss.hpp"
 #include "support/interrupt.hpp"
 
 namespace pairgram {
@@ -143,6 +144,12 @@ struct bound_input_columns {
     input_columns columns;
 };
 
+// The losses of RankSVM by their names.
+constexpr std::pair<const char*, pair_loss> pair_losses[] = {
+    {"squared_hinge", pair_loss::squared_hinge},
+    {"squared", pair_loss::squared},
+    {"logistic", pair_loss::logistic}};
+
 void bind_problem(py::module_& m);
 void bind_band(py::module_& m);
 void bind_least_squares(py::module_& m);
@@ -151,6 +158,7 @@ void bind_letor(py::module_& m);
 void bind_inputs(py::module_& m);
 void bind_feature_maps(py::module_& m);
 void bind_batch(py::module_& m);
+void bind_comparisons(py::module_& m);
 void bind_pair_operator(py::module_& m);
 void bind_sparse_indices(py::module_& m);
 void bind_sparse_pairs(py::module_& m);

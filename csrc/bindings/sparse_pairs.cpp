@@ -46,6 +46,7 @@ class bound_sparse_pairs : public any_sparse_pairs {
     std::vector<py::object> problems_;  // whose arrays the Laplacians read
     sparse_rows<T, I> rows_;
     buffer<laplacian> laplacians_;
+    pieces_of_rows pieces_;
 };
 
 bool same_queries(const query_rows& a, const query_rows& b) {
@@ -81,6 +82,7 @@ bound_sparse_pairs<T, I>::bound_sparse_pairs(const array<I>& bounds, const array
         check(same_queries(view->rows, views[0]->rows), "problems must have the same queries");
         laplacians_.emplace_back(*view);
     }
+    pieces_ = cut_rows(rows_, views[0]->rows);
 }
 
 template <class T, class I>
@@ -100,7 +102,7 @@ array<double> bound_sparse_pairs<T, I>::product(const array<double>& vectors,
     array<double> result({n_vectors, rows_.n_columns});
     double* out = result.mutable_data();
     const without_gil release;
-    sparse_pair_product(rows_, laplacians_, n_vectors, in, of, out, n_threads);
+    sparse_pair_product(rows_, laplacians_, pieces_, n_vectors, in, of, out, n_threads);
     return result;
 }
 

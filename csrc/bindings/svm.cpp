@@ -18,9 +18,7 @@ std::unique_ptr<bound_operator> make_operator(const bound_problem& problem, cons
     const auto wanted = of_clicks ? pair_kind::omega : pair_kind::dropped;
     check(problem.view.rule.kind == wanted,
           "problem must have pairs='dropped', or those of clicks");
-    const auto kind = named<pair_loss>(
-        "loss", loss,
-        {{"squared_hinge", pair_loss::squared_hinge}, {"squared", pair_loss::squared}});
+    const auto kind = named<pair_loss>("loss", loss, pair_losses);
     const without_gil release(problem.n_rows());
     return std::make_unique<bound_operator>(
         problem.view, kind, of_clicks ? preference::of_clicks : preference::of_labels);

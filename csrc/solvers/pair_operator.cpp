@@ -94,7 +94,8 @@ struct pair_operator::workspace {
 };
 
 pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss, preference pairs)
-    : reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
+    : loss_(loss),
+      reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
       offsets_(problem.rows.offsets, problem.rows.offsets + problem.rows.n_queries + 1),
       factor_(problem.rows.n_queries),
       pair_weights_(factor_.size()),
@@ -262,13 +263,60 @@ void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double
     }
 }
 
+// Calls visit(i, j, W_ij, the loss) for every pair of a query, of which row i has the higher label.
+template <class Visit>
+void pair_operator::visit_pairs(std::ptrdiff_t query, const double* scores,
+                                const Visit& visit) const {
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    const auto* const level = level_.data() + begin;
+    const auto* const v = weight_.data() + begin;
+    const auto* const win = win_.data() + begin;
+    const bool of_clicks = n_levels_[query] == 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        check_interrupt();
+        for (std::ptrdiff_t j = 0; j < n; ++j)
+            if (of_clicks ? i != j && win[i] > 0 : level[i] > level[j])
+                visit(i, j, factor_[query] * win[i] * v[j],
+                      loss_at(loss_, 1.0, scores[i] - scores[j]));
+    }
+}
+
+double pair_operator::set_logistic(std::ptrdiff_t query, const double* scores, double* gradient) {
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    std::copy_n(scores, n, sorted_score_.begin() + begin);  // which products read
+    std::fill_n(gradient, n, 0.0);
+    double loss = 0;
+    if (factor_[query] == 0) return loss;
+    visit_pairs(query, scores,
+                [&](std::ptrdiff_t i, std::ptrdiff_t j, double w, const loss_of_pair& at) {
+                    loss += w * at.value;
+                    gradient[i] += w * at.slope;
+                    gradient[j] -= w * at.slope;
+                });
+    return loss;
+}
+
+void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, double* out) const {
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    std::fill_n(out, n, 0.0);
+    if (factor_[query] == 0) return;
+    visit_pairs(query, sorted_score_.data() + begin,
+                [&](std::ptrdiff_t i, std::ptrdiff_t j, double w, const loss_of_pair& at) {
+                    const double pull = w * at.curve * (u[i] - u[j]);
+                    out[i] += pull;
+                    out[j] -= pull;
+                });
+}
+
 double pair_operator::set_scores(const double* scores, double* gradient, int n_threads) {
     buffer<double> losses(n_queries());
     const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         workspace w;
         for (auto q = tasks_[task]; q < tasks_[task + 1]; ++q)
-            losses[q] = set_query(q, scores + first_row(q), gradient + first_row(q), w);
+            losses[q] = loss_ == pair_loss::logistic
+                            ? set_logistic(q, scores + first_row(q), gradient + first_row(q))
+                            : set_query(q, scores + first_row(q), gradient + first_row(q), w);
     });
     return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
@@ -286,7 +334,10 @@ void pair_operator::product(std::ptrdiff_t first, std::ptrdiff_t last, const dou
     workspace w;
     for (auto q = first; q < last; ++q) {
         const auto at = first_row(q) - first_row(first);
-        multiply_query(q, u + at, out + at, w);
+        if (loss_ == pair_loss::logistic)
+            multiply_logistic(q, u + at, out + at);
+        else
+            multiply_query(q, u + at, out + at, w);
     }
 }
 

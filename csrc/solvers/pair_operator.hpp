@@ -12,6 +12,9 @@
 // of a query in the order of their scores, the active partners of a row are a prefix or a suffix
 // of those with higher or lower labels, so that two sweeps give every row's sums over them.
 //
+// The logistic loss, log(1 + exp(−(f_i − f_j))) of every pair, has no such sums: all pairs of a
+// query are gone through, and none is stored.
+//
 // O(n log n) to set scores; O(n · levels) for a product with few levels, else O(n log levels).
 // Source: Chen et al. 2017, eq. 23-25 (A the pairs' differences, D the active ones, never formed).
 #pragma once
@@ -20,11 +23,11 @@
 #include <cstdint>
 
 #include "data/ranking_problem.hpp"
+#include "solvers/pair_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
 
-enum class pair_loss { squared_hinge, squared };
 enum class preference { of_labels, of_clicks };
 
 class pair_operator {
@@ -57,6 +60,10 @@ class pair_operator {
   private:
     struct workspace;
 
+    template <class Visit>
+    void visit_pairs(std::ptrdiff_t query, const double* scores, const Visit& visit) const;
+    double set_logistic(std::ptrdiff_t query, const double* scores, double* gradient);
+    void multiply_logistic(std::ptrdiff_t query, const double* u, double* out) const;
     double set_query(std::ptrdiff_t query, const double* scores, double* gradient, workspace& w);
     void multiply_query(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
     void count_pairs(const ranking_problem& problem, std::ptrdiff_t query);
@@ -64,6 +71,7 @@ class pair_operator {
     void sum_partners(std::ptrdiff_t query, const double* winner, const double* loser,
                       workspace& w) const;
 
+    pair_loss loss_;
     double reach_;                    // of score differences that are active
     buffer<std::ptrdiff_t> offsets_;  // (n_queries + 1,)
     buffer<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries

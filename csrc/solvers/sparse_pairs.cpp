@@ -1,6 +1,7 @@
 #include "solvers/sparse_pairs.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "data/half_laplacian.hpp"
 #include "support/parallel.hpp"
@@ -12,158 +13,143 @@ namespace {
 
 constexpr std::ptrdiff_t piece_entries = 1 << 14;  // of rows that stay in cache for all vectors
 constexpr std::ptrdiff_t long_entries = 1 << 18;   // a query with more is shared among threads
+constexpr std::ptrdiff_t near_numbers = 1 << 18;   // the nearer caches hold so many
 constexpr std::ptrdiff_t max_slots = 32;
-constexpr std::ptrdiff_t entries_per_sum = 16;  // a slot's sums cost as much as so many entries
+constexpr std::ptrdiff_t lead = 24;  // entries ahead, whose lines are read into the cache
+constexpr std::ptrdiff_t entries_per_sum = 32;  // a slot's sums cost as much as so many entries
 constexpr std::ptrdiff_t max_width = 8;         // vectors that are multiplied at once
 
-// A run of whole queries, or a part of a long query (no queries).
-struct piece {
-    std::ptrdiff_t begin, end;  // positions of rows
-    std::ptrdiff_t first_query, last_query;
+// Numbers that stand in whole cache lines, and are not set to anything.
+class lines {
+  public:
+    explicit lines(std::ptrdiff_t n)
+        : data_(static_cast<double*>(::operator new(size_of(n) * sizeof(double), line))) {}
+    ~lines() { ::operator delete(data_, line); }
+    lines(const lines&) = delete;
+    lines& operator=(const lines&) = delete;
+    double* data() const { return data_; }
+
+  private:
+    static constexpr std::align_val_t line{64};
+    double* data_;
 };
 
-struct pieces_of_rows {
-    buffer<piece> whole, parts;
-    buffer<std::ptrdiff_t> long_queries;
-};
-
-template <class T, class I>
-pieces_of_rows cut(const sparse_rows<T, I>& X, const query_rows& rows) {
-    pieces_of_rows cut;
-    std::ptrdiff_t held = 0;  // entries of the last piece
-    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
-        const auto begin = rows.begin(q), end = rows.begin(q + 1);
-        std::ptrdiff_t n = 0;
-        for (auto i = begin; i < end; ++i) n += X.size(rows.row(i)) + 1;
-        if (n > long_entries) {
-            cut.long_queries.push_back(q);
-            std::ptrdiff_t first = begin, sum = 0;
-            for (auto i = begin; i < end; ++i) {
-                sum += X.size(rows.row(i)) + 1;
-                if (sum < piece_entries && i + 1 < end) continue;
-                cut.parts.push_back({first, i + 1, 0, 0});
-                first = i + 1;
-                sum = 0;
-            }
-        } else if (!cut.whole.empty() && cut.whole.back().last_query == q &&
-                   held + n <= piece_entries) {
-            cut.whole.back().end = end;
-            cut.whole.back().last_query = q + 1;
-            held += n;
-        } else {
-            cut.whole.push_back({begin, end, q, q + 1});
-            held = n;
-        }
-    }
-    return cut;
-}
-
-// z (W,) = the row times p (n_columns, W).
-template <int W, class T, class I>
-inline void gather(std::ptrdiff_t n, const I* columns, const T* values, const double* p,
-                   double* z) {
-    double sum[W] = {};
-    for (std::ptrdiff_t e = 0; e < n; ++e) {
-        const auto value = static_cast<double>(values[e]);
-        const double* entry = p + static_cast<std::ptrdiff_t>(columns[e]) * W;
-        for (int j = 0; j < W; ++j) sum[j] += value * entry[j];
-    }
-    for (int j = 0; j < W; ++j) z[j] = sum[j];
-}
-
-// sums (n_columns, W) += the row times z (W,).
-template <int W, class T, class I>
-inline void scatter(std::ptrdiff_t n, const I* columns, const T* values, const double* z,
-                    double* sums) {
-    double factor[W];
-    for (int j = 0; j < W; ++j) factor[j] = z[j];
-    for (std::ptrdiff_t e = 0; e < n; ++e) {
-        const auto value = static_cast<double>(values[e]);
-        double* entry = sums + static_cast<std::ptrdiff_t>(columns[e]) * W;
-        for (int j = 0; j < W; ++j) entry[j] += value * factor[j];
-    }
-}
-
+// z (rows, W) = the rows times p (n_columns, W).
 template <int W, class T, class I>
 PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows,
                                  const piece& at, const double* p, double* z) {
+    const auto last = X.begin(X.n_rows) - 1;
     for (auto i = at.begin; i < at.end; ++i, z += W) {
-        const auto row = rows.row(i), first = X.begin(row);
-        gather<W>(X.size(row), X.columns + first, X.values + first, p, z);
+        const auto row = rows.row(i), end = X.begin(row + 1);
+        double sum[W] = {};
+        for (auto e = X.begin(row); e < end; ++e) {
+            if constexpr (W >= 4) {
+                const auto ahead = static_cast<std::ptrdiff_t>(X.columns[std::min(e + lead, last)]);
+                prefetch(p + ahead * W);
+            }
+            const auto value = static_cast<double>(X.values[e]);
+            const double* entry = p + static_cast<std::ptrdiff_t>(X.columns[e]) * W;
+            for (int j = 0; j < W; ++j) sum[j] += value * entry[j];
+        }
+        for (int j = 0; j < W; ++j) z[j] = sum[j];
     }
 }
 
+// sums (n_columns, W) += the transposed rows times z (rows, W).
 template <int W, class T, class I>
 PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& rows,
                                   const piece& at, const double* z, double* sums) {
+    const auto last = X.begin(X.n_rows) - 1;
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         if (std::all_of(z, z + W, [](double value) { return value == 0; })) continue;
-        const auto row = rows.row(i), first = X.begin(row);
-        scatter<W>(X.size(row), X.columns + first, X.values + first, z, sums);
+        const auto row = rows.row(i), end = X.begin(row + 1);
+        double factor[W];
+        for (int j = 0; j < W; ++j) factor[j] = z[j];
+        for (auto e = X.begin(row); e < end; ++e) {
+            if constexpr (W >= 4) {
+                const auto ahead = static_cast<std::ptrdiff_t>(X.columns[std::min(e + lead, last)]);
+                prefetch(sums + ahead * W);
+            }
+            const auto value = static_cast<double>(X.values[e]);
+            double* entry = sums + static_cast<std::ptrdiff_t>(X.columns[e]) * W;
+            for (int j = 0; j < W; ++j) entry[j] += value * factor[j];
+        }
     }
 }
 
-// The product for W vectors. p and out are (W, n_columns); interleaved, an entry of X meets the
-// W numbers of its column side by side.
+// The product for n vectors, at most W. p and out are (n, n_columns); interleaved, an entry of X
+// meets the numbers of its column side by side, for W = 8 in one cache line.
 template <int W, class T, class I>
 void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
-              const pieces_of_rows& pieces, const double* p, const std::int64_t* systems,
-              double* out, int n_threads) {
+              const pieces_of_rows& pieces, std::ptrdiff_t n, const double* p,
+              const std::int64_t* systems, double* out, int n_threads) {
     const auto& rows = laplacians[0].rows();
     const auto d = X.n_columns;
-    buffer<double> woven(d * W);
-    for (int j = 0; j < W; ++j)
-        for (std::ptrdiff_t c = 0; c < d; ++c) woven[c * W + j] = p[j * d + c];
+    constexpr std::ptrdiff_t strip = 1 << 10;
+    const auto for_columns = [&](const auto& task) {
+        parallel_for((d + strip - 1) / strip, n_threads, [&](std::ptrdiff_t s) {
+            for (auto c = s * strip; c < std::min(d, (s + 1) * strip); ++c) task(c);
+        });
+    };
+    const lines woven(d * W);
+    for_columns([&](std::ptrdiff_t c) {
+        double* entry = woven.data() + c * W;
+        for (int j = 0; j < W; ++j) entry[j] = j < n ? p[j * d + c] : 0.0;
+    });
     const auto apply = [&](std::ptrdiff_t q, double* z) {
-        for (int j = 0; j < W; ++j) laplacians[systems[j]].apply(q, W, z + j);
+        for (std::ptrdiff_t j = 0; j < n; ++j) laplacians[systems[j]].apply(q, W, z + j);
     };
     const auto& whole = pieces.whole;
     const auto& parts = pieces.parts;
     const auto n_whole = static_cast<std::ptrdiff_t>(whole.size());
     const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
-    buffer<double> kept(parts.empty() ? 0 : X.n_rows * W);  // scores of long queries' rows
-    if (n_parts > 0) {
-        parallel_for(n_parts, n_threads, [&](std::ptrdiff_t i) {
-            gather_rows<W>(X, rows, parts[i], woven.data(), kept.data() + parts[i].begin * W);
-        });
-        parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()), n_threads,
-                     [&](std::ptrdiff_t i) {
-                         const auto q = pieces.long_queries[i];
-                         apply(q, kept.data() + rows.begin(q) * W);
-                     });
-    }
+    // Two passes over X, where the near cache does not hold what both need of every column.
+    const bool is_wide = d * W > near_numbers;
+    const auto gather_piece = [&](std::ptrdiff_t i, double* z) {
+        const auto& at = i < n_whole ? whole[i] : parts[i - n_whole];
+        gather_rows<W>(X, rows, at, woven.data(), z);
+        for (auto q = at.first_query; q < at.last_query; ++q)
+            apply(q, z + (rows.begin(q) - at.begin) * W);
+    };
+    const lines kept(is_wide || n_parts > 0 ? X.n_rows * W : 0);
+    const auto first_kept = is_wide ? 0 : n_whole;
+    parallel_for(n_whole + n_parts - first_kept, n_threads, [&](std::ptrdiff_t task) {
+        const auto i = first_kept + task;
+        gather_piece(i, kept.data() + (i < n_whole ? whole[i] : parts[i - n_whole]).begin * W);
+    });
+    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()), n_threads,
+                 [&](std::ptrdiff_t i) {
+                     const auto q = pieces.long_queries[i];
+                     apply(q, kept.data() + rows.begin(q) * W);
+                 });
     const auto n_entries = X.begin(X.n_rows);
     const auto n_slots = std::clamp<std::ptrdiff_t>(
         n_entries / (entries_per_sum * std::max<std::ptrdiff_t>(d, 1)) / 2 * 2, 2, max_slots);
     const auto used = std::min(n_slots, n_whole + n_parts);
-    buffer<double> slots(used * d * W, 0.0);
+    const lines slots(used * d * W);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
         double* sums = slots.data() + slot * d * W;
+        std::fill(sums, sums + d * W, 0.0);
         buffer<double> z;
         for (auto i = slot; i < n_whole + n_parts; i += used) {
             check_interrupt();
-            if (i >= n_whole) {
-                const auto& at = parts[i - n_whole];
-                scatter_rows<W>(X, rows, at, kept.data() + at.begin * W, sums);
-                continue;
+            const auto& at = i < n_whole ? whole[i] : parts[i - n_whole];
+            const double* scores = kept.data() + at.begin * W;
+            if (i < first_kept) {
+                z.resize((at.end - at.begin) * W);
+                gather_piece(i, z.data());
+                scores = z.data();
             }
-            const auto& at = whole[i];
-            z.resize((at.end - at.begin) * W);
-            gather_rows<W>(X, rows, at, woven.data(), z.data());
-            for (auto q = at.first_query; q < at.last_query; ++q)
-                apply(q, z.data() + (rows.begin(q) - at.begin) * W);
-            scatter_rows<W>(X, rows, at, z.data(), sums);
+            scatter_rows<W>(X, rows, at, scores, sums);
         }
     });
-    constexpr std::ptrdiff_t strip = 1 << 12;
-    parallel_for((d + strip - 1) / strip, n_threads, [&](std::ptrdiff_t s) {
-        for (auto c = s * strip; c < std::min(d, (s + 1) * strip); ++c)
-            for (int j = 0; j < W; ++j) {
-                double sum = 0;
-                for (std::ptrdiff_t slot = 0; slot < used; ++slot)
-                    sum += slots[(slot * d + c) * W + j];
-                out[j * d + c] = sum;
-            }
+    for_columns([&](std::ptrdiff_t c) {
+        double sum[W] = {};
+        for (std::ptrdiff_t slot = 0; slot < used; ++slot) {
+            const double* entry = slots.data() + (slot * d + c) * W;
+            for (int j = 0; j < W; ++j) sum[j] += entry[j];
+        }
+        for (std::ptrdiff_t j = 0; j < n; ++j) out[j * d + c] = sum[j];
     });
 }
 
@@ -359,37 +345,58 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
 }
 
 template <class T, class I>
-void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
-                         std::ptrdiff_t n_vectors, const double* p, const std::int64_t* systems,
-                         double* out, int n_threads) {
-    const auto pieces = cut(X, laplacians[0].rows());
-    const auto d = X.n_columns;
-    for (std::ptrdiff_t j = 0; j < n_vectors;) {
-        const auto left = std::min(max_width, n_vectors - j);
-        const double* in = p + j * d;
-        double* result = out + j * d;
-        if (left >= 8) {
-            multiply<8>(X, laplacians, pieces, in, systems + j, result, n_threads);
-            j += 8;
-        } else if (left >= 4) {
-            multiply<4>(X, laplacians, pieces, in, systems + j, result, n_threads);
-            j += 4;
-        } else if (left >= 2) {
-            multiply<2>(X, laplacians, pieces, in, systems + j, result, n_threads);
-            j += 2;
+pieces_of_rows cut_rows(const sparse_rows<T, I>& X, const query_rows& rows) {
+    pieces_of_rows cut;
+    std::ptrdiff_t held = 0;  // entries of the last piece
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
+        const auto begin = rows.begin(q), end = rows.begin(q + 1);
+        std::ptrdiff_t n = 0;
+        for (auto i = begin; i < end; ++i) n += X.size(rows.row(i)) + 1;
+        if (n > long_entries) {
+            cut.long_queries.push_back(q);
+            std::ptrdiff_t first = begin, sum = 0;
+            for (auto i = begin; i < end; ++i) {
+                sum += X.size(rows.row(i)) + 1;
+                if (sum < piece_entries && i + 1 < end) continue;
+                cut.parts.push_back({first, i + 1, 0, 0});
+                first = i + 1;
+                sum = 0;
+            }
+        } else if (!cut.whole.empty() && cut.whole.back().last_query == q &&
+                   held + n <= piece_entries) {
+            cut.whole.back().end = end;
+            cut.whole.back().last_query = q + 1;
+            held += n;
         } else {
-            multiply<1>(X, laplacians, pieces, in, systems + j, result, n_threads);
-            j += 1;
+            cut.whole.push_back({begin, end, q, q + 1});
+            held = n;
         }
+    }
+    return cut;
+}
+
+template <class T, class I>
+void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
+                         const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
+                         const std::int64_t* systems, double* out, int n_threads) {
+    for (std::ptrdiff_t j = 0; j < n_vectors; j += max_width) {
+        const auto n = std::min(max_width, n_vectors - j);
+        const auto multiply_by = n > 4   ? multiply<8, T, I>
+                                 : n > 2 ? multiply<4, T, I>
+                                 : n > 1 ? multiply<2, T, I>
+                                         : multiply<1, T, I>;
+        multiply_by(X, laplacians, pieces, n, p + j * X.n_columns, systems + j,
+                    out + j * X.n_columns, n_threads);
     }
 }
 
 #define PAIRGRAM_SPARSE_PRODUCT(T, I)                                                             \
     template void sparse_pair_diagonal<T, I>(const sparse_rows<T, I>&, const laplacian&, double*, \
                                              double*);                                            \
+    template pieces_of_rows cut_rows<T, I>(const sparse_rows<T, I>&, const query_rows&);          \
     template void sparse_pair_product<T, I>(const sparse_rows<T, I>&, const buffer<laplacian>&,   \
-                                            std::ptrdiff_t, const double*, const std::int64_t*,   \
-                                            double*, int);
+                                            const pieces_of_rows&, std::ptrdiff_t, const double*, \
+                                            const std::int64_t*, double*, int);
 PAIRGRAM_SPARSE_PRODUCT(double, std::int32_t)
 PAIRGRAM_SPARSE_PRODUCT(double, std::int64_t)
 PAIRGRAM_SPARSE_PRODUCT(float, std::int32_t)

@@ -2,10 +2,11 @@
 // ranking problem over the same queries: other row weights make other systems, such as those that
 // leave a fold of rows out. Neither XᵀLX nor Xᵀ is formed.
 //
-// 4·nnz flops per vector, bound by reading X: once per product, query by query while its rows are
-// in cache; a query that the cache does not hold is read twice. O(n) per vector for L (with an
-// omega also O(levels²) per query). The same bits for any n_threads: rows are added up in a number
-// of slots that the shape alone decides, which are added in order.
+// 4·nnz flops per vector, bound by reading X, and the numbers of its columns: X is read once per
+// product, query by query while its rows are in cache. It is read twice, with n numbers per vector
+// between, where a query or the numbers of all columns are too many for the cache. O(n) per vector
+// for L (with an omega also O(levels²) per query). The same bits for any n_threads: rows are added
+// up in a number of slots that the shape alone decides, which are added in order.
 #pragma once
 
 #include <cstddef>
@@ -67,11 +68,26 @@ class laplacian {
     buffer<std::ptrdiff_t> level_index_;  // omega: of every query's levels
 };
 
+// A run of whole queries, or a part of a long query (no queries).
+struct piece {
+    std::ptrdiff_t begin, end;  // positions of rows
+    std::ptrdiff_t first_query, last_query;
+};
+
+// Rows in pieces that stay in cache for all vectors. Threads share the parts of long queries.
+struct pieces_of_rows {
+    buffer<piece> whole, parts;
+    buffer<std::ptrdiff_t> long_queries;
+};
+
+template <class T, class I>
+pieces_of_rows cut_rows(const sparse_rows<T, I>& X, const query_rows& rows);
+
 // out (n_vectors, n_columns): vector j becomes Xᵀ L X p of system systems[j].
 template <class T, class I>
 void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
-                         std::ptrdiff_t n_vectors, const double* p, const std::int64_t* systems,
-                         double* out, int n_threads);
+                         const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
+                         const std::int64_t* systems, double* out, int n_threads);
 
 // diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), what was subtracted from: where a column
 // does not vary, the diagonal is rounding error of this size. O(nnz), with omega · levels² more.

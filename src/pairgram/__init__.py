@@ -22,6 +22,9 @@ Map features:
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
 
+Learn from comparisons:
+    Preferences                               "A was preferred to B", in place of labels
+
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
 
@@ -53,6 +56,7 @@ from typing import Any
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
+    "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
     "datasets": (
         "dump_letor",

@@ -340,6 +340,53 @@ def decompose_batch(
     tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float] | None
 ]: ...
 
+class Comparisons:
+    """Winners and losers among items, with the places of every item."""
+
+    def __init__(
+        self,
+        n_items: int,
+        winner: NDArray[np.int64],
+        loser: NDArray[np.int64],
+        weights: NDArray[np.float64] | None,
+    ) -> None: ...
+    def connected(self) -> NDArray[np.int64]: ...  # (n_items,)
+    def offsets(self) -> NDArray[np.int64]: ...  # of the places of each item
+    def pairs(self) -> NDArray[np.int64]: ...  # of every place
+    def multiply(
+        self, rows: NDArray[np.float64], targets: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]: ...  # [AᵀDA rows, AᵀD targets]
+    def leave_items_out(
+        self,
+        rows: NDArray[np.float64],  # in the basis
+        targets: NDArray[np.float64],
+        *,
+        eigenvalues: NDArray[np.float64],
+        projection: NDArray[np.float64],
+        alphas: NDArray[np.float64],
+        first: int,
+        last: int,
+        n_threads: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_alphas, n_places), and held
+
+class ComparisonLoss:
+    """The loss of comparisons as a function of the scores of items.
+
+    One thread at a time may use it: a second is a RuntimeError.
+    """
+
+    def __init__(
+        self,
+        comparisons: Comparisons,
+        margins: NDArray[np.float64],
+        *,
+        loss: str,  # squared_hinge, squared or logistic
+    ) -> None: ...
+    def set_scores(
+        self, scores: NDArray[np.float64], n_threads: int = 1
+    ) -> tuple[float, NDArray[np.float64]]: ...
+    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+
 class PairOperator:
     """The loss of preference pairs; its rows stand query after query.
 
@@ -350,7 +397,7 @@ class PairOperator:
         self,
         problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
         *,
-        loss: str = "squared_hinge",  # or squared
+        loss: str = "squared_hinge",  # or squared, logistic
         of_clicks: bool = False,
     ) -> None: ...
     def set_scores(

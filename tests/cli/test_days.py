@@ -76,3 +76,32 @@ def test_a_ridge_is_chosen_by_days(days):
     wrong = run("solve", *files, "-o", "m", "--alpha", 1, "--decays", "1", code=2)
     assert "give --alpha, or --alphas and --decays" in wrong
     assert "--output" in run("solve", *files, "-o", "day1", code=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "model", "held_out"),
+    [
+        ("train", "rankrls", "5 folds of groups"),
+        ("train", "auto", "leave-group-out"),
+        ("train", "ranksvm", "5 folds of groups"),
+        ("cv", "rankrls", None),
+    ],
+)
+def test_groups_are_held_out(days, command, model, held_out):
+    frame = pd.concat(days).assign(day=lambda rows: (rows["q"] * 7) % 5)
+    frame.to_parquet("all.parquet")
+    search = {
+        "auto": pg.AutoRanker(time_budget=0.1),
+        "ranksvm": pg.RankSVMCV(),
+        "rankrls": pg.RankRLSCV(pairs=["with_ties", "without_ties"]),
+    }[model]
+    options = (*COLUMNS, "--groups", "day", "--model", model, "--json")
+    if command == "train":
+        options += ("-o", "model")
+    found = json.loads(run(command, "all.parquet", *options))
+    assert found.get("held_out") == held_out
+    if model != "auto":
+        rows = frame[list("abcd")], frame["y"]
+        expected = search.fit(*rows, qid=frame["q"], groups=frame["day"]).best_score_
+        score = found["score"] if command == "train" else found["best"]["score"]
+        assert score == pytest.approx(expected, rel=1e-6)

@@ -67,6 +67,7 @@ def plain(journey: Journey) -> Outcome:
 ROADS: dict[str, Road] = {}
 ALL = tuple(KINDS)
 SINGLE = tuple(kind for kind in KINDS if "CV" not in kind)
+SEARCHES = tuple(kind for kind in KINDS if "CV" in kind)
 LINEAR = ("RankRLS", "RankRLSCV", "RankRLSCV of folds", "RankSVM", "RankSVMCV")
 
 

@@ -11,8 +11,9 @@ import scipy.sparse
 from journeys import Journey, Rows
 from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
-from road import LINEAR, plain, road
+from road import LINEAR, SEARCHES, plain, road
 
+from pairgram import Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
 from problems import BY_STEPS
 
@@ -245,3 +246,76 @@ def other_threads(journey: Journey) -> Outcome:
         for name, value in first.numbers.items():
             np.testing.assert_array_equal(other.numbers[name], value, err_msg=name)
     return first
+
+
+def _compared(journey: Journey) -> Preferences | None:
+    """Write the pairs of the journey out, if comparisons can say what its settings say."""
+    given, rows = journey.parameters, journey.rows
+    asked = {"weighting": "pairs", "scope": "query", "target": "label", "inputs": None}
+    if any(given.get(name, value) != value for name, value in asked.items()):
+        return None
+    of_labels = "pairs" not in given  # RankSVM: only the order of labels counts
+    if given.get("pairs", "with_ties") not in ("with_ties", "without_ties"):
+        return None
+    ties = given.get("pairs") == "with_ties"
+    same = rows.query[:, None] == rows.query
+    wins = rows.y[:, None] > rows.y
+    first, second = np.nonzero(same & (wins | (np.triu(~wins & ~wins.T, 1) & ties)))
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weights = weight[first] * weight[second]
+    if not weights.any():
+        return None
+    margin = 1.0 if of_labels else rows.y[first] - rows.y[second]
+    return Preferences(first, second, weight=weights, margin=margin)
+
+
+OF_PAIRS = tuple(f"RankRLS{of}" for of in ("", " of a map", " of a kernel", " with constraints"))
+
+
+@road(kinds=(*OF_PAIRS, "RankSVM"))
+def comparisons(journey: Journey) -> Outcome | None:
+    """The pairs of labels, each written out, are the same model; they go back to default pairs."""
+    y = _compared(journey)
+    if y is None:
+        return None
+    changed = {"pairs": "with_ties"} if "pairs" in journey.parameters else {}
+    model = journey.with_parameters(**changed).fit(y=y, qid=None, sample_weight=None)
+    return outcome_of(journey, model)
+
+
+@road(kinds=("RankRLS",))
+def statistics_of_comparisons(journey: Journey) -> Outcome | None:
+    y, given = _compared(journey), journey.parameters
+    if y is None:
+        return None
+    total = Pairgram.from_rows(journey.rows.X, y)
+    model = RankRLS.from_pairgram(total, given["alpha"], scale=given["scale"])
+    return outcome_of(journey, model)
+
+
+def _groups(journey: Journey) -> np.ndarray:
+    """Return a group of two queries or three for every row."""
+    numbers = np.unique(journey.rows.query, return_inverse=True)[1]
+    return np.random.default_rng(journey.seed).permutation(numbers.max() + 1)[numbers] // 2
+
+
+def of_folds_of_groups(journey: Journey) -> Outcome:
+    """The plain road of a search by a list of splits, whose folds are whole groups."""
+    rows = journey.rows
+    splits = list(QueryKFold(2).split(rows.X, qid=_groups(journey)))
+    return plain(journey.with_parameters(cv=splits))
+
+
+@road(kinds=SEARCHES, plain=of_folds_of_groups)
+def folds_of_groups(journey: Journey) -> Outcome | None:
+    if len(journey.rows.offsets) <= 4:  # fewer groups than folds, or folds of rows
+        return None
+    model = journey.with_parameters(cv=2).fit(groups=_groups(journey))
+    return outcome_of(journey, model)
+
+
+@road(kinds=SEARCHES)
+def groups_of_single_queries(journey: Journey) -> Outcome | None:
+    if len(journey.rows.offsets) <= 2:  # rows are held out
+        return None
+    return outcome_of(journey, journey.fit(groups=journey.rows.query))

@@ -80,6 +80,33 @@ def test_long_queries_give_the_same_bits_for_any_number_of_threads(pairs):
         np.testing.assert_array_equal(systems.product(vectors, numbers, n_threads), one)
 
 
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("n_vectors", [3, 10])
+@pytest.mark.parametrize("long", [False, True])
+def test_products_of_very_many_columns(pairs, n_vectors, long):
+    """X is read twice: first for the scores of all rows."""
+    rng = np.random.default_rng(n_vectors)
+    sizes = [40, 0, *[7] * 30, 50 * long]
+    n, d = sum(sizes), 70_000
+    per_row = np.full(n, 9)
+    per_row[250:] = 6_000  # their query is shared among threads
+    ends = np.concatenate(([0], np.cumsum(per_row))).astype(np.int32)
+    index = rng.integers(0, d, ends[-1], dtype=np.int32)
+    X = sp.csr_array((rng.normal(size=ends[-1]), index, ends), shape=(n, d))
+    y, query = rng.integers(0, 3, n).astype(float), np.repeat(range(len(sizes)), sizes)
+    weights = np.ones((2, n))
+    weights[1, query % 3 == 0] = 0.0
+    problems = [Problem(np.empty((n, 0)), y, query, one, None) for one in weights]
+    systems = sparse_pairs(X, *(ranking_problem(one, pairs) for one in problems))
+    vectors, numbers = rng.normal(size=(n_vectors, d)), rng.integers(0, 2, n_vectors)
+    found = systems.product(vectors, numbers, 2)
+    pairs_of = [laplacian(y, query, pairs, one, "pairs", None)[0] for one in weights]
+    expected = [X.T @ (pairs_of[k] @ (X @ p)) for k, p in zip(numbers, vectors, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    for n_threads in (1, 3):
+        np.testing.assert_array_equal(systems.product(vectors, numbers, n_threads), found)
+
+
 def test_equal_scores_have_products_of_exactly_zero():
     X = sp.csr_array(np.full((6, 2), 0.1))
     problem = Problem(X, np.arange(6.0), np.repeat([0, 1], 3), np.array([1, 2, 3, 0.3, 1, 1]), None)

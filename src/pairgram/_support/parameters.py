@@ -18,7 +18,7 @@ Scope = Literal["query", "global"]
 Weighting = Literal["pairs", "documents", "queries"]
 Target = Literal["label", "gain"]
 Form = Literal["auto", "primal", "dual"]
-Loss = Literal["squared_hinge", "squared"]
+Loss = Literal["squared_hinge", "squared", "logistic"]
 ActivationName = Literal["linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine"]
 KernelName = Literal[
     "rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax", "precomputed"
@@ -404,6 +404,11 @@ _OF_ROWS: Mapping[str, Parameter] = {
         None,
         "--propensity COLUMN",
         "Column of the probabilities that users looked at a table's rows. The labels are clicks.",
+    ),
+    "groups": Parameter(
+        None,
+        "--groups COLUMN",
+        "Column of what is held out together in a table, such as days: whole groups of queries.",
     ),
     "missing": Parameter(
         optional(choice(*words(Missing))),

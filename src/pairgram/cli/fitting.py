@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 import pairgram
@@ -318,7 +317,11 @@ def train(
     search.save(output)
     if plot is not None:
         draw_search(plot, search)
-    held_by = _held_out(entry, search) if valid_path is None else name_of(valid_path)
+    held_by = (
+        _held_out(entry, search, columns.groups is not None)
+        if valid_path is None
+        else name_of(valid_path)
+    )
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -392,6 +395,8 @@ def _of_clicks(
 
     These are None if --propensity names a column.
     """
+    import numpy as np
+
     from pairgram.clicks import estimate_propensities
     from pairgram.tables.scan import read_labels
 
@@ -421,8 +426,7 @@ def _of_clicks(
             rows = own.scan(file, None).filled().sample(limits.now.sample_rows).rows
             assert rows.y is not None
             found = estimate_propensities(rows.X[:, 0], rows.y, X=rows.X[:, 1:])
-    last = int(found.position[-1])
-    looks = np.zeros(last + 1)
+    looks = np.zeros(int(found.position[-1]) + 1)
     looks[found.position] = found.of(found.position)
     return replace(columns, looks=looks), found
 
@@ -497,6 +501,7 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
         If three copies of the features do not fit in memory.
     """
     from pairgram._support import machine as memory
+    from pairgram.data.queries import Queries
 
     rows = None
     if table.layout.sparse or memory.fits(table.bytes_in_memory):
@@ -511,7 +516,10 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     if table.layout.weight is not None:
         named["sample_weight"] = rows.weights
     if table.is_of_clicks:  # clicks are divided by propensities already
-        named["propensity"] = np.ones(table.survey().n_rows)
+        named["propensity"] = [1.0] * table.survey().n_rows
+    group_of = table.survey().group_of
+    if group_of is not None:
+        named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
     if table.feature_names is not None:
         import pyarrow
 
@@ -635,7 +643,7 @@ def cv(
     with opt.warnings_as_notes(), working("fitting"), one_query_meant():
         search.fit(X, y, **named)
     seconds = time.perf_counter() - start
-    held_by, path = _held_out(entry, search), tried(search)
+    held_by, path = _held_out(entry, search, columns.groups is not None), tried(search)
     best = {**chosen(search), "score": float(search.best_score_)}
     name = search.scoring_.name
     if as_json:
@@ -662,8 +670,10 @@ def cv(
     )
 
 
-def _held_out(entry: Model, search: BaseEstimator) -> str:
+def _held_out(entry: Model, search: BaseEstimator, has_groups: bool) -> str:
     """Return as text what was held out if there was no validation set."""
     search = getattr(search, "best_estimator_", search)
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
-    return f"{n_splits} folds" if n_splits else entry.held_out
+    if n_splits:
+        return f"{n_splits} folds of groups" if has_groups else f"{n_splits} folds"
+    return "leave-group-out" if has_groups else entry.held_out

@@ -29,6 +29,7 @@ class Columns:
     exclude: list[str] | None = None
     weight: str | None = None
     propensity: str | None = None
+    groups: str | None = None
     missing: str | None = None
     client: str | None = None
     group_queries: bool = False
@@ -99,6 +100,7 @@ class Columns:
                 exclude=self.exclude,
                 weight=self.weight,
                 propensity=self.propensity,
+                groups=self.groups,
                 missing=self.missing,  # type: ignore[arg-type]
                 group_queries=self.group_queries,
                 client=client,

@@ -31,7 +31,13 @@ from pairgram._support.checks import (
 )
 from pairgram._support.machine import cached_property, resolve_n_threads
 from pairgram.data.clicks import check_propensities, click_targets
-from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
+from pairgram.data.pairs import (
+    LARGEST_PAIR_WEIGHT,
+    SMALLEST_PAIR_WEIGHT,
+    PairSettings,
+    no_pairs,
+    no_training_pairs,
+)
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
     checked,
@@ -44,10 +50,6 @@ from pairgram.features.base import (
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
-
-# The weights of all pairs must add up to a number between these two: otherwise squares and products
-# of solutions would leave the range of floating-point numbers.
-SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
 
 
 class Block(NamedTuple):
@@ -113,6 +115,9 @@ class RankingData:
     propensity : ndarray of shape (n_rows,), float64, or None
         The propensities that clicks were divided by to be the labels; 1 for rows without a click.
         None if the labels are given as they are.
+    preferences : Preferences or None
+        Comparisons of the rows, which take the place of labels. The row weights are then those of
+        the comparisons of each row, and the labels are 0.
     """
 
     X: Any
@@ -126,6 +131,7 @@ class RankingData:
     names: NDArray[Any] | None = None
     group_of: Rows | None = None
     propensity: NDArray[np.float64] | None = None
+    preferences: Any = None
 
     @classmethod
     def make(
@@ -334,7 +340,12 @@ class RankingData:
         )
 
     def counting(self, counts: Vector) -> RankingData:
-        """Return the data whose row weights are multiplied by counts, (n_rows,)."""
+        """Return the data whose row weights are multiplied by counts, (n_rows,).
+
+        Those of comparisons are multiplied instead, (n_pairs,), if there are such.
+        """
+        if self.preferences is not None:
+            return replace(self, preferences=self.preferences.counting(counts))
         return replace(self, row_weights=self.v * counts)
 
     def of_targets(self, labels: Vector | None) -> list[RankingData]:
@@ -521,6 +532,13 @@ class RankingData:
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
+
+    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float] | None:
+        """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks.
+
+        If `varying` is given, (n_features + 1,), it is set as `sums_of` says.
+        """
+        return None
 
     def _dense_blocks(
         self, mapped_by_core: bool

@@ -22,6 +22,9 @@ OMEGAS: dict[str, Omega] = {
 }
 # The names of the pairs in compiled code, whose other pairs are those of an ω.
 _COMPILED = {None: "none", "with_ties": "kept", "without_ties": "dropped"}
+# The weights of all pairs must add up to a number between these two: otherwise squares and products
+# of solutions would leave the range of floating-point numbers.
+SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
 # A general ω takes at most this many different labels: a query costs levels³ / 3 flops.
 MAX_LEVELS = 1000
 

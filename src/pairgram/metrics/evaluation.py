@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support.arrays import predicted
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import Convention, check_text
+from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
+from pairgram.metrics.comparisons import evaluate_comparisons
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
@@ -25,6 +27,7 @@ from pairgram.metrics.metric import (
     Empty,
     Gain,
     Metric,
+    MetricSums,
     Ties,
     check_labels,
     evaluate_metrics,
@@ -41,52 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pairgram._support.types import BaseEstimator, Estimator, RowsLike
-
-
-class MetricSums(NamedTuple):
-    """The mean of a metric over queries, and the squared differences from it.
-
-    Attributes
-    ----------
-    weights, means, squares : ndarray of shape (n_models,), float64
-    """
-
-    weights: Vector
-    means: Vector
-    squares: Vector
-
-    @classmethod
-    def of(cls, values: Vector, weights: Vector) -> MetricSums:
-        """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
-        known = ~np.isnan(values)
-        own = np.where(known, weights, 0.0)
-        total = own.sum(axis=1)
-        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        filled = np.where(known, values, 0.0)
-        means = (own * filled).sum(axis=1) * share
-        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
-
-    def join(self, other: MetricSums) -> MetricSums:
-        """Return the sums of the queries of both, by Chan's formula."""
-        total = self.weights + other.weights
-        share = np.divide(other.weights, total, out=np.zeros_like(total), where=total > 0)
-        difference = other.means - self.means
-        return MetricSums(
-            total,
-            self.means + share * difference,
-            self.squares + other.squares + self.weights * share * difference**2,
-        )
-
-    @property
-    def defined(self) -> Vector:
-        """The means, NaN where no query has a value."""
-        return np.where(self.weights > 0, self.means, np.nan)
-
-    @property
-    def deviations(self) -> Vector:
-        """The standard deviations over queries."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sqrt(self.squares / self.weights)
 
 
 def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
@@ -477,7 +434,7 @@ def get_metric(
 
 def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
-    y: ArrayLike | Table,
+    y: ArrayLike | Table | Preferences,
     score: ArrayLike | Estimator,
     qid: ArrayLike | None = None,
     *,
@@ -496,8 +453,12 @@ def evaluate(
     metrics : str, Metric, or iterable of them
         The metrics, such as "ndcg@10", "map" or "auc"; `get_metric` has the whole list. Names
         follow `convention`; a `Metric` has its own options.
-    y : array-like of shape (n_rows,), finite; or table of `scan`
+    y : array-like of shape (n_rows,), finite; table of `scan`; or Preferences
         Labels. A higher label is more relevant. A table has labels, query ids and weights itself.
+        Of comparisons there are other metrics: "accuracy", the weighted share whose winner has the
+        higher score, where equal scores count ½ and ties not at all; "squared_error" of margins;
+        and "log_loss", ``log(1 + exp(−d))`` of differences d that are log-odds, as those of
+        ``RankSVM(loss="logistic")``, where a tie is half a win of each.
     score : array-like of shape (n_rows,) or (n_scores, n_rows); or fitted model
         With a table as y, this is a fitted model with `predict`, which scores the rows.
         One or several predictions for the same labels. C-contiguous float64 arrays are used as they
@@ -517,8 +478,8 @@ def evaluate(
     convention : str
         See `get_metric`.
     per_query : bool
-        If True, return the value of every query, in the order of their first rows, instead of the
-        mean.
+        If True, return the value of every query, in the order of their first rows, or of every
+        comparison, instead of the mean.
     n_relevant : array-like of shape (n_queries,) of int, mapping from ids to int, or None
         The number of relevant documents of every query, if the rows are only those that were
         retrieved. An array stands in the order of the first rows. Without it, or rows with the
@@ -569,14 +530,25 @@ def evaluate(
     >>> evaluate(["map", "p@1"], [*y, 1], [*score, float("nan")], [*qid, 1])
     {'map': 0.5, 'p@1': 0.5}
     """
+    others = {
+        "qid": qid,
+        "group": group,
+        "sample_weight": sample_weight,
+        "n_relevant": n_relevant,
+        "propensity": propensity,
+    }
+    if isinstance(y, Preferences):
+        for name, given in others.items():
+            if given is not None:
+                raise ArgumentError(name, "must be None for y=Preferences(...)")
+        return evaluate_comparisons(metrics, y, score, per_query)
     wanted = [
         m if isinstance(m, Metric) else get_metric(m, convention)
         for m in listed_metrics(metrics, _ORDER)
     ]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
-    others = {"qid": qid, "group": group, "sample_weight": sample_weight, "n_relevant": n_relevant}
-    table = as_table(y, **others, propensity=propensity)
+    table = as_table(y, **others)
     if table is not None:
         if of_lists and not table.has_queries and table.layout.label is not None:
             n_rows = table.survey().n_rows

@@ -319,6 +319,52 @@ _LARGEST_GAIN = 2.0**1000
 _NO_CUT = int(np.iinfo(np.intp).max)
 
 
+class MetricSums(NamedTuple):
+    """The mean of a metric over queries, and the squared differences from it.
+
+    Attributes
+    ----------
+    weights, means, squares : ndarray of shape (n_models,), float64
+    """
+
+    weights: Vector
+    means: Vector
+    squares: Vector
+
+    @classmethod
+    def of(cls, values: Vector, weights: Vector) -> MetricSums:
+        """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
+        known = ~np.isnan(values)
+        own = np.where(known, weights, 0.0)
+        total = own.sum(axis=1)
+        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        filled = np.where(known, values, 0.0)
+        means = (own * filled).sum(axis=1) * share
+        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
+
+    def join(self, other: MetricSums) -> MetricSums:
+        """Return the sums of the queries of both, by Chan's formula."""
+        total = self.weights + other.weights
+        share = np.divide(other.weights, total, out=np.zeros_like(total), where=total > 0)
+        difference = other.means - self.means
+        return MetricSums(
+            total,
+            self.means + share * difference,
+            self.squares + other.squares + self.weights * share * difference**2,
+        )
+
+    @property
+    def defined(self) -> Vector:
+        """The means, NaN where no query has a value."""
+        return np.where(self.weights > 0, self.means, np.nan)
+
+    @property
+    def deviations(self) -> Vector:
+        """The standard deviations over queries."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sqrt(self.squares / self.weights)
+
+
 @dataclass(frozen=True, repr=False)
 class Metric:
     """A ranking metric with all its options. `get_metric` makes one from a name.

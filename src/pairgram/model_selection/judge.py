@@ -16,14 +16,14 @@ from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
+from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.evaluation import (
-    MetricSums,
     RankingScorer,
     Scoring,
     checked_metrics,
     get_metric,
 )
-from pairgram.metrics.metric import Metric, check_labels
+from pairgram.metrics.metric import Metric, MetricSums, check_labels
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
@@ -197,7 +197,7 @@ class Judge:
         judged = Judged(*_core.summarize(values, weights, split_of, n_splits))
         if not self.store or np.isnan(judged.means).all():
             return judged
-        best = int(np.argmax(_ordered(judged.means, self.metric)))
+        best = best_of(judged.means, self.metric)
         seen = np.arange(len(scores[best])) if seen is None else seen
         given = scores[best] if self.scored.offset is None else scores[best] + self.scored.offset
         return judged._replace(stored=self._stored(given, values[best], queries, seen))
@@ -323,8 +323,8 @@ class HeldOutModels(NamedTuple):
     Attributes
     ----------
     scores : callable
-        Takes the judge of some rows, and the number of their fold. Returns the scores of the rows
-        by the models without this fold, (n_models, n_rows).
+        Takes the judge of some rows, and the number of their fold among those that are held out.
+        Returns the scores of the rows by the models that have not seen it, (n_models, n_rows).
     reader : int
         The number of what makes rows of the table into the data of the models.
     """
@@ -334,7 +334,10 @@ class HeldOutModels(NamedTuple):
 
 
 def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
-    """Return the scores of the rows of a judge by linear models, (n_models, n_features) a fold."""
+    """Return the scores of the rows of a judge by linear models, (n_models, n_features).
+
+    There are some for every fold that is held out, the last of which are those of the last fold.
+    """
     scores = judge.data.scores(slice(None), coefs[fold], judge.n_threads)
     return judge.shared(scores)
 
@@ -365,7 +368,7 @@ class TableJudge:
     def counts(self) -> list[OutsideFold]:
         """Return how often every split trains on each row of some rows."""
         folds = self.folds
-        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.n)]
+        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.first, folds.n)]
 
     def judge_models(
         self,
@@ -397,7 +400,7 @@ class TableJudge:
         whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
         if self.folds is None:
             return Judged(whole.defined, whole.deviations)
-        splits = np.full((self.folds.n, len(whole.means)), np.nan)
+        splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
         for fold, sums in found.items():
             splits[fold] = sums.defined
         known = ~np.isnan(splits)
@@ -420,7 +423,10 @@ def _sums(
     found = {}
     for number, reader in enumerate(readers):
         mine = [at for at, one in enumerate(candidates) if one.reader == number]
-        for fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+        for number_of_fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+            fold = number_of_fold - (0 if folds is None else folds.first)
+            if fold < 0:
+                continue  # no model was fitted to groups before
             judge = Judge.of_rows(data, metric, n_threads)
             for at in mine:
                 found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
@@ -484,7 +490,9 @@ def _named(name: str) -> Metric:
     return get_metric(name)
 
 
-def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
+def choose(
+    means: Vector, metric: Metric | ComparisonMetric, otherwise: str = ""
+) -> tuple[int, NDArray[np.int64]]:
     """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
     Raises
@@ -502,7 +510,12 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
 
-def _ordered(means: Vector, metric: Metric) -> Vector:
+def best_of(means: Vector, metric: Metric | ComparisonMetric) -> int:
+    """Return the index of the first best mean, of which one is a number."""
+    return int(np.argmax(_ordered(means, metric)))
+
+
+def _ordered(means: Vector, metric: Metric | ComparisonMetric) -> Vector:
     """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
     sign = 1 if metric.greater_is_better else -1
     return np.where(np.isnan(means), -np.inf, sign * means)

@@ -266,20 +266,25 @@ class Folds:
     Attributes
     ----------
     n : int
+        The number of folds. Every fold is held out, or only the later ones if `is_forward`.
     places : ndarray of shape (n_parts,), int64, ascending
         The places of first rows of queries, from which on the fold is another one.
     folds : ndarray of shape (n_parts,), int64
+    is_forward : bool
+        Whether a fold is held out by the model of the folds before it, not by that of all others.
     """
 
     n: int
     places: Rows
     folds: Rows
+    is_forward: bool = False
 
     @classmethod
     def of(cls, table: Table, cv: object) -> Folds:
         """Return the folds of an int or a `QueryKFold`, which are those of the rows in memory.
 
-        The survey of the table knows where queries begin.
+        With None, every group is a fold, and so it is with "forward". The survey of the table knows
+        where queries begin, and their groups.
 
         Raises
         ------
@@ -288,20 +293,48 @@ class Folds:
         """
         if not table.has_queries:
             raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
-        if not isinstance(cv, QueryKFold) and not isinstance(cv, Integral):
+        begins, groups = table.survey().begins, table.survey().group_of
+        each = isinstance(cv, str) and cv == FORWARD
+        if not (each or cv is None or isinstance(cv, (QueryKFold, Integral))):
             raise ValueError(
-                "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose rows "
-                f"have no numbers, got {cv!r}"
+                f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
+                f"table, whose rows have no numbers, got {cv!r}"
             )
-        begins = table.survey().begins
+        if each and groups is None:
+            raise ArgumentError(
+                None,
+                f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give "
+                "scan the column, as {groups=}",
+            )
+        if (each or cv is None) and groups is not None:
+            n = int(groups.max()) + 1
+            if n < 2:
+                raise ArgumentError(
+                    "groups", "must be two or more, one to fit to and one to hold out"
+                )
+            first = np.flatnonzero(np.diff(groups, prepend=-1))
+            return cls(n, begins[first], groups[first], each)
         try:
             splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
-            folds = splitter.fold_of_query(len(begins))
+            if groups is None:
+                folds = splitter.fold_of_query(len(begins))
+            else:
+                of_groups = Queries.make(len(groups), qid=groups)  # in the order of first rows
+                folds = splitter.fold_of_query(of_groups.n_queries, "groups")[of_groups.index()]
         except ValueError as error:
             found = ONE_QUERY if len(begins) == 1 else None
             raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
         first = np.flatnonzero(np.diff(folds, prepend=-1))
         return cls(splitter.n_splits, begins[first], folds[first])
+
+    @property
+    def first(self) -> int:
+        """The first fold that is held out."""
+        return int(self.is_forward)
+
+    def trains(self, fold: int, folds: Any) -> Any:
+        """Tell whether the model that judges a fold is fitted to other folds."""
+        return folds < fold if self.is_forward else folds != fold
 
     def of_runs(self, rows: TableRows) -> Rows:
         """Return the fold of every query, (n_runs,).
@@ -340,7 +373,8 @@ class OutsideFold:
     fold: int
 
     def __call__(self, rows: TableRows) -> Vector:
-        return np.repeat(self.folds.of_runs(rows) != self.fold, rows.sizes).astype(np.float64)
+        known = self.folds.trains(self.fold, self.folds.of_runs(rows))
+        return np.repeat(known, rows.sizes).astype(np.float64)
 
 
 def make_splits(cv: object, data: RankingData) -> Splits:

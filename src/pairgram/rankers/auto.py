@@ -94,16 +94,26 @@ class TrialsSpec(Spec):
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
 
+    def of_preferences(self, name: str) -> TrialsSpec:
+        """Return the same: every trial takes comparisons."""
+        return self
+
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Try the models that the budget allows; return the attributes of the best."""
         data, cv = rows.data, self.search.cv
-        task = Task.of(data, choices_of(data), 0)
-        if cv is None and validation is None and task.iterates:  # all trials have these folds
+        compares = data.preferences is not None  # which are held out by each trial alike
+        task = Task.of(data, (FIRST,) if compares else choices_of(data), 0)
+        if (
+            not compares and cv is None and validation is None and task.iterates
+        ):  # all trials have these folds
             cv = default_cv(data.held_together.n_filled, len(data.y))
-        splits = None if cv is None else make_splits(cv, data)
+        splits = None if compares or cv is None else make_splits(cv, data)
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
-        common |= {"store_held_out": self.search.store, "cv": splits and list(splits)}
+        common |= {
+            "store_held_out": self.search.store,
+            "cv": cv if compares else splits and list(splits),
+        }
         named = rows.arguments | {"validation": validation}
         course, mean = _Course(self, common, named), mean_of_linear(task)
         if self.within_lists and task.sparse:
@@ -112,13 +122,14 @@ class TrialsSpec(Spec):
         if GAPS in self.within_lists and np.isnan(data.X).any():  # others cannot be fitted
             every = [trial for trial in every if trial.inputs == GAPS]
         course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
-        course.average(mean, rows, validation, splits)
+        if not compares:
+            course.average(mean, rows, validation, splits)
         course.make([trial for trial in every if trial.family != COLUMNS])
         best = course.best
         course.tell_best()
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
-        if data.offset is None and not data.labels_differ(PairSettings()):
+        if not compares and data.offset is None and not data.labels_differ(PairSettings()):
             warn_of_equal_labels()
         return found | {"best_estimator_": best} | course.table.results(best.scoring_)
 
@@ -178,7 +189,7 @@ class _Course:
         best = self.first
         pairs, target = trial.choice or FIRST
         if trial.choice is None and best is not None:
-            pairs, target = best.pairs_, best.target_
+            pairs, target = FIRST if best.pairs_ is None else (best.pairs_, best.target_)
         settings = {"inputs": trial.inputs, "pairs": pairs, "target": target, **trial.parameters}
         search = RankRLSCV(**settings, **self.common)
         began = time.perf_counter()

@@ -36,6 +36,7 @@ from pairgram._support.checks import (
 )
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
+from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
 from pairgram.features.inputs import GAPS, FittedInputs, prepared_as
@@ -217,8 +218,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
             ``missing="mean"``. Kernels other than "linear" and the dual form take no table. The
             notes of `RankSVM` say how often its solver reads the features.
-        y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers. Only a table does without.
+        y : array-like of shape (n_rows,), or Preferences
+            Relevance labels, any real numbers. Only a table does without. `RankRLS`, `RankSVM` and
+            their searches also take comparisons of rows, `Preferences`, beside which `qid`,
+            `group`, `sample_weight` and `query_weight` must be None.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
@@ -272,6 +275,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
+        if isinstance(y, Preferences):
+            spec = spec.of_preferences(type(self).__name__)
+            y.require_alone(info._asdict())
         table = as_table(X, y=y, **info._asdict())
         if info.propensity is not None or (table is not None and table.is_of_clicks):
             spec = spec.of_clicks(type(self).__name__)
@@ -298,6 +304,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
+        if isinstance(y, Preferences):
+            refuse_index(X)
+            X = read_rows(X, estimator=self, reset=True)
+            y.require_rows(X.shape[0])
+            info = RowInfo(sample_weight=y.counts(X.shape[0]), offset=info.offset)
+            data = delimited(X, np.zeros(X.shape[0]), info)
+            return replace(data, preferences=y, names=getattr(self, "feature_names_in_", None))
         if (
             is_ready(X, 2)
             and X.flags.c_contiguous
@@ -347,6 +360,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If `validation` is not as described.
         """
+        if pattern.preferences is not None:
+            raise ArgumentError(
+                "validation", "must be None for y=Preferences(...), which are held out by cv"
+            )
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",
@@ -524,8 +541,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-        y : array-like of shape (n_rows,), ≥ 0
-            A table has labels, query ids and weights itself.
+        y : array-like of shape (n_rows,), ≥ 0, or Preferences
+            A table has labels, query ids and weights itself. Of comparisons, the score is the
+            accuracy; see `evaluate`.
         qid : array-like of shape (n_rows,) or None
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
@@ -551,6 +569,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         others = {"sample_weight": sample_weight, "offset": offset, "propensity": propensity}
+        if isinstance(y, Preferences):
+            y.require_alone({"qid": qid, **others} | {"offset": None})
+            scores = self.predict(X, offset=offset)
+            return float(evaluate("accuracy", y, scores)["accuracy"])
         table = as_table(X, y=y, qid=qid, **others)
         if table is not None:
             name = "ips_dcg@10" if table.is_of_clicks else "ndcg@10"

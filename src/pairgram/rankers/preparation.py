@@ -347,7 +347,8 @@ class Preparation:
             warn_of_inputs(feature_map, data, inputs)
         with without_row_warnings():  # the map would repeat them without the column names
             if not known:
-                return replace(data, feature_map=feature_map.fit(data.X, data.y))
+                y = data.y if data.preferences is None else data.preferences
+                return replace(data, feature_map=feature_map.fit(data.X, y))
             return replace(data, feature_map=fit_after(inputs, feature_map, data.X))
 
     def _require_memory(self, data: RankingData) -> None:
@@ -469,6 +470,20 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
+    def of_preferences(self, name: str) -> Spec:
+        """Return what the ranker of this name fits to comparisons.
+
+        Raises
+        ------
+        ValueError
+            If it takes none, or not with its settings of pairs.
+        """
+        raise ArgumentError(
+            "y",
+            f"must be labels, got Preferences, which {name} does not take: RankRLS, RankSVM and "
+            "their searches do",
+        )
+
     def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to a table; see also `rows.told`.
 
@@ -514,7 +529,10 @@ class GivenArrays:
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
-        if not self.has_queries and model._needs_queries:  # ids seem to have been forgotten
+        compares = self.data.preferences is None
+        if (
+            compares and not self.has_queries and model._needs_queries
+        ):  # ids seem to have been forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:
@@ -763,14 +781,20 @@ class GivenTable:
     def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:
         """Return which rows a search holds out, and what judges them.
 
-        If identities are `exact`, every query is held out in turn unless `cv` says otherwise.
+        If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
+        otherwise.
         """
         held, folds = self.held(search, validation), None
         leaves_out = exact and validation is None and search.cv is None
-        if validation is None and not leaves_out:
-            survey = held.survey()
-            cv = default_cv(survey.n_queries, survey.n_rows) if search.cv is None else search.cv
-            folds = Folds.of(held, cv)
+        if validation is None:
+            survey, cv, groups = held.survey(), search.cv, held.survey().group_of
+            n_held = survey.n_queries if groups is None else int(groups.max()) + 1
+            n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
+            each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
+            if cv is None and not each_group:
+                cv = default_cv(n_held, survey.n_rows)
+            leaves_out &= groups is None
+            folds = None if leaves_out else Folds.of(held, cv)
         metric = table_metric(held, search.scoring)
         return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
 

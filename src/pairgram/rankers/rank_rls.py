@@ -198,8 +198,8 @@ class RankRLS(LinearRanker):
         - "gain_difference": ``|2^a − 2^b|``, the difference of the gains of NDCG;
         - "label_difference": ``|a − b|``;
         - "clicks": ``a + b``, for labels that are clicks / propensities, which `fit` with
-          `propensity` makes of clicks. The objective is then ``Σ_i y_i Σ_j (1 − (f_i − f_j))²`` over
-          the rows of a query, up to a constant, with weights of rows as usual;
+          `propensity` makes of clicks. The objective is ``Σ_i y_i Σ_j (1 − (f_i − f_j))²`` over the
+          rows of a query, up to a constant, with weights of rows as usual;
         - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
           ≥ 0;
         - None: there are no pairs. The model is fitted to the labels of single rows, without an
@@ -328,6 +328,13 @@ class RankRLS(LinearRanker):
     ``W_ij = c v_i v_j ω(y_i, y_j)``, summed over the ordered pairs within a query. Here v are the
     sample weights, and c is the query's weight times the factor of `weighting`. With ``pairs=None``
     it minimises ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
+
+    With comparisons, `Preferences`, as y, it minimises ``Σ_p w_p (m_p − (f_i − f_j))² + alpha
+    ‖w‖²``, with their weights and margins m, each comparison once. Differences
+    of rows are not stored: with the incidence A of comparisons and their weights D, G is
+    ``XᵀAᵀDAX``, in O(n_pairs · n_features + n · n_features²) flops. A kernel, and the dual form,
+    take the eigenvectors of the n × n kernel matrix of the items, so that there may be any number
+    of comparisons.
 
     A `prior` with scores p, and the offsets o of `fit`, leave the pairs and their weights as they
     are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
@@ -522,7 +529,8 @@ class RankRLSCV(LinearSearch):
     ----------
     alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
         The ridges to choose from. None stands for the 34 values ``λ_max(G) / 1e4 · 2^k`` with
-        k = −18 … 15, computed for every combination of the other settings. With a `prior` or
+        k = −18 … 15, computed for every combination of the other settings, for conjugate gradients
+        to about 1e-8 of λ_max(G). With a `prior` or
         offsets there are also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so
         that little data do not lead away from it. An alpha of 0 gives the
         solution of the smallest norm; if other solutions fit as well, its held-out score may be
@@ -557,6 +565,14 @@ class RankRLSCV(LinearSearch):
         order of their ids. "forward" holds every group out by the model of those before it, in this
         order, but for the first.
 
+        For comparisons, `Preferences`, the words are "leave-item-out", all comparisons of an item,
+        where each is scored once without its winner and once without its loser;
+        "leave-comparison-out"; and "leave-group-out". All three are exact. An int makes folds of
+        groups if there are any, or of comparisons, of which splitters get as many indices. None
+        stands for groups if there are any; for items if some recur, unless half of them or more
+        have a column that varies in their own comparisons alone, as ids do; and otherwise for
+        single comparisons. `cv_` tells what was held out.
+
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands
         for five folds. An int or a `QueryKFold` makes the folds that the same rows have in memory,
@@ -564,7 +580,8 @@ class RankRLSCV(LinearSearch):
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
         for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a
-        whole number, or if the rows of a single query are held out one by one or in pairs.
+        whole number, or if the rows of a single query are held out one by one or in pairs. For
+        comparisons it is "accuracy", which None stands for, or "squared_error"; see `evaluate`.
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
     prior : as in `RankRLS`
@@ -607,7 +624,12 @@ class RankRLSCV(LinearSearch):
         that was fitted without it: without its query, row or fold, as `cv` says. It is the mean
         over repeated splits, and NaN for rows that no split held out. Models of different queries
         differ, so compare these scores within a query only. With a validation set, these are the
-        scores of its rows, of shape (n_validation_rows,). None if scores are not stored.
+        scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
+        comparisons they are differences of scores, (n_pairs,); the mean of both with
+        "leave-item-out". There is no `per_query_` then.
+    cv_ : str
+        What was held out of comparisons: "leave-item-out", "leave-comparison-out",
+        "leave-group-out", or words for splits. Other fits have no `cv_`.
     per_query_ : dict of str to ndarray, or None
         With ``store_held_out=True``, a row for every query that was held out: ``qid`` (the id, or
         the number from 0 if there were no ids), ``split`` (its number, if `cv` makes splits),

@@ -9,12 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
@@ -37,6 +40,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
+from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -47,7 +51,7 @@ from pairgram.solvers.svm_training import (
 from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Estimator, Transformer
+    from pairgram._support.types import CV, Estimator, RowsLike, Transformer
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.preparation import Validation
 
@@ -89,6 +93,16 @@ class SvmSpec(Spec):
         search = None if self.search is None else self.search.of_clicks()
         return replace(self, settings=replace(self.settings, of_clicks=True), search=search)
 
+    def of_preferences(self, name: str) -> SvmSpec:
+        """Return the same: comparisons take the place of the pairs of labels."""
+        if self.settings.weighting != "pairs":
+            raise ArgumentError(
+                "weighting",
+                "must be 'pairs' beside y=Preferences(...), which have weights themselves, got "
+                f"{self.settings.weighting!r}",
+            )
+        return self
+
     def fit_arrays(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays, or to a table alike."""
         if self.search is None:
@@ -126,7 +140,11 @@ class SvmSpec(Spec):
         if settings.of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)
-        judge = rows.judge(whole, self.maps, search, validation)
+        judge: Judge | TableJudge | HeldOutComparisons
+        if whole.pattern.preferences is None:
+            judge = rows.judge(whole, self.maps, search, validation)
+        else:
+            judge = self._judge_of_comparisons(rows, whole.pattern, search, validation)
         candidates: list[_Candidate] = []
         training = None
         for kind, feature_map in itertools.product(kinds, self.maps):
@@ -151,6 +169,28 @@ class SvmSpec(Spec):
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
+
+    def _judge_of_comparisons(
+        self,
+        rows: GivenArrays | GivenTable,
+        items: RankingData,
+        search: Search,
+        validation: Validation,
+    ) -> HeldOutComparisons:
+        """Return which comparisons the search holds out."""
+        assert isinstance(rows, GivenArrays)
+        rows.held(validation, items)  # which refuses it
+        return HeldOutComparisons.make(
+            compared(items, np.empty((len(items.y), 0))),
+            items.X,
+            items.preferences,
+            search.cv,
+            search.scoring,
+            self.settings.n_threads,
+            search.store,
+            refits=True,
+            has_probabilities=self.settings.loss == "logistic",
+        )
 
     def _results(
         self, candidates: list[_Candidate], judged: Judged, ranks: Rows, best: int
@@ -200,7 +240,7 @@ class _Candidate:
 def _held_out(
     training: Training,
     data: Dataset[RankingData],
-    judge: Judge | TableJudge,
+    judge: Judge | TableJudge | HeldOutComparisons,
     mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
 ) -> tuple[Judged, list[Convergence]]:
@@ -218,7 +258,8 @@ def _held_out(
     Cs : ndarray of shape (n_Cs,), ascending
     """
     settings, feature_map = training.settings, data.pattern.feature_map
-    if judge.splits and not (feature_map is None or is_known(feature_map)):
+    own_maps = data.pattern.preferences is None  # comparisons of a split are not rows
+    if judge.splits and own_maps and not (feature_map is None or is_known(feature_map)):
         scored, coefs, histories = [], [], []
         for train, _ in judge.splits:  # such maps may use labels, so each split has its own
             part = mapped_part(train)
@@ -276,6 +317,7 @@ def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
 def _default_Cs(training: Training, started: bool) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
+    trace *= training.settings.steepness
     if not trace <= LARGEST_TRACE:
         raise ValueError(
             f"X or the weights too large: weighted squared differences add up to {trace:.1g}, want "
@@ -285,8 +327,67 @@ def _default_Cs(training: Training, started: bool) -> Vector:
     return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
 
 
+class _Probabilities:
+    """What rankers with the logistic loss can do besides."""
+
+    def probability_preferred(
+        self,
+        Xa: RowsLike,
+        Xb: RowsLike,
+        *,
+        offset_a: ArrayLike | None = None,
+        offset_b: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the probability that each row of Xa is preferred to the same row of Xb.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+        offset_a, offset_b : array-like of shape (n_rows,) or None
+            Offsets of the rows, if the model was fitted with offsets.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            ``1 / (1 + exp(−(f_a − f_b)))`` with the scores f. They are probabilities if C suits the
+            data: choose it by ``RankSVMCV(loss="logistic", scoring="log_loss")``.
+
+        Raises
+        ------
+        ValueError
+            If the loss is not "logistic", if Xa and Xb have different numbers of rows, or if the
+            score of a row depends on others of its list.
+
+        Examples
+        --------
+        >>> from pairgram import Preferences, RankSVM
+        >>> X = [[0.0], [1.0], [2.0]]
+        >>> y = Preferences([1, 2, 2, 0], [0, 1, 0, 1])
+        >>> model = RankSVM(loss="logistic").fit(X, y)
+        >>> model.probability_preferred([[2.0], [0.0]], [[0.0], [2.0]]).round(2)
+        array([0.76, 0.24])
+        """
+        model: Any = self
+        check_is_fitted(model)
+        if model.loss != "logistic":
+            raise ValueError(
+                f"probability_preferred needs loss='logistic', got loss={model.loss!r}, whose "
+                "scores are no log-odds"
+            )
+        if model.inputs_ is not None and model.inputs_.reads_lists:
+            raise ValueError(
+                f"probability_preferred compares single rows, but inputs={model.inputs_.kind!r} "
+                "look at the other rows of their list: take differences of predict(X, qid=...)"
+            )
+        a = model.predict(Xa, offset=offset_a).astype(np.float64)
+        b = model.predict(Xb, offset=offset_b)
+        if len(a) != len(b):
+            raise ArgumentError("Xb", f"must have the {len(a)} rows of Xa, got {len(b)}")
+        return np.asarray(expit(a - b))
+
+
 @dataclass(eq=False, repr=False)
-class RankSVM(LinearRanker):
+class RankSVM(_Probabilities, LinearRanker):
     """Rank by the squared hinge loss on preference pairs (RankSVM).
 
     The model is linear in the inputs or in a feature map.
@@ -301,9 +402,12 @@ class RankSVM(LinearRanker):
         without the weights, and the model is linear in its features. With approximate features of a
         kernel, such as those of `Nystroem`, this is a kernel RankSVM. A RandomState or Generator in
         the map is cloned too, so every fit draws the same features.
-    loss : {"squared_hinge", "squared"}, default="squared_hinge"
+    loss : {"squared_hinge", "squared", "logistic"}, default="squared_hinge"
         "squared" takes ``(1 − (f_i − f_j))²`` for all preference pairs, including those that are
-        already far apart in the right order.
+        already far apart in the right order. "logistic" takes ``log(1 + exp(−(f_i − f_j)))``, the
+        likelihood of Bradley and Terry, so that differences of scores are log-odds: see
+        `probability_preferred`. It goes through all pairs of a query, in time that grows with the
+        square of its rows.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
         What has weight 1 in the objective. Weights of rows are the `sample_weight` of `fit`.
 
@@ -381,6 +485,12 @@ class RankSVM(LinearRanker):
     difference from the prior. For weights w₀ of the same features, the ridge is ``½ ‖w − w₀‖²`` and
     `coef_` is w. See `RankRLS` for how `predict` and files treat other models.
 
+    With comparisons, `Preferences`, as y, the sum is ``C Σ_p w_p max(0, m_p − (f_i − f_j))²`` over
+    these, with their weights and margins m, and `weighting` must be "pairs". A tie, of margin 0, is
+    half a win of each row. With "logistic", margins must be 1 or 0. On one-hot rows this is the
+    model of Bradley and Terry with a Gaussian prior of the variance C, and its maximum likelihood
+    as C grows.
+
     The solver is a truncated Newton method. Loss, gradient and products with the Hessian take
     O(n log n) time, and pairs are never listed. Each step of conjugate gradients reads the features
     once. The preconditioner is a Cholesky factor of ``I + 2C G``, the Hessian if all pairs are
@@ -454,7 +564,7 @@ class RankSVM(LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMCV(LinearSearch):
+class RankSVMCV(_Probabilities, LinearSearch):
     """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
@@ -480,10 +590,13 @@ class RankSVMCV(LinearSearch):
         If `fit` gets ``groups``, whole groups are held out, as in `RankRLSCV`. "forward" holds
         every group out by the model of those before it.
 
+        Comparisons, `Preferences`, are split themselves: into folds of their groups, if there are
+        any, or of comparisons, of which splitters get as many indices. `cv_` tells it.
+
         A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
         in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None
-        As in `RankRLSCV`.
+        As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`

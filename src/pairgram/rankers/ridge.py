@@ -16,11 +16,14 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import Kernel, check_kernel
+from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     HeldOutModels,
@@ -46,8 +49,9 @@ from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
+from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
-from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, HeldOut, LeavePairOut
+from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     refuse_folds,
     solve_path,
@@ -64,6 +68,8 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.preparation import Validation
 
+# What holds rows, or comparisons, out of a ridge problem and judges their scores.
+HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -182,6 +188,14 @@ class RidgeSpec(LeastSquares):
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
         return not self.has_intercept and super().warns_of_ties
 
+    def of_preferences(self, name: str) -> RidgeSpec:
+        """Return the least squares of comparisons, whose pairs are given and not made of labels."""
+        if self.has_intercept:
+            return super().of_preferences(name)  # type: ignore[return-value]
+        for one in self.settings:
+            require_default(one)
+        return replace(self, settings=(PairSettings(None),))
+
     @property
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
@@ -264,6 +278,8 @@ class RidgeSpec(LeastSquares):
                 )
             if scipy.sparse.issparse(data.X):
                 require_gram(data.n_features, SPARSE_GRAM)
+            if data.preferences is not None:
+                data = compared(data, data.features())
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraints=constraints, work=work)
         if self.search is not None and _leaves_pairs_out(self.search.cv):
@@ -356,7 +372,9 @@ class RidgeSpec(LeastSquares):
         for own in self._mapped(data):
             if judges:
                 judges = [judge.of(replace(own, y=judge.data.y)) for judge in judges]
-            elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
+            elif (
+                self.rows.kernel is not None and own.preferences is None
+            ):  # what is wrong is told before the kernel is made
                 judges = self._judges(own, labels, len(own.y), "dual", held)
             coordinates = self._coordinates(
                 own, small, validates=held is not None, iterate=iterate
@@ -366,7 +384,10 @@ class RidgeSpec(LeastSquares):
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
                 exact = not coordinates.iterate
-                judges = self._judges(own, labels, width, form, held, exact)
+                if own.preferences is None:
+                    judges = self._judges(own, labels, width, form, held, exact)
+                else:
+                    judges = [self._judge_of_comparisons(own, coordinates.data)]
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, here[0])
@@ -443,6 +464,13 @@ class RidgeSpec(LeastSquares):
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
 
+    def _judge_of_comparisons(self, items: RankingData, data: RankingData) -> HeldOut:
+        """Return the object that holds comparisons of items out, of which `data` are the rows."""
+        assert self.search is not None
+        cv, scoring, store = self.search.cv, self.search.scoring, self.search.store
+        told = items.X, items.preferences, cv, scoring, self.rows.n_threads, store
+        return HeldOutComparisons.make(data, *told, refits=self.constraints is not None)
+
     def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> None:
         """Raise the errors of the search before a matrix is decomposed."""
         data = coordinates.data
@@ -509,7 +537,10 @@ class RidgeSpec(LeastSquares):
         return found
 
     def _chosen(
-        self, candidates: Sequence[_Candidate], metric: Metric, prior: Prior | None
+        self,
+        candidates: Sequence[_Candidate],
+        metric: Metric | ComparisonMetric,
+        prior: Prior | None,
     ) -> dict[str, Any]:
         """Return the attributes of the best candidate, with its ridges in the caller's order."""
         search = self.search
@@ -665,14 +696,19 @@ def _constrained(
     held_out: HeldOut,
 ) -> tuple[Vector, Vector, Judged]:
     """Judge one combination under constraints: the model of every split is solved anew."""
-    assert isinstance(held_out, HeldOutRows)
-    judge, data, n_threads = held_out.judge, coordinates.data, held_out.n_threads
+    data, n_threads = coordinates.data, held_out.n_threads
     total = coordinates.statistics(settings, n_threads)
     alphas, solved = coordinates.constrained(total, given, scale)
 
     def coefs_of(rest: Statistics) -> Vector:
         return coordinates.constrained(rest, alphas, scale)[1]
 
+    if isinstance(held_out, HeldOutComparisons):
+        assert held_out.splits is not None
+        found = split_scores(data, total, held_out.splits, coefs_of, n_threads)
+        return alphas, solved, held_out.judge_splits(np.hstack(found))
+    assert isinstance(held_out, HeldOutRows)
+    judge = held_out.judge
     if judge.validation is not None:
         scores = judge.validation_scores(solved)
     else:
@@ -701,7 +737,7 @@ def _iterated(
         systems = SparseSystems(parts[group], settings, n_threads, left)
         if alphas is None:
             largest = systems.largest_eigenvalue(scale=scale)
-            alphas = default_alphas(largest, data.offset is not None)
+            alphas = default_alphas(largest or 1.0, data.offset is not None)
         found = systems.solve(alphas, scale=scale)
         if found is None:
             return None

@@ -9,12 +9,15 @@ from math import inf
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 
 from pairgram._support import limits
-from pairgram._support.checks import Vector, first_not_finite
+from pairgram._support.checks import Vector, first_not_finite, require_finite
+from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import warn_of_time
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
@@ -35,7 +38,7 @@ from pairgram.solvers.costs import (
 )
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import ColumnSums
+from pairgram.solvers.ridge_path import ColumnSums, smallest_eigenvalue
 from pairgram.solvers.sparse_systems import SparseSystems
 
 # The statistics of the primal form, or of the dual one.
@@ -75,6 +78,11 @@ class Coordinates:
         What the weights must be like. This needs the features in the primal form.
     work : Work
         What is to be solved, by which the expected time is known.
+    told : {"primal", "dual"} or None
+        The form that is told, if it is not `form`: comparisons are solved in the primal form, whose
+        features are those of a kernel matrix of the items where their model is dual.
+    compares : bool
+        Whether the rows are differences of the columns of X, or of the inputs.
     """
 
     data: RankingData
@@ -86,6 +94,8 @@ class Coordinates:
     small: bool = False
     constraints: Constraints | None = None
     work: Work = ONE_RIDGE
+    told: str | None = None
+    compares: bool = False
     _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
 
     @classmethod
@@ -128,11 +138,11 @@ class Coordinates:
                 f"scale=True scales the features of the primal form, not with {what}: scale X "
                 "before, as by MinMaxScaler in a Pipeline"
             )
+        if data.preferences is not None:
+            return cls._of_comparisons(data, kernel, form, scale, work)
         if kernel:
             if not is_made(data.feature_map):
-                rows = data.feature_map.support_rows_
-                K = data.X if rows is None else kernel_between(data.feature_map, rows)
-                data = replace(data, X=K, feature_map=None)
+                data = replace(data, X=_kernel_matrix(data), feature_map=None)
             return cls(data, "dual", work=work)
         primal = cls(data, scale=True) if scale else cls.of_features(data, settings)
         primal = replace(primal, work=work)
@@ -147,6 +157,55 @@ class Coordinates:
         if most == 0.0 and not iterate:
             return direct()
         return replace(primal, most_products=most or inf, instead=direct)
+
+    @classmethod
+    def _of_comparisons(
+        cls, data: RankingData, kernel: bool, form: Form, scale: bool, work: Work
+    ) -> Coordinates:
+        """Return coordinates of the items, of which there may be far fewer than comparisons.
+
+        The dual form takes the features F of ``K = F Fᵀ``, which are those of a kernel, or as many
+        as there are items. A model w of them has the dual coefficients ``U S⁻¹ w`` for the
+        eigenvectors U and the roots S of the eigenvalues of K. Eigenvalues that are rounding error
+        are left out.
+        """
+        fewer = data.X.shape[0] < data.n_features
+        if not kernel and (scale or form == "primal" or not (fewer or form == "dual")):
+            rows, of_columns = (
+                compared(data, data.features()),
+                parts_of(data.feature_map)[1] is None,
+            )
+            return cls(rows, scale=scale, work=work, compares=of_columns)
+        n_items = data.X.shape[0]
+        require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
+        H: Any = None
+        if kernel:
+            K = _kernel_matrix(data)
+        else:
+            H = data.features()
+            H = H.toarray() if scipy.sparse.issparse(H) else H
+            H = H.astype(np.float64)
+            H -= H.mean(axis=0)  # which changes no difference
+            with single_threaded_blas:
+                K = H @ H.T
+        require_finite(K, "X")
+        with single_threaded_blas:
+            values, vectors = scipy.linalg.eigh(np.asarray(K, np.float64), check_finite=False)
+        if -values.min() > np.sqrt(np.finfo(K.dtype).eps) * values.max():
+            raise ValueError(
+                "the kernel matrix must be positive semidefinite, but it has the eigenvalues "
+                f"{values.min():.3g} and {values.max():.3g}; set negative ones to 0"
+            )
+        kept = values > smallest_eigenvalue(n_items, values.max(initial=0.0))
+        roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
+        features = replace(data, feature_map=None)
+
+        def coefs(solved: Vector) -> Vector:
+            dual = (solved / roots) @ vectors.T
+            return np.asarray(dual if H is None else dual @ H)
+
+        rows = compared(features, np.ascontiguousarray(vectors * roots))
+        return cls(rows, coefs=coefs, work=work, told="dual")
 
     @classmethod
     def of_features(
@@ -202,7 +261,7 @@ class Coordinates:
     @property
     def name(self) -> str:
         """The form that is solved: "primal" or "dual"."""
-        return self.smaller_form() if self.small else self.form
+        return self.told or (self.smaller_form() if self.small else self.form)
 
     def smaller_form(self) -> str:
         """Return the form with the smaller system: "dual" if there are fewer rows than features."""
@@ -307,6 +366,9 @@ class Coordinates:
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X, or of the inputs, vary over pairs, or None."""
+        if self.compares and isinstance(total, PairSums):
+            sums = total.column_sums(coef)
+            return sums._replace(weight=2 * sums.weight)  # both orders of every pair
         known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
         return total.column_sums(coef) if known and isinstance(total, PairSums) else None
 
@@ -347,6 +409,12 @@ class Coordinates:
             return self
         known: dict[PairSettings, Statistics] | None = None if self._known is None else {}
         return replace(self, data=replace(self.data, y=labels), _known=known)
+
+
+def _kernel_matrix(data: RankingData) -> Any:
+    """Return the kernel matrix of rows with a fitted `KernelMap`, or the one that was given."""
+    rows = data.feature_map.support_rows_
+    return data.X if rows is None else kernel_between(data.feature_map, rows)
 
 
 def _centre(H: Vector, data: RankingData) -> None:

@@ -16,7 +16,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
-from pairgram.solvers.leave_out import HeldOutRows, PathTies, refuse_long_refits
+from pairgram.solvers.leave_out import PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,
     RowRegression,
@@ -181,10 +181,6 @@ class LeavePairOut:
             for at, difference in enumerate(scores[0] - scores[1]):
                 counts.add(at, pair[:1], pair[1:], np.array([difference]))
         return counts.shares()
-
-
-# What holds rows out of a ridge problem and judges their scores.
-HeldOut = HeldOutRows | LeavePairOut
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,33 @@ MOST_LANDMARKS = 3
 MAP_BLOCK_BYTES = 64 << 20
 
 
+class PairLoss(Protocol):
+    """The interface of the loss of pairs as a function of the scores of rows, ordered by query."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        ...
+
+    def set_scores(self, scores: Vector, n_threads: int = 1) -> tuple[float, Vector]:
+        """Return the loss and its gradient, (n_rows,)."""
+        ...
+
+    def product(self, u: Vector, n_threads: int = 1) -> Vector:
+        """Return the Hessian at the scores that were set, times u."""
+        ...
+
+    def product_of_queries(self, first: int, last: int, u: Vector) -> Vector:
+        """Return the same for the rows of some queries."""
+        ...
+
+    def hessian_product(
+        self, features: Any, s: Vector, order: Rows | None = None, n_threads: int = 1
+    ) -> tuple[Vector, Vector]:
+        """Return (Hᵀ times the Hessian times H s, H s) for features H."""
+        ...
+
+
 class FeatureRows(Protocol):
     """The interface of products with the features H of all rows, ordered by query."""
 
@@ -44,7 +71,7 @@ class FeatureRows(Protocol):
         """Return Hᵀ z, (n_features,)."""
         ...
 
-    def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
+    def hessian_product(self, pairs: PairLoss, s: Vector) -> tuple[Vector, Vector]:
         """Return (Hᵀ (2 AᵀDA) H s, H s). In H s, queries without pairs may have 0 instead."""
         ...
 
@@ -63,7 +90,7 @@ class DenseRows:
     def sum(self, z: Vector) -> Vector:
         return _core.sum_rows(self.H, z, self.order, self.n_threads)
 
-    def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
+    def hessian_product(self, pairs: PairLoss, s: Vector) -> tuple[Vector, Vector]:
         return pairs.hessian_product(self.H, s, self.order, self.n_threads)
 
 
@@ -80,7 +107,7 @@ class SparseRows:
     def sum(self, z: Vector) -> Vector:
         return np.asarray(self.H.T @ z)
 
-    def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
+    def hessian_product(self, pairs: PairLoss, s: Vector) -> tuple[Vector, Vector]:
         scores = self.scores(s)
         return self.sum(pairs.product(scores, self.n_threads)), scores
 
@@ -98,7 +125,7 @@ class WhitenedRows:
     def sum(self, z: Vector) -> Vector:
         return np.asarray(self.W.T @ self.rows.sum(z))
 
-    def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
+    def hessian_product(self, pairs: PairLoss, s: Vector) -> tuple[Vector, Vector]:
         total, scores = self.rows.hessian_product(pairs, self.W @ s)
         return self.W.T @ total, scores
 
@@ -153,7 +180,7 @@ class MappedRows:
                 total += _core.sum_rows(self._features(part), z[part], None, self.n_threads)
         return total
 
-    def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
+    def hessian_product(self, pairs: PairLoss, s: Vector) -> tuple[Vector, Vector]:
         scores, z = np.empty(len(self.data.y)), np.empty(len(self.data.y))
         total = np.zeros(self.n_features)
         H: Any = None
@@ -359,7 +386,7 @@ class PairRows(NamedTuple):
     ----------
     features : FeatureRows
         The features H, ordered by query.
-    pairs : PairOperator
+    pairs : PairLoss
         The loss of the same rows.
     offset : ndarray of shape (n_rows,)
         Scores that are added to H w in the loss.
@@ -367,7 +394,7 @@ class PairRows(NamedTuple):
     """
 
     features: FeatureRows
-    pairs: _core.PairOperator
+    pairs: PairLoss
     offset: Vector
     n_threads: int
 

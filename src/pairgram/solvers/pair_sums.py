@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.checks import Rows, Vector
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import same_map
@@ -312,6 +313,26 @@ class PairSums:
         if not np.isfinite(diagonal).all():
             raise ValueError("X or y too large: the weighted sum of squared differences overflows")
         return merged
+
+    def with_comparisons(self, data: RankingData, n_threads: int | None) -> PairSums:
+        """Return the sums with those of the comparisons of checked rows, which are pairs too."""
+        fitted = self.feature_map
+        if fitted is not None and self.sums is None:
+            fitted = self.fitted_map(data.X)
+        data = replace(data, feature_map=fitted)
+        differences = compared(data, data.features())
+        sums = PairSums.of(differences, PairSettings(None), n_threads, counts=True)
+        added = replace(
+            sums,
+            settings=self.settings,
+            feature_map=fitted,
+            names=self.names,
+            n_rows=len(data.y),
+            n_queries=1,
+            sums_weight=2 * sums.sums_weight,
+            n_threads=self.n_threads,
+        )
+        return added if self.sums is None else self + added
 
     def require_like(self, other: PairSums, verb: str) -> None:
         """Raise a ValueError unless sums can be added; `verb` is "merge" or "subtract"."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support import limits
-from pairgram._support.arrays import check_alphas, real_array
+from pairgram._support.arrays import check_alphas, read_rows, real_array, refuse_index
 from pairgram._support.checks import ArgumentError, naming_not_finite, verbatim
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
@@ -21,6 +21,7 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.preferences import Preferences, require_default
 from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
@@ -232,8 +233,11 @@ class Pairgram:
             float64. A table has labels, query ids and weights itself, so the other arguments must
             be left out. Its features are read once, or twice if a feature map must be fitted. Its
             ``missing`` may be "zero", but not "mean", because statistics do not hold the means.
-        y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers. Only a table does without.
+        y : array-like of shape (n_rows,), or Preferences
+            Relevance labels, any real numbers. Only a table does without. Comparisons of rows,
+            `Preferences`, are pairs like those of labels, each with its margin: they add to the
+            statistics of queries, with the default `pairs`, `scope`, `weighting` and `target`
+            alone.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query.
@@ -280,6 +284,18 @@ class Pairgram:
             raise ValueError("y must be the labels of the rows of X, got None")
         names = names_of(X)
         self._require_names(names)
+        if isinstance(y, Preferences):
+            require_default(self.settings)
+            y.require_alone({"qid": qid, "group": group, **others})
+            refuse_index(X)
+            rows = read_rows(X)
+            data = RankingData.make(rows, np.zeros(rows.shape[0]))
+            y.require_rows(len(data.y))
+            ids, before = self._ids_with(data), replace(self._total, names=names)
+            with naming_not_finite(names):
+                total = before.with_comparisons(replace(data, preferences=y), self.n_threads)
+            self._total, self._ids = total, ids
+            return self
         data = RankingData.make(X, y, qid=qid, group=group, **others)
         ids = self._ids_with(data)
         with naming_not_finite(names):

@@ -14,8 +14,14 @@ from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.row_warnings import warn_of_equal_labels
-from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
-from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import (
+    LARGEST_PAIR_WEIGHT,
+    SMALLEST_PAIR_WEIGHT,
+    PairSettings,
+    no_pairs,
+    no_training_pairs,
+)
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
@@ -388,12 +394,7 @@ def solve_path(
     total = whole.with_pairs(settings)
     coordinates = replace(coordinates, _known={settings: total})
     alphas = None if given is None else np.sort(given)[::-1].copy()
-    rests = []
-    for fold in range(0 if judge.folds is None else judge.folds.n):
-        rest = {number: part for number, part in parts.items() if number != fold}
-        if not rest or not _sum_of(rest).has_pairs(settings):
-            raise no_training_pairs(fold)
-        rests.append(_sum_of(rest).gram)
+    rests = [] if judge.folds is None else _rests(parts, judge.folds, settings)
     if coordinates.constraints is not None:
         alphas, solved = coordinates.constrained(total, alphas, scale)
         found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
@@ -428,6 +429,30 @@ def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: in
     """Return the scores of the rows of a judge by models without their fold."""
     scores = linear_scores(coefs, judge, fold)
     return ties.join(scores, judge.data.queries, judge.n_threads)
+
+
+def _rests(parts: dict[int, Totals], folds: Folds, settings: PairSettings) -> list[PairSums]:
+    """Return the statistics of the folds that train the model of every fold that is held out."""
+    before: list[Totals | None] = [None]
+    for fold in range(folds.n):
+        before.append(_joined(before[-1], parts.get(fold)))
+    after: Totals | None = None
+    rests: list[Totals | None] = []
+    for fold in range(folds.n - 1, folds.first - 1, -1):
+        rests.append(_joined(before[fold], None if folds.is_forward else after))
+        after = _joined(parts.get(fold), after)
+    grams = []
+    for number, rest in enumerate(reversed(rests)):
+        if rest is None or not rest.has_pairs(settings):
+            raise no_training_pairs(number)
+        grams.append(rest.gram)
+    return grams
+
+
+def _joined(first: Totals | None, second: Totals | None) -> Totals | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first.join(second)
 
 
 def _sum_of(parts: dict[int, Totals]) -> Totals:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
@@ -36,12 +37,15 @@ PROGRESS = 0.5
 # leave directions in which only the ridge decides, and residuals hardly see them. The solutions of
 # larger ridges do, and those of smaller ones start from them.
 LARGEST_ERROR, RIDGE_STEP = 1e-6, 10.0
+# The largest eigenvalue is found to this share, and looked at once in so many steps. The first ones
+# find it exactly where there are few features.
+EIGEN_TOLERANCE, EIGEN_STEPS = 1e-8, 20
 EPSILON = float(np.finfo(np.float64).eps)
 
 
 def systems_at_once(data: RankingData) -> int:
     """Return how many systems of these rows to solve together: what a product takes, or memory."""
-    vectors = len(DEFAULT_POWERS) + 24  # of n_features: solutions, their products, directions
+    vectors = len(DEFAULT_POWERS) + 40  # of n_features: solutions, their span, directions
     each = 8.0 * (vectors * data.X.shape[1] + 5 * data.X.shape[0])
     return max(1, min(WIDEST_PRODUCT, int(memory.available_memory() / 2 // each)))
 
@@ -75,10 +79,14 @@ class SparseSystems:
     Without one, columns of different scale take thousands of steps. With it, the 34 default ridges
     of 160,000 × 20,000 rows take no more products than the shared space and its residuals do.
 
+    Where X has very many columns, X is read twice in a product. A product of six vectors with
+    400,000 × 100,000 rows takes more than their share of entries: the numbers of its columns do not
+    fit into the near cache.
+
     A small first ridge comes after larger ones of which the solutions are not returned. Directions
     in which no pair differs would otherwise keep what the preconditioner has put there.
 
-    The memory is X, 4 vectors of n_rows per system, and about n_alphas + 24 vectors of n_features
+    The memory is X, 4 vectors of n_rows per system, and about n_alphas + 40 vectors of n_features
     per system.
     """
 
@@ -96,7 +104,8 @@ class SparseSystems:
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
         self._X, self._n_features = X, X.shape[1]
         self._problems = [one.problem(settings) for one in self._systems]
-        index = np.result_type(X.indptr, X.indices)
+        # Half as many bytes of indices are read if int32 holds them.
+        index: Any = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
         self._pairs = _core.sparse_pairs(
             np.ascontiguousarray(X.indptr, index),
             np.ascontiguousarray(X.indices, index),
@@ -130,18 +139,21 @@ class SparseSystems:
         """
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
+        found = np.empty((len(factors), len(alphas), self._n_features))
         descents = [
-            Descent(factor * side, factor**2 * diagonal, factor**2 * size, alphas, tolerance)
-            for factor, side, (diagonal, size, _) in zip(
-                factors, self._right_sides, self._diagonals, strict=True
+            Descent(factor * side, factor**2 * diagonal, factor**2 * size, alphas, tolerance, out)
+            for factor, side, (diagonal, size, _), out in zip(
+                factors, self._right_sides, self._diagonals, found, strict=True
             )
         ]
-        with single_threaded_blas:  # waking other threads takes longer than a sum over features
+        with single_threaded_blas:
             while live := [number for number, one in enumerate(descents) if not one.is_done]:
                 if self.n_products >= self._most_products:
                     return None
-                vectors = np.array([factors[number] * descents[number].vector for number in live])
-                for number, product in zip(live, self.products(vectors, live), strict=True):
+                directions = np.array(
+                    [factors[number] * descents[number].vector for number in live]
+                )
+                for number, product in zip(live, self.products(directions, live), strict=True):
                     descents[number].take(factors[number] * product)
         unsolved = [alpha for one in descents for alpha in one.unsolved]
         if unsolved:
@@ -152,9 +164,8 @@ class SparseSystems:
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return np.array(
-            [factor * one.solutions for factor, one in zip(factors, descents, strict=True)]
-        )
+        found *= np.array(factors)[:, None]
+        return found
 
     def products(self, vectors: Vector, systems: Sequence[int]) -> Vector:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
@@ -163,22 +174,40 @@ class SparseSystems:
         return np.asarray(self._pairs.product(vectors, numbers, self._threads))
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
-        """Return λ_max of the first system to about 1e-14, by the Lanczos method."""
+        """Return λ_max of the first system, to 1e-8 and mostly to far more, by Lanczos steps.
+
+        The vectors are not made orthogonal again, which leaves the largest eigenvalue as it is. Its
+        relative error is at most the square of the residual over the gap to the next eigenvalue.
+        """
         factor = self._factor(0, scale)
-        if self._n_features == 1:
-            return float(factor[0] ** 2 * self._diagonals[0][0][0])
-        matrix = LinearOperator(
-            (self._n_features,) * 2,
-            matvec=lambda w: factor * self.products((factor * w.ravel())[None], [0])[0],
-            dtype=np.float64,
-        )
-        start = factor * self._right_sides[0]
-        if not start.any():
-            start = factor**2 * self._diagonals[0][0]
-        if not start.any():  # no feature varies
+        vector = factor * self._right_sides[0]
+        if not vector.any():
+            vector = factor**2 * self._diagonals[0][0]
+        if not vector.any():
             return 0.0
-        # Its error is of the order of the square of the tolerance.
-        return float(eigsh(matrix, 1, v0=start, tol=1e-8, return_eigenvectors=False)[0])
+        vector /= np.linalg.norm(vector)
+        before, beside = np.zeros(len(vector)), 0.0
+        diagonal: list[float] = []
+        below: list[float] = []
+        with single_threaded_blas:
+            while True:
+                product = factor * self.products((factor * vector)[None], [0])[0] - beside * before
+                diagonal.append(float(vector @ product))
+                product -= diagonal[-1] * vector
+                beside = float(np.linalg.norm(product))
+                n_steps = len(diagonal)
+                ends = n_steps == limits.now.gradient_steps or beside <= EPSILON * max(diagonal)
+                if ends or n_steps % EIGEN_STEPS == 0:
+                    two = (max(0, n_steps - 2), n_steps - 1)
+                    values, vectors = eigh_tridiagonal(
+                        diagonal, below, select="i", select_range=two
+                    )
+                    largest, residual = float(values[-1]), beside * abs(float(vectors[-1, -1]))
+                    gap = max(largest - float(values[0]), residual)
+                    if ends or residual**2 <= EIGEN_TOLERANCE * gap * largest:
+                        return largest
+                below.append(beside)
+                before, vector = vector, product / beside
 
     def _factor(self, number: int, scale: bool) -> Vector:
         """Return what the features of a system are multiplied by, (n_features,)."""
@@ -229,6 +258,8 @@ class Descent:
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     tolerance : float
         The share of b below which true residuals are to fall.
+    out : ndarray of shape (n_alphas, n_features), float64
+        The solutions are written here.
 
     Attributes
     ----------
@@ -237,68 +268,57 @@ class Descent:
     is_done : bool
     unsolved : list of float
         The alphas whose true residuals are larger than they should be.
+
+    Notes
+    -----
+    A residual is carried along from step to step. When it is small enough, it is computed anew from
+    the product of the solution with G, for every ridge.
     """
 
     def __init__(
-        self, b: Vector, diagonal: Vector, size: Vector, alphas: Vector, tolerance: float
+        self,
+        b: Vector,
+        diagonal: Vector,
+        size: Vector,
+        alphas: Vector,
+        tolerance: float,
+        out: Vector,
     ) -> None:
-        self._b, self._diagonal, self._alphas, self._n_added = b, diagonal, alphas, 0
-        self._varied, self._whole = np.sqrt(diagonal), np.sqrt(size)
+        self._b, self._squares, self._out = b, np.array([diagonal, size]), out
+        self._alphas, self._n_added, self._n_solved = alphas, 0, 0
+        self._sums = np.sqrt(self._squares.sum(axis=1))
         self._wanted = tolerance * float(np.linalg.norm(b))
-        self._solved: list[Vector] = []
-        self._products: list[Vector] = []  # of the last solutions
+        self._span = Span(b)
         self.unsolved: list[float] = []
         self.is_done = not len(alphas)
         if not self.is_done:
             self._begin()
 
-    @property
-    def solutions(self) -> NDArray[np.float64]:
-        """The solutions so far, (n_solved, n_features)."""
-        return np.array(self._solved[self._n_added :])
-
     def take(self, product: Vector) -> None:
-        """Go one step on, with G times `vector`."""
+        """Go one step on, with G times `vector`, which may be overwritten."""
         if self._checks:
             self._check(product)
             return
-        alpha = self._alphas[len(self._solved)]
-        along = product + alpha * self.vector
-        length = self._size / float(self.vector @ along)
-        self._w += length * self.vector
-        self._residual -= length * along
+        alpha = self._alphas[self._n_solved]
+        length = self._size / float(self.vector @ product + alpha * (self.vector @ self.vector))
+        step, product = length * self.vector, length * product
+        self._w += step
+        self._residual -= product
+        self._residual -= alpha * step
         self._steps += 1
         self._next_direction()
 
     def _begin(self) -> None:
         """Start with the next ridge."""
-        alpha = self._alphas[len(self._solved)]
-        shifted = self._diagonal + alpha
+        alpha, diagonal = self._alphas[self._n_solved], self._squares[0]
+        shifted = diagonal + alpha
         usable = alpha > 0 and bool((shifted > 0).all())
         # For alpha 0 a preconditioner would change which norm is least.
         self._preconditioner = 1 / shifted if usable else np.ones(len(shifted))
-        self._w, self._residual = self._start(alpha)
+        self._w, image = self._span.solution(alpha)
+        self._residual = self._b - image - alpha * self._w
         self._steps, self._before = 0, np.inf
         self._restart()
-
-    def _start(self, alpha: float) -> tuple[Vector, Vector]:
-        """Return the Galerkin solution in the span of the last solutions, and its residual."""
-        b, count = self._b, len(self._products)
-        lengths = [float(np.linalg.norm(w)) for w in self._solved[len(self._solved) - count :]]
-        if not any(lengths):
-            return np.zeros(len(b)), b.copy()
-        kept = [number for number, length in enumerate(lengths, -count) if length > 0]
-        scales = np.array([1 / lengths[number] for number in kept])[:, None]
-        span = scales * np.array([self._solved[number] for number in kept])
-        products = scales * np.array([self._products[number] for number in kept])
-        values, vectors = np.linalg.eigh(span @ span.T)
-        large = values > 1e-13 * values[-1]
-        basis = vectors[:, large] / np.sqrt(values[large])
-        reduced = basis.T @ (span @ products.T) @ basis
-        reduced = (reduced + reduced.T) / 2 + alpha * np.eye(len(reduced))
-        weights = basis @ np.linalg.lstsq(reduced, basis.T @ (span @ b), rcond=None)[0]
-        w = weights @ span
-        return w, b - weights @ products - alpha * w
 
     def _restart(self) -> None:
         """Begin to descend along the residual."""
@@ -306,49 +326,90 @@ class Descent:
         self._next_direction()
 
     def _next_direction(self) -> None:
-        """Choose the next direction, or the solution to be checked."""
-        small = float(np.linalg.norm(self._residual)) <= self._wanted
-        if small or self._steps >= limits.now.gradient_steps:
+        """Choose the next direction, or the solution to be checked, or go on to the next ridge."""
+        tired = self._steps >= limits.now.gradient_steps
+        if tired or np.linalg.norm(self._residual) <= self._wanted:
             self.vector, self._checks = self._w, True
-            return
-        preconditioned = self._preconditioner * self._residual
-        size = float(self._residual @ preconditioned)
-        share = size / self._size if self._size > 0 else 0.0
-        self._size, self.vector = size, preconditioned + share * self.vector
+        else:
+            preconditioned = self._preconditioner * self._residual
+            size = float(self._residual @ preconditioned)
+            share = size / self._size if self._size > 0 else 0.0
+            self.vector *= share
+            self.vector += preconditioned
+            self._size = size
 
     def _check(self, product: Vector) -> None:
         """Accept the solution if its true residual is small, or go on from it."""
-        alpha = self._alphas[len(self._solved)]
-        self._residual = self._b - product - alpha * self._w
+        self._residual = self._b - product - self._alphas[self._n_solved] * self._w
         found = float(np.linalg.norm(self._residual))
         ends = self._steps >= limits.now.gradient_steps or found > PROGRESS * self._before
         if found > self._wanted and not ends:
             self._before = found
             self._restart()
+        else:
+            self._accept(found, product)
+
+    def _accept(self, found: float, image: Vector) -> None:
+        """Keep the solution of a residual and its product with G, and go on to the next ridge."""
+        alpha, largest = self._alphas[self._n_solved], self._squares[0].max()
+        unsure = not self._n_solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
+        if unsure and not self._n_added and 0 < alpha < largest / RIDGE_STEP:
+            # Begin anew with larger ridges before the first.
+            self._n_added = max(1, int(np.log(largest / alpha) / np.log(RIDGE_STEP)))
+            added = alpha * RIDGE_STEP ** np.arange(self._n_added, 0.0, -1.0)
+            self._alphas = np.concatenate((added, self._alphas))
+            self._begin()
             return
-        unsure = not self._solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
-        if unsure and not self._n_added and 0 < alpha < self._diagonal.max() / RIDGE_STEP:
-            self._add_ridges()
-            return
-        asked = len(self._solved) >= self._n_added
-        if asked and found > max(self._wanted, self._rounding()):
-            self.unsolved.append(alpha)
-        self._solved.append(self._w)
-        self._products = [*self._products[-KEPT_SOLUTIONS + 1 :], product]
-        self.is_done = len(self._solved) == len(self._alphas)
+        if self._n_solved >= self._n_added:
+            if found > max(self._wanted, self._largest_rounding()):
+                self.unsolved.append(alpha)
+            self._out[self._n_solved - self._n_added] = self._w
+        self._span.add(self._w, image)
+        self._n_solved += 1
+        self.is_done = self._n_solved == len(self._alphas)
         if not self.is_done:
             self._begin()
 
-    def _add_ridges(self) -> None:
-        """Begin anew with larger ridges before the first."""
-        first = float(self._alphas[0])
-        self._n_added = max(1, int(np.log(self._diagonal.max() / first) / np.log(RIDGE_STEP)))
-        added = first * RIDGE_STEP ** np.arange(self._n_added, 0.0, -1.0)
-        self._alphas = np.concatenate((added, self._alphas))
-        self._begin()
+    def _largest_rounding(self) -> float:
+        """Return what the rounding error of a true residual may be at most."""
+        varied, whole = np.sqrt(self._squares) @ np.abs(self._w)
+        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied))
 
-    def _rounding(self) -> float:
-        """Return about the rounding error of a true residual: of X w, and of Xᵀ times the rest."""
-        w = np.abs(self._w)
-        scores, sums = self._whole @ w, np.linalg.norm(self._whole)
-        return float(EPSILON * (np.linalg.norm(self._varied) * scores + sums * (self._varied @ w)))
+
+class Span:
+    """The last solutions of a system, of unit length, and their products with G."""
+
+    def __init__(self, b: Vector) -> None:
+        self._b, self._n_added = b, 0
+        self._vectors, self._images = np.empty((2, KEPT_SOLUTIONS, len(b)))
+        self._along = np.empty(KEPT_SOLUTIONS)
+        self._squares, self._products = np.empty((2, KEPT_SOLUTIONS, KEPT_SOLUTIONS))
+
+    def add(self, w: Vector, image: Vector) -> None:
+        """Keep a solution and its product with G."""
+        if not (length := float(np.linalg.norm(w))):
+            return
+        number = self._n_added % KEPT_SOLUTIONS
+        self._n_added += 1
+        last = slice(min(self._n_added, KEPT_SOLUTIONS))
+        np.divide(w, length, out=self._vectors[number])
+        np.divide(image, length, out=self._images[number])
+        self._along[number] = self._vectors[number] @ self._b
+        vectors, images = self._vectors[last], self._images[last]
+        self._squares[number, last] = self._squares[last, number] = vectors @ vectors[number]
+        between = (vectors @ images[number] + images @ vectors[number]) / 2
+        self._products[number, last] = self._products[last, number] = between
+
+    def solution(self, alpha: float) -> tuple[Vector, Vector]:
+        """Return the Galerkin solution in the span, and its product with G."""
+        count = min(self._n_added, KEPT_SOLUTIONS)
+        if not count:
+            return np.zeros(len(self._b)), np.zeros(len(self._b))
+        last = slice(count)
+        values, vectors = np.linalg.eigh(self._squares[last, last])
+        large = values > 1e-13 * values[-1]
+        basis = vectors[:, large] / np.sqrt(values[large])
+        reduced = basis.T @ self._products[last, last] @ basis + alpha * np.eye(basis.shape[1])
+        found = np.linalg.lstsq(reduced, basis.T @ self._along[last], rcond=None)[0]
+        weights = basis @ found
+        return weights @ self._vectors[last], weights @ self._images[last]

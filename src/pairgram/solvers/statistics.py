@@ -338,7 +338,10 @@ def _sums_of(
     if node_map is not None and not shows_not_finite(data.feature_map):
         require_finite(data.X, "X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
-    if sparse and not worth_densifying(data):
+    known = data.known_sums(varying, threads)
+    if known is not None:
+        sums, pair_weight = known
+    elif sparse and not worth_densifying(data):
         sums, pair_weight, size = sparse_gram(data, settings, constant=constant, varying=varying)
         clear_noise(sums, size)
     else:

@@ -14,11 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Rows, Vector, warn_caller
+from pairgram._support.checks import ArgumentError, Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_training_pairs
+from pairgram.data.preferences import Preferences
 from pairgram.features.inputs import parts_of
 from pairgram.solvers.newton import (
     Convergence,
@@ -120,6 +122,11 @@ class SolverSettings:
         object.__setattr__(self, "pair_settings", pairs)
         check_parameters(self, "loss", "tol", "max_iter", "memory_limit")
 
+    @property
+    def steepness(self) -> float:
+        """The largest curvature of the loss as a share of that of the squared loss."""
+        return 0.125 if self.loss == "logistic" else 1.0
+
 
 class Features(NamedTuple):
     """Rows with stored features, if these fit into memory, and their products."""
@@ -189,7 +196,8 @@ class Training:
         single = settings.tol >= limits.now.finest_single and large
         fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
         has_gram = fits and n_features <= limits.now.widest_gram
-        if not (exact or given.is_read) and has_gram and n_features >= limits.now.sampled_features:
+        samples = not (exact or given.is_read or pattern.preferences is not None)
+        if samples and has_gram and n_features >= limits.now.sampled_features:
             training = cls._from_sample(data, settings, single)
             if training is not None:
                 return training
@@ -285,6 +293,7 @@ class Training:
 
     def preconditioner(self, C: float) -> Preconditioner:
         """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
+        C = C * self.settings.steepness
         if self.curvature.ndim == 2:
             return cholesky_preconditioner(self.curvature, C)
         return diagonal_preconditioner(self.curvature, C)
@@ -375,14 +384,25 @@ def _counted(settings: SolverSettings, reads_features: bool, data: RankingData) 
 
 def _gram(settings: SolverSettings, features: Features) -> PairSums:
     """Return the Gram matrix of the pairs of some queries: it does not depend on what is fitted."""
-    data = replace(features.data, offset=None)
-    total = PairSums(settings.pair_settings).with_rows(data, settings.n_threads)
+    data, pairs = replace(features.data, offset=None), settings.pair_settings
+    if data.preferences is not None:
+        data, pairs = compared(data, data.features()), PairSettings(None)
+    total = PairSums(pairs).with_rows(data, settings.n_threads)
+    if pairs.pairs is None:  # their weight is that of both orders, as of other pairs
+        total = replace(total, sums_weight=2 * total.sums_weight)
     return total if data.feature_map is None else replace(total, feature_map=None)
 
 
 def _diagonal(settings: SolverSettings, features: Features) -> Vector:
     """Return the diagonal of the Gram matrix, approximately, and the sums, (2, n_features)."""
     data, rows, _ = features
+    if data.preferences is not None:
+        whole = rows.sum(np.ones(len(data.y)))
+        diagonal = np.zeros_like(whole)
+        differences = compared(replace(data, offset=None), data.features())
+        for block in differences.blocks(PairSettings(None)):
+            diagonal += differences.v[block.rows] @ block.X.astype(np.float64) ** 2
+        return np.stack([diagonal, whole])
     weights = pair_operator(data, settings).pair_weights
     total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
     factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
@@ -427,8 +447,61 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
     return columns
 
 
-def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOperator:
-    """Return the loss of the preference pairs."""
+class ItemPairs:
+    """The loss of comparisons, which has the methods of the loss of preference pairs.
+
+    Parameters
+    ----------
+    preferences : Preferences
+    n_items : int
+    loss : str
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of items.
+    pair_weights : ndarray of shape (1,)
+        The sum of the weights of comparisons: items are one query.
+    """
+
+    def __init__(self, preferences: Preferences, n_items: int, loss: Loss) -> None:
+        margin = preferences.margin
+        if loss == "logistic" and ((margin != 1) & (margin != 0)).any():
+            at = int(np.argmax((margin != 1) & (margin != 0)))
+            raise ArgumentError(
+                "margin",
+                "must be 1, or 0 for a tie, with loss='logistic', whose differences of scores are "
+                f"log-odds, got {margin[at]} in comparison {at}",
+            )
+        pairs = _core.Comparisons(n_items, preferences.winner, preferences.loser, preferences.w)
+        self._loss = _core.ComparisonLoss(pairs, margin, loss=loss)
+        self.n_rows, self.pair_weights = n_items, np.array([preferences.w.sum()])
+
+    def set_scores(self, scores: Vector, n_threads: int = 1) -> tuple[float, Vector]:
+        """Return the loss and its gradient, (n_items,)."""
+        return self._loss.set_scores(scores, n_threads)
+
+    def product(self, u: Vector, n_threads: int = 1) -> Vector:
+        """Return the Hessian at the scores that were set, times u."""
+        return self._loss.product(u, n_threads)
+
+    def product_of_queries(self, first: int, last: int, u: Vector) -> Vector:
+        """Return the product with the Hessian: items are one query."""
+        return self.product(u)
+
+    def hessian_product(
+        self, features: Any, s: Vector, order: Rows | None = None, n_threads: int = 1
+    ) -> tuple[Vector, Vector]:
+        """Return (Hᵀ times the Hessian times H s, H s) for features H."""
+        scores = _core.score_rows(features, s, order, n_threads)
+        product = self.product(scores, n_threads)
+        return _core.sum_rows(features, product, order, n_threads), scores
+
+
+def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOperator | ItemPairs:
+    """Return the loss of the preference pairs, or of comparisons."""
+    if data.preferences is not None:
+        return ItemPairs(data.preferences, len(data.y), settings.loss)
     problem = data.problem(settings.pair_settings)
     return _core.PairOperator(problem, loss=settings.loss, of_clicks=settings.of_clicks)
 

@@ -57,6 +57,8 @@ class TableRows:
         The number of the partition in the table.
     kept : pyarrow.Table or None
         Further columns of a batch, which are handed through.
+    groups : ndarray of shape (n_rows,), or None
+        The ids of what is held out together, if a pass without features reads them.
     """
 
     X: Any
@@ -67,6 +69,7 @@ class TableRows:
     first: int = 0
     partition: int = 0
     kept: Any = None
+    groups: NDArray[Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -109,6 +112,7 @@ class TableRows:
             X=_joined(self.X, other.X),
             y=_joined(self.y, other.y),
             weights=_joined(self.weights, other.weights),
+            groups=_joined(self.groups, other.groups),
             sizes=self.sizes + other.sizes,
             kept=None,
         )
@@ -118,12 +122,13 @@ class TableRows:
         return self.changed(lambda values: values.copy())
 
     def changed(self, function: Callable[[Any], Any]) -> TableRows:
-        """Return the rows with what a function makes of X, y and the weights, where they are."""
+        """Return the rows with what a function makes of their arrays, where they are."""
         return replace(
             self,
             X=None if self.X is None else function(self.X),
             y=None if self.y is None else function(self.y),
             weights=None if self.weights is None else function(self.weights),
+            groups=None if self.groups is None else function(self.groups),
             kept=None,
         )
 
@@ -354,7 +359,7 @@ class Columns:
     ----------
     features : tuple of str
         The columns with one feature each, or one column of lists of numbers.
-    label, qid, weight : str or None
+    label, qid, weight, groups : str or None
     dtype : float32 or float64
         The type of the features.
     width : int or None
@@ -385,6 +390,7 @@ class Columns:
     sparse: bool = False
     propensity: str | None = None
     looks: Vector | None = None
+    groups: str | None = None
 
     @property
     def n_features(self) -> int:
@@ -393,7 +399,8 @@ class Columns:
 
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
-        told = (self.label, self.qid, self.weight, self.propensity)
+        groups = None if features else self.groups  # which only the survey of a table looks at
+        told = (self.label, self.qid, self.weight, self.propensity, groups)
         own = [name for name in told if name is not None]
         own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
@@ -406,7 +413,9 @@ class Columns:
 
     def for_scores(self, keep: tuple[str, ...]) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
-        return replace(self, label=None, qid=None, weight=None, propensity=None, keep=keep)
+        return replace(
+            self, label=None, qid=None, weight=None, propensity=None, groups=None, keep=keep
+        )
 
     def rows(self, batch: pyarrow.RecordBatch, place: Place, features: bool = True) -> TableRows:
         """Return the rows of a pyarrow RecordBatch or Table that has these columns.
@@ -424,10 +433,13 @@ class Columns:
         if self.qid is None:
             sizes, ids = np.array([batch.num_rows], np.int64), None
         else:
-            sizes, ids = runs_of(_ids(batch, self.qid, place))
+            sizes, ids = runs_of(_ids(batch, self.qid, place, "the query id"))
+        groups = None
+        if self.groups is not None and not features:
+            groups = _ids(batch, self.groups, place, "the group")
         X = self._features(batch, place) if features else None
         kept = batch.select(list(self.keep)) if self.keep else None
-        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept)
+        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
 
     def _numbers(self, batch: pyarrow.RecordBatch, name: str, place: Place) -> Vector:
         column = _column(batch, name)
@@ -590,15 +602,15 @@ def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Pla
     return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
 
 
-def _ids(batch: pyarrow.RecordBatch, name: str, place: Place) -> NDArray[Any]:
-    """Return the query ids of rows: integers, or objects."""
+def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> NDArray[Any]:
+    """Return the ids of rows in a column: integers, or objects."""
     import pyarrow
 
     column = _column(batch, name)
     missing = column.is_null(nan_is_null=pyarrow.types.is_floating(column.type))
     if missing.true_count:
         row = int(np.argmax(np.asarray(missing)))
-        raise placed_error(f"{place.row(row)}: column {name!r}, the query id, has a missing value")
+        raise placed_error(f"{place.row(row)}: column {name!r}, {what}, has a missing value")
     types = pyarrow.types
     if types.is_string(column.type) or types.is_large_string(column.type):
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.

@@ -39,6 +39,7 @@ def scan(
     exclude: Sequence[str] | str | None = None,
     weight: str | None = None,
     propensity: str | None = None,
+    groups: str | None = None,
     missing: Missing | None = None,
     group_queries: bool = False,
     n_features: int | None = None,
@@ -79,10 +80,10 @@ def scan(
         numbers by the same rule.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
-        columns but the label, the query id, the weight, those of `exclude`, the index of a frame of
-        pandas, which Parquet files keep, and, for files and datasets of pyarrow, what stands in the
-        names of folders, such as ``day=1``. Booleans count as 0 and 1, and dictionaries as their
-        values.
+        columns but the label, the query id, the weight, the groups, those of `exclude`, the index
+        of a frame of pandas, which Parquet files keep, and, for files and datasets of pyarrow, what
+        stands in the names of folders, such as ``day=1``. Booleans count as 0 and 1, and
+        dictionaries as their values.
     exclude : list of str, str or None, default=None
         Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
@@ -90,6 +91,9 @@ def scan(
     propensity : str or None, default=None
         The column of propensities, as `propensity` of `RankRLS.fit`. The label is then the column
         of clicks.
+    groups : str or None, default=None
+        The column of ids of what a search holds out together, such as days, as ``groups`` of
+        `RankRLSCV.fit`. It takes query ids, none of which may have two groups.
     missing : {"zero", "mean"} or None, default=None
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
@@ -166,7 +170,7 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source, qid)
-    columns = _columns(found, label, qid, features, exclude, weight, propensity)
+    columns = _columns(found, label, qid, features, exclude, weight, propensity, groups)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
@@ -217,11 +221,11 @@ def read_labels(
     """
     found = source_of(source, qid)
     if found.schema is None:
-        columns = _columns(found, label, qid, None, None, None)
+        columns = _columns(found, label, qid, None, None, None, None, None)
     else:
         if label is None:
             raise ArgumentError("label", "must name the column of labels, got None")
-        _require_own(found.schema, label, qid, None)
+        _require_own(found.schema, {"label": label, "qid": qid})
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
     with found.files.unchanged():
@@ -264,7 +268,8 @@ def _columns(
     features: Sequence[str] | str | None,
     exclude: Sequence[str] | str | None,
     weight: str | None,
-    propensity: str | None = None,
+    propensity: str | None,
+    groups: str | None,
 ) -> Columns:
     if source.schema is None:
         for name, value in (
@@ -274,6 +279,7 @@ def _columns(
             ("exclude", exclude),
             ("weight", weight),
             ("propensity", propensity),
+            ("groups", groups),
         ):
             if value is not None:
                 raise ArgumentError(
@@ -284,7 +290,16 @@ def _columns(
         dtype, sparse = source.dtype, source.sparse
         return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
     schema = source.schema
-    _require_own(schema, label, qid, weight, propensity)
+    named = {
+        "label": label,
+        "qid": qid,
+        "weight": weight,
+        "propensity": propensity,
+        "groups": groups,
+    }
+    _require_own(schema, named)
+    if groups is not None and qid is None:
+        raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     if isinstance(features, str):
         features = [features]
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
@@ -295,13 +310,12 @@ def _columns(
         )
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
-        own = {label, qid, weight, propensity, *left_out, *index_columns(schema), *source.folders}
+        own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
-    told = (("label", label), ("qid", qid), ("weight", weight), ("propensity", propensity))
-    for name, value in told:
+    for name, value in named.items():
         if value in names:
             raise ArgumentError(
                 "features",
@@ -331,21 +345,17 @@ def _columns(
         )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
-    return Columns(tuple(names), label, qid, weight, dtype, width, propensity=propensity)
+    return Columns(
+        tuple(names), label, qid, weight, dtype, width, propensity=propensity, groups=groups
+    )
 
 
-def _require_own(
-    schema: pyarrow.Schema,
-    label: str | None,
-    qid: str | None,
-    weight: str | None,
-    propensity: str | None = None,
-) -> None:
-    told = (("label", label), ("qid", qid), ("weight", weight), ("propensity", propensity))
-    for name, value in told:
+def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:
+    qid = named["qid"]
+    for name, value in named.items():
         if value is not None:
             require_columns([value], schema.names, name, "the table")
-            if value == qid and name != "qid":
+            if value == qid and name not in ("qid", "groups"):
                 raise ArgumentError(
                     "qid",
                     f"must not name {verbatim(repr(qid))}, which is the column of {{{name}=}}",

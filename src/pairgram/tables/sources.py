@@ -181,8 +181,9 @@ class Source:
             replace(part, schema=schema, whole=whole - {*columns.features})
             for part in self.partitions
         ]
-        if columns.qid is not None and columns.qid not in self.folders:
-            parts, schema = _with_ids(parts, schema, columns.qid)
+        for name in (columns.qid, columns.groups):
+            if name is not None and name not in self.folders:
+                parts, schema = _with_ids(parts, schema, name)
         return replace(self, schema=schema, partitions=tuple(parts))
 
 

@@ -17,11 +17,26 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support import machine as memory
-from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
+from pairgram._support.checks import (
+    ArgumentError,
+    Rows,
+    Vector,
+    first_not_finite,
+    require_finite,
+    verbatim,
+)
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, resolve_n_threads
 from pairgram.data.hashed_ids import IdSet, hash_ids, mix
-from pairgram.tables.columns import Columns, Place, TableRows, changed, placed_error
+from pairgram.data.queries import Queries
+from pairgram.tables.columns import (
+    Columns,
+    Place,
+    TableRows,
+    changed,
+    placed_error,
+    shown_id,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -352,6 +367,8 @@ class Survey:
         The places of the first rows of the queries, in any order; see `begins`.
     scattered : int or None
         The hash of a query whose rows do not stand together.
+    groups : tuple of ndarray
+        The ids of the groups of the queries, as `parts` has their places.
     """
 
     n_rows: int
@@ -365,6 +382,16 @@ class Survey:
     kinds: dict[str, int]
     parts: tuple[Rows, ...]
     scattered: int | None = None
+    groups: tuple[NDArray[Any], ...] = ()
+
+    @cached_property
+    def group_of(self) -> Rows | None:
+        """The number of the group of every query, in the order of `begins`; None without groups."""
+        if not self.groups:
+            return None
+        order = np.argsort(np.concatenate(self.parts))
+        each = Queries.of_sizes(np.ones(len(order), np.int64))
+        return each.groups(np.concatenate(self.groups)[order])[0]
 
     @cached_property
     def begins(self) -> Rows:
@@ -408,6 +435,7 @@ class Survey:
             dict.fromkeys(kinds_of_ids(rows.ids), rows.partition),
             (rows.begins,),
             scattered,
+            () if rows.groups is None else (_groups_of_runs(rows),),
         )
 
     def join(self, other: Survey) -> Survey:
@@ -429,8 +457,24 @@ class Survey:
             hashes=self.hashes.union(rest),
             kinds=other.kinds | self.kinds,
             parts=self.parts + other.parts,
+            groups=self.groups + other.groups,
             scattered=scattered,
         )
+
+
+def _groups_of_runs(rows: TableRows) -> NDArray[Any]:
+    """Return the id of the group of every query; a query in two groups is an error."""
+    assert rows.groups is not None
+    first = rows.groups[np.cumsum(rows.sizes) - rows.sizes]
+    differs = rows.groups != np.repeat(first, rows.sizes)
+    if differs.any():
+        row = int(np.argmax(differs))
+        run = int(np.searchsorted(np.cumsum(rows.sizes), row, side="right"))
+        query = "the only query" if rows.ids is None else f"query {shown_id(rows.ids[run:])}"
+        found, before = shown_id(rows.groups[row:]), shown_id(first[run:])
+        text = f"must be constant within a query: {query} has {found} after {before}"
+        raise ArgumentError("groups", verbatim(text))
+    return np.asarray(first)
 
 
 def _with_levels(first: Survey, second: Survey) -> Survey:

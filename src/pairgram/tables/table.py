@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 # What scan calls the columns that take the place of arguments of `fit`.
-COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight", "propensity": "propensity"}
+COLUMNS = {
+    "y": "label",
+    "qid": "qid",
+    "sample_weight": "weight",
+    "propensity": "propensity",
+    "groups": "groups",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +103,7 @@ class Table:
                 ("qid", layout.qid),
                 ("weight", layout.weight),
                 ("propensity", layout.propensity),
+                ("groups", layout.groups),
             )
             if name is not None
         ]
@@ -239,7 +246,8 @@ class Table:
         if found.parts is None:
             return None
         rows = together(found.parts)
-        self._sound(Survey.of(rows))
+        if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
+            self._sound(Survey.of(rows))
         return rows
 
     @property

@@ -1,0 +1,155 @@
+// Comparisons of items, their held-out scores and their losses: checks, GIL release; nothing else.
+#include "data/comparisons.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "bindings/bindings.hpp"
+#include "solvers/comparison_loss.hpp"
+#include "solvers/leave_items_out.hpp"
+
+namespace pairgram {
+
+namespace {
+
+using bound_loss = one_user<comparison_loss>;
+
+std::shared_ptr<comparisons> make_comparisons(py::ssize_t n_items,
+                                              const array<std::int64_t>& winner,
+                                              const array<std::int64_t>& loser,
+                                              const optional_array<double>& weights) {
+    const auto n = winner.size();
+    check(n_items >= 0 && winner.ndim() == 1 && loser.ndim() == 1 && loser.size() == n,
+          "winner and loser must be 1-d, of one length");
+    if (weights) check_one_per("weights must be 1-d, one per comparison", *weights, n);
+    const auto *first = pointer(winner), *second = pointer(loser);
+    const auto* of_pairs = pointer(weights);
+    const without_gil release(n);
+    const auto is_item = [&](std::int64_t item) { return item >= 0 && item < n_items; };
+    check(std::all_of(first, first + n, is_item) && std::all_of(second, second + n, is_item),
+          "winner and loser must be items");
+    return std::make_shared<comparisons>(n_items, n, first, second, of_pairs);
+}
+
+array<std::int64_t> connected(const comparisons& pairs) {
+    array<std::int64_t> roots(pairs.n_items());
+    auto* out = roots.mutable_data();
+    const without_gil release(pairs.n_pairs());
+    pairs.connected(out);
+    return roots;
+}
+
+array<std::int64_t> offsets_of(const comparisons& pairs) {
+    array<std::int64_t> offsets(pairs.n_items() + 1);
+    std::copy(pairs.offsets.begin(), pairs.offsets.end(), offsets.mutable_data());
+    return offsets;
+}
+
+array<std::int64_t> pairs_of_places(const comparisons& pairs) {
+    array<std::int64_t> found(2 * pairs.n_pairs());
+    std::transform(pairs.places.begin(), pairs.places.end(), found.mutable_data(),
+                   [](const comparisons::place& at) { return at.pair; });
+    return found;
+}
+
+py::ssize_t width_of(const comparisons& pairs, const array<double>& rows) {
+    check(rows.ndim() == 2 && rows.shape(0) == pairs.n_items(), "rows must be 2-d, one per item");
+    return rows.shape(1);
+}
+
+array<double> multiply(const comparisons& pairs, const array<double>& rows,
+                       const array<double>& targets, int n_threads) {
+    const auto width = width_of(pairs, rows);
+    check_one_per("targets must be 1-d, one per comparison", targets, pairs.n_pairs());
+    const auto *in = pointer(rows), *t = pointer(targets);
+    array<double> result({pairs.n_items(), width + 1});
+    auto* out = result.mutable_data();
+    const without_gil release;
+    pairs.multiply(width, in, t, out, n_threads);
+    return result;
+}
+
+py::tuple leave_out(const comparisons& pairs, const array<double>& rows,
+                    const array<double>& targets, const array<double>& eigenvalues,
+                    const array<double>& projection, const array<double>& alphas, py::ssize_t first,
+                    py::ssize_t last, int n_threads) {
+    const auto rank = width_of(pairs, rows);
+    check_one_per("targets must be 1-d, one per comparison", targets, pairs.n_pairs());
+    check_one_per("eigenvalues must be 1-d, one per column", eigenvalues, rank);
+    check_one_per("projection must be 1-d, one per column", projection, rank);
+    check(alphas.ndim() == 1, "alphas must be 1-d");
+    check(0 <= first && first <= last && last <= pairs.n_items(), "first and last must be items");
+    const item_path path{rank,          pointer(rows),  pointer(eigenvalues), pointer(projection),
+                         alphas.size(), pointer(alphas)};
+    const auto* t = pointer(targets);
+    array<double> scores({alphas.size(), pairs.offsets[last] - pairs.offsets[first]});
+    array<double> held(last - first);
+    auto *out = scores.mutable_data(), *of_items = held.mutable_data();
+    {
+        const without_gil release;
+        leave_items_out(pairs, t, path, first, last, out, of_items, n_threads);
+    }
+    return py::make_tuple(scores, held);
+}
+
+std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<comparisons>& pairs,
+                                      const array<double>& margins, const std::string& loss) {
+    check_one_per("margins must be 1-d, one per comparison", margins, pairs->n_pairs());
+    const auto kind = named<pair_loss>("loss", loss, pair_losses);
+    const auto* of_pairs = pointer(margins);
+    const without_gil release(pairs->n_pairs());
+    return std::make_unique<bound_loss>(pairs, of_pairs, kind);
+}
+
+py::tuple set_scores(bound_loss& bound, const array<double>& scores, int n_threads) {
+    const use_of<comparison_loss> loss(bound);
+    check_one_per("scores must be 1-d, one per item", scores, loss->n_items());
+    const double* in = pointer(scores);
+    check_all(
+        scores.size(), in, [](double f) { return std::isfinite(f); }, "scores must be finite");
+    array<double> gradient(scores.size());
+    double* out = gradient.mutable_data();
+    double value = 0;
+    {
+        const without_gil release;
+        value = loss->set_scores(in, out, n_threads);
+    }
+    return py::make_tuple(value, gradient);
+}
+
+array<double> product(bound_loss& bound, const array<double>& u, int n_threads) {
+    const use_of<comparison_loss> loss(bound);
+    check_one_per("u must be 1-d, one per item", u, loss->n_items());
+    const double* in = pointer(u);
+    array<double> result(u.size());
+    double* out = result.mutable_data();
+    const without_gil release;
+    loss->product(in, out, n_threads);
+    return result;
+}
+
+}  // namespace
+
+void bind_comparisons(py::module_& m) {
+    py::class_<comparisons, std::shared_ptr<comparisons>>(m, "Comparisons")
+        .def(py::init(&make_comparisons), py::arg("n_items"), py::arg("winner").noconvert(),
+             py::arg("loser").noconvert(), py::arg("weights").noconvert().none(true))
+        .def("connected", &connected)
+        .def("offsets", &offsets_of)
+        .def("pairs", &pairs_of_places)
+        .def("multiply", &multiply, py::arg("rows").noconvert(), py::arg("targets").noconvert(),
+             py::arg("n_threads"))
+        .def("leave_items_out", &leave_out, py::arg("rows").noconvert(),
+             py::arg("targets").noconvert(), py::kw_only(), py::arg("eigenvalues").noconvert(),
+             py::arg("projection").noconvert(), py::arg("alphas").noconvert(), py::arg("first"),
+             py::arg("last"), py::arg("n_threads"));
+    py::class_<bound_loss>(m, "ComparisonLoss")
+        .def(py::init(&make_loss), py::arg("comparisons"), py::arg("margins").noconvert(),
+             py::kw_only(), py::arg("loss"))
+        .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
+        .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1);
+}
+
+}  // namespace pairgram

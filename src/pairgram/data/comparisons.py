@@ -1,0 +1,216 @@
+"""Comparisons of items as rows of a regression on differences, which are made when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+import pairgram._core as _core
+from pairgram._support import limits, machine
+from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
+from pairgram._support.machine import cached_property
+from pairgram.data.dataset import Block, RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries
+from pairgram.features.base import score_features
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """The matrix ``H[first] − H[second]``, whose rows are made only where they are asked for.
+
+    Attributes
+    ----------
+    H : C-contiguous ndarray or csr_array of shape (n_items, n_features), float64
+    first, second : ndarray of shape (n_rows,), int64
+    """
+
+    H: Any
+    first: Rows
+    second: Rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of features."""
+        return len(self.first), self.H.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the features."""
+        return np.dtype(np.float64)
+
+    def __getitem__(self, rows: Rows | slice) -> Differences:
+        """Return some rows, which are not made yet."""
+        return Differences(self.H, self.first[rows], self.second[rows])
+
+    def made(self) -> Vector:
+        """Return the rows, dense."""
+        if scipy.sparse.issparse(self.H):
+            n_bytes = 8.0 * self.shape[0] * self.shape[1]
+            what = f"{self.shape[0]} differences of {self.shape[1]} features, dense,"
+            machine.require(what, n_bytes, "take smaller groups, or fewer features")
+            return np.asarray((self.H[self.first] - self.H[self.second]).toarray())
+        found: Vector = self.H[self.first]
+        found -= self.H[self.second]
+        return found
+
+
+# A product of sparse rows has about this many entries at most.
+PRODUCT_ENTRIES = 1 << 24
+# What is left of a subtraction is rounding error below this share.
+NOISE = 1e-13
+# The rows of a tile of differences take about this many bytes, which a cache holds.
+TILE_BYTES = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRows(RankingData):
+    """Comparisons as rows of a regression: differences of features, margins and weights.
+
+    X is a matrix of `Differences`, y the margins, the row weights those of comparisons, the offset
+    the difference of offsets, and queries are the groups. There is no feature map: H has the
+    features.
+
+    Attributes
+    ----------
+    is_cut : bool
+        Whether blocks may hold a part of a query.
+    """
+
+    is_cut: bool = True
+
+    def take(self, rows: Rows | slice) -> RankingData:
+        """Return the given comparisons, whose differences are not made yet."""
+        some = RankingData.take(self, rows)
+        return ComparedRows(**vars(some), is_cut=self.is_cut)
+
+    def features(self, rows: Rows | slice = slice(None)) -> Any:
+        """Return the differences of the given comparisons."""
+        return self.X[rows].made()
+
+    def scores(self, rows: Rows | slice, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of comparisons by linear models: those of items, subtracted.
+
+        Items with equal features have equal scores, so that their difference is exactly 0.
+        """
+        of_items = score_features(self.X.H, coefs, n_threads)
+        return np.asarray(of_items[..., self.X.first[rows]] - of_items[..., self.X.second[rows]])
+
+    @cached_property
+    def comparisons(self) -> _core.Comparisons:
+        """The comparisons for compiled code."""
+        X = self.X
+        return _core.Comparisons(X.H.shape[0], X.first, X.second, self.row_weights)
+
+    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
+        """Return (the sums over [X, y], Σ W); all comparisons count as one query.
+
+        With the incidence A of comparisons and their weights D these are ``HᵀAᵀDAH`` and
+        ``HᵀAᵀDm``. Dense items are taken from one of those that comparisons connect with them, so
+        that what is common to all of these cancels exactly.
+        """
+        H, targets = self.X.H, self.target(PairSettings(None))
+        weight = float(self.v.sum())
+        if scipy.sparse.issparse(H):
+            sums = self._sparse_sums(targets)
+            if varying is not None:
+                varying[:-1] = sums.diagonal()[:-1] > 0
+                varying[-1] = varying[:-1].any()
+            return sums, weight
+        H = H - H[self.comparisons.connected()]
+        if varying is not None:
+            varying[:-1] = (H != 0).any(axis=0)
+            varying[-1] = varying[:-1].any()
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+            of_items = self.comparisons.multiply(H, targets, n_threads)
+            with machine.single_threaded_blas:
+                products = H.T @ of_items
+            d = H.shape[1]
+            sums = np.empty((d + 1, d + 1))
+            sums[:d, :d] = (products[:, :d] + products[:, :d].T) / 2
+            sums[:d, d] = sums[d, :d] = products[:, d]
+            sums[d, d] = self.v @ targets**2
+        return sums, weight
+
+    def _sparse_sums(self, targets: Vector) -> Vector:
+        """Return the sums over [X, y] of CSR items, by the sparse matrix AᵀDA."""
+        H, d = self.X.H, self.X.shape[1]
+        ones, numbers = np.ones(len(targets)), np.arange(len(targets))
+        places = np.tile(numbers, 2), np.concatenate([self.X.first, self.X.second])
+        shape = len(targets), H.shape[0]
+        A = scipy.sparse.csr_array((np.concatenate([ones, -ones]), places), shape=shape)
+        weighted = A.multiply(self.v[:, None]).tocsr()
+        laplacian, pull = (weighted.T @ A).tocsr(), weighted.T @ targets
+        sums = np.zeros((d + 1, d + 1))
+        # About so many entries has a product of the Laplacian with H, block by block of its rows.
+        entries = np.cumsum(np.abs(laplacian).sign() @ np.diff(H.indptr).astype(np.float64))
+        cuts = np.unique(np.searchsorted(entries, np.arange(0.0, entries[-1], PRODUCT_ENTRIES)))
+        for begin, end in pairwise([*cuts.tolist(), len(entries)]):
+            part = slice(begin, end)
+            sums[:d, :d] += (H[part].T @ (laplacian[part] @ H)).toarray()
+        sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
+        sums[:d, d] = sums[d, :d] = H.T @ pull
+        sums[d, d] = self.v @ targets**2
+        both = np.bincount(places[1], np.tile(self.v, 2), minlength=H.shape[0])
+        noise = sums.diagonal()[:d] <= NOISE * (H.power(2).T @ both)  # of what was subtracted
+        sums[:d][noise], sums[:, :d][:, noise] = 0.0, 0.0
+        return sums
+
+    def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
+        """Yield the comparisons in dense tiles, of whole queries unless these may be cut."""
+        targets = self.targets(settings, constant=constant)
+        offsets, order = self.queries.offsets, self.queries.order
+        most = max(1, TILE_BYTES // (8 * max(1, self.X.shape[1])))
+        if self.is_cut:
+            offsets = np.append(np.arange(0, offsets[-1], most), offsets[-1])
+        first = 0
+        while first < len(offsets) - 1:
+            begin = offsets[first]
+            last = int(np.searchsorted(offsets, begin + most, side="right")) - 1
+            last = max(last, first + 1)
+            rows: Any = slice(int(begin), int(offsets[last]))
+            rows = rows if order is None else order[rows]
+            part = replace(
+                self,
+                y=self.y[rows],
+                queries=Queries(np.ascontiguousarray(offsets[first : last + 1] - begin)),
+                row_weights=None if self.row_weights is None else self.row_weights[rows],
+            )
+            X, of_rows = self.X[rows].made(), np.ascontiguousarray(targets[rows])
+            numbers = np.arange(rows.start, rows.stop) if order is None else rows
+            yield Block(numbers, part.problem(settings), X, of_rows, None)
+            first = last
+
+    def require_finite_features(self) -> None:
+        """Raise a ValueError if a feature of an item is not finite."""
+        require_finite(self.X.H, "X")
+
+
+def compared(data: RankingData, H: Matrix) -> ComparedRows:
+    """Return the comparisons of checked rows as rows of a regression without an intercept.
+
+    Features H of the rows are taken in float64, because differences of single ones lose digits.
+    CSR features stay sparse unless many of their entries are not 0.
+    """
+    preferences = data.preferences
+    if first_not_finite(H) is not None:
+        data.require_finite_features()
+    offset = None if data.offset is None else preferences.differences(data.offset)
+    told = preferences.margin, preferences.queries, preferences.weight
+    rows: Any = H
+    if scipy.sparse.issparse(H):
+        many = rows.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
+        rows = scipy.sparse.csr_array(rows, dtype=np.float64)
+        rows = rows.toarray() if many and machine.fits(8.0 * H.shape[0] * H.shape[1]) else rows
+    if not scipy.sparse.issparse(rows):
+        rows = np.require(rows, np.float64, ["C", "A"])
+    X = Differences(rows, preferences.winner, preferences.loser)
+    return ComparedRows(X, *told, offset=offset, is_cut=preferences.groups is None)

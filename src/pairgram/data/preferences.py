@@ -1,0 +1,404 @@
+"""`Preferences`: comparisons of two rows, which take the place of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from pairgram._support import machine
+from pairgram._support.arrays import real_array
+from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
+from pairgram._support.machine import cached_property
+from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairSettings
+from pairgram.data.queries import Queries, check_weights, plain_ids
+
+# What a caller may tell of rows, but not beside comparisons.
+_OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups")
+# Why tools that take arrays of labels cannot take comparisons.
+_NO_ARRAY = (
+    "Preferences are comparisons of two rows of X, not one label for each row, so no tool that "
+    "splits rows, or that looks at labels, can take them: give y=Preferences(...) to fit of "
+    "RankRLS, RankSVM or their searches, which hold comparisons out themselves: "
+    "RankRLSCV(cv=...) in place of GridSearchCV or cross_validate; n_pairs is their number"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Preferences:
+    """Comparisons of rows of X, which take the place of the labels y: "A was preferred to B".
+
+    Parameters
+    ----------
+    winner, loser : array-like of shape (n_pairs,) of int
+        Row numbers of X, counted from 0: which row was preferred, and to which. A row may be in any
+        number of comparisons, or in none, and the same two rows may be compared again and again.
+    weight : array-like of shape (n_pairs,) or float, finite and ≥ 0, or None, default=None
+        A weight of 2 is the same as having the comparison twice. A comparison of weight 0 counts as
+        absent.
+    margin : array-like of shape (n_pairs,) or float, finite and ≥ 0, default=1.0
+        By how much the winner is better. 0 is a tie, in which it does not matter which row is
+        called the winner. A negative margin is refused: exchange the two rows.
+    groups : array-like of shape (n_pairs,), any hashable type, or None, default=None
+        Who judged, on which day, in which battle. Searches hold out all comparisons of a group
+        together.
+
+    Attributes
+    ----------
+    winner, loser : ndarray of shape (n_pairs,), int64
+    margin : ndarray of shape (n_pairs,), float64
+    weight : ndarray of shape (n_pairs,), float64, or None
+    groups : array-like or None
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described. The message names it and the comparison.
+
+    Notes
+    -----
+    Give ``y=Preferences(...)`` to ``fit`` of `RankRLS`, `RankRLSCV`, `RankSVM` or `RankSVMCV`.
+    Least squares minimises ``Σ_p w_p (m_p − (f_i − f_j))² + alpha ‖w‖²`` over the comparisons p of
+    a winner i and a loser j, each once, with weights w_p and margins m_p. Every row of X stands
+    there once, however often it is compared. The fitted model scores rows, as any other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairgram import Preferences, RankRLS
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0]])
+    >>> y = Preferences(winner=[2, 2, 1], loser=[0, 1, 0])
+    >>> y
+    Preferences of 3 comparisons between 3 rows
+    >>> scores = RankRLS(alpha=0.1).fit(X, y).predict(X)
+    >>> np.argsort(-scores).tolist()
+    [2, 1, 0]
+    """
+
+    winner: Any
+    loser: Any
+    _: KW_ONLY
+    weight: Any = None
+    margin: Any = 1.0
+    groups: Any = None
+
+    def __post_init__(self) -> None:
+        winner, loser = _row_numbers(self.winner, "winner"), _row_numbers(self.loser, "loser")
+        n_pairs = len(winner)
+        if len(loser) != n_pairs:
+            raise ArgumentError(
+                "loser", f"must have a row for each of the {n_pairs} of winner, got {len(loser)}"
+            )
+        if n_pairs == 0:
+            raise ArgumentError("winner", "must name at least one row, got none")
+        same = winner == loser
+        if same.any():
+            at = int(np.argmax(same))
+            raise ArgumentError(
+                "loser",
+                f"must be another row than the winner, got row {winner[at]} as both in "
+                f"comparison {at}",
+            )
+        margin = _per_comparison(self.margin, n_pairs, "margin")
+        if (margin < 0).any():
+            at = int(np.argmax(margin < 0))
+            raise ArgumentError(
+                "margin",
+                f"must be >= 0, got {margin[at]} in comparison {at}: exchange its winner and loser",
+            )
+        weight = None
+        if self.weight is not None:
+            weight = _per_comparison(self.weight, n_pairs, "weight")
+            total = float(weight.sum())
+            if not SMALLEST_PAIR_WEIGHT <= total <= LARGEST_PAIR_WEIGHT:
+                raise ArgumentError(
+                    "weight",
+                    f"must add up to at least {SMALLEST_PAIR_WEIGHT:g} and at most "
+                    f"{LARGEST_PAIR_WEIGHT:g}, got {total:.3g}",
+                )
+        values = {"winner": winner, "loser": loser, "margin": margin, "weight": weight}
+        for name, value in values.items():
+            if value is not None:
+                value = value.view()  # the caller's array stays as it is
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+        if self.groups is not None:
+            self.queries  # noqa: B018  # which checks them
+
+    @classmethod
+    def from_ids(
+        cls,
+        ids: ArrayLike,
+        winner: ArrayLike,
+        loser: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        margin: ArrayLike = 1.0,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Make comparisons of names, such as "model A beat model B".
+
+        Parameters
+        ----------
+        ids : array-like of shape (n_rows,), any hashable type
+            The name of every row of X. No name may stand there twice.
+        winner, loser : array-like of shape (n_pairs,)
+            Names.
+        weight, margin, groups :
+            As for the class.
+
+        Raises
+        ------
+        ValueError
+            If a name is not among `ids`, or stands there twice; otherwise as for the class.
+
+        Examples
+        --------
+        >>> from pairgram import Preferences
+        >>> Preferences.from_ids(["ant", "bee", "cat"], ["bee", "cat"], ["ant", "bee"]).winner
+        array([1, 2])
+        """
+        names = _listed(ids)
+        number = {name: row for row, name in enumerate(names)}
+        if len(number) != len(names):
+            twice = next(name for row, name in enumerate(names) if number[name] != row)
+            raise ArgumentError(
+                "ids", f"must name every row once, got {verbatim(repr(twice))} twice"
+            )
+        rows = []
+        for argument, given in (("winner", winner), ("loser", loser)):
+            listed = _listed(given)
+            found = [number.get(name, -1) for name in listed]
+            if found and min(found) < 0:
+                at = found.index(-1)
+                meant = did_you_mean(listed[at], names)
+                raise ArgumentError(
+                    argument,
+                    f"must be names among ids, got {verbatim(repr(listed[at]))} in comparison "
+                    f"{at}{verbatim(meant)}",
+                )
+            rows.append(np.array(found, dtype=np.int64))
+        return cls(*rows, weight=weight, margin=margin, groups=groups)
+
+    @classmethod
+    def from_intervals(
+        cls, lower: ArrayLike, upper: ArrayLike, qid: ArrayLike | None = None
+    ) -> Self:
+        """Make comparisons of labels of which some are only known to lie in an interval.
+
+        An assay that ends at 10 µM reports ">10": `lower` is 10 and `upper` infinity. Such a label
+        is censored. Rows are compared if it is known which is higher.
+
+        Parameters
+        ----------
+        lower, upper : array-like of shape (n_rows,)
+            The interval of the label of every row of X: equal bounds for a label that is known,
+            −infinity or infinity for a bound that is not.
+        qid : array-like of shape (n_rows,), any hashable type, or None
+            Query ids. Rows are compared within queries, which become the groups. None means that
+            all rows are one query.
+
+        Returns
+        -------
+        Preferences
+            Two labels that are known are compared with the margin ``y_i − y_j``, equal ones as a
+            tie. Otherwise i is compared with j if ``lower_i > upper_j``, with that difference as
+            the margin: the least by which i is higher.
+
+        Raises
+        ------
+        ValueError
+            If a bound is NaN, if bounds are in the wrong order or both infinite of one sign, or if
+            no order is known. The message names the row.
+        MemoryError
+            If the comparisons do not fit into free memory, of which each takes 40 bytes.
+
+        Notes
+        -----
+        `RankSVM` with its default loss wants differences of scores of at least the margin, which is
+        all that is known. Least squares wants them to be equal to the margin. For a censored pair
+        that pulls differences down which may well be larger: to ">10" and 3, the difference 7.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pairgram import Preferences
+        >>> y = Preferences.from_intervals([3.0, 10.0, 12.0], [3.0, np.inf, 12.0])
+        >>> list(zip(y.winner.tolist(), y.loser.tolist(), y.margin.tolist()))
+        [(1, 0, 7.0), (2, 0, 9.0)]
+        """
+        low, high = real_array(lower, "lower"), real_array(upper, "upper")
+        if low.ndim != 1 or low.shape != high.shape:
+            raise ArgumentError(
+                "upper", f"must have a bound for each of lower, {low.shape}, got {high.shape}"
+            )
+        for name, bounds, never in (("lower", low, np.inf), ("upper", high, -np.inf)):
+            wrong = np.isnan(bounds) | (bounds == never)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise ArgumentError(name, f"must not be {bounds[row]}, as in {{place}}", row=row)
+        if (low > high).any():
+            row = int(np.argmax(low > high))
+            raise ArgumentError(
+                "lower", f"must be <= upper, got {low[row]} > {high[row]} in {{place}}", row=row
+            )
+        queries = Queries.make(len(low), qid=qid)
+        index, exact = queries.index(), low == high
+        by_upper = np.lexsort((high, index))
+        # Of every row, those whose upper bound is not above its lower one begin its query.
+        begins = queries.offsets[index]
+        ends = begins.copy()
+        for query in range(queries.n_queries):
+            own = slice(int(queries.offsets[query]), int(queries.offsets[query + 1]))
+            rows = by_upper[own]
+            ends[rows] += np.searchsorted(high[rows], low[rows], side="right")
+        counts = ends - begins
+        n_pairs = int(counts.sum())
+        machine.require(
+            f"the {n_pairs} comparisons of {len(low)} rows",
+            40.0 * n_pairs,
+            "take fewer rows, or shorter queries",
+        )
+        winner = np.repeat(np.arange(len(low)), counts)
+        places = np.arange(n_pairs) - np.repeat(np.cumsum(counts) - counts, counts)
+        loser = by_upper[np.repeat(begins, counts) + places]
+        margin = low[winner] - high[loser]
+        tie = exact[winner] & exact[loser] & (winner < loser)  # once
+        known = (margin > 0) | ((margin == 0) & tie)
+        if not known.any():
+            raise ArgumentError("lower", "and upper say of no two rows which is higher")
+        groups = None if qid is None else index[winner[known]]
+        return cls(winner[known], loser[known], margin=margin[known], groups=groups)
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of comparisons."""
+        return len(self.winner)
+
+    @cached_property
+    def w(self) -> Vector:
+        """The weights, (n_pairs,); ones if none were given."""
+        return np.ones(self.n_pairs) if self.weight is None else self.weight
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The comparisons of every group; all of them if there are no groups."""
+        return Queries.make(self.n_pairs, qid=self.groups, name="groups")
+
+    def counts(self, n_rows: int) -> Vector:
+        """Return the weight of the comparisons of every row, (n_rows,)."""
+        both = np.concatenate([self.winner, self.loser])
+        return np.asarray(np.bincount(both, np.tile(self.w, 2), minlength=n_rows))
+
+    def counting(self, counts: Vector) -> Preferences:
+        """Return the same comparisons, whose weights are multiplied by counts, (n_pairs,)."""
+        return replace(self, weight=self.w * counts)
+
+    def differences(self, scores: Vector) -> Vector:
+        """Return the score of each winner less that of its loser: (..., n_pairs)."""
+        return np.asarray(scores[..., self.winner] - scores[..., self.loser])
+
+    def require_rows(self, n_rows: int) -> None:
+        """Raise a ValueError if a row number is not one of so many rows; the message names it."""
+        for name in ("winner", "loser"):
+            rows = getattr(self, name)
+            if rows.max() >= n_rows:
+                at = int(np.argmax(rows >= n_rows))
+                raise ArgumentError(
+                    name,
+                    f"must be row numbers of X, 0 to {n_rows - 1}, got {rows[at]} in comparison "
+                    f"{at}",
+                )
+
+    def require_alone(self, told: Mapping[str, object]) -> None:
+        """Raise a ValueError if the caller tells of rows what comparisons have no use for."""
+        for name in _OF_ROWS:
+            if told.get(name) is not None:
+                instead = {"sample_weight": "weight", "query_weight": "weight"}.get(name, "groups")
+                raise ArgumentError(
+                    name,
+                    "must be None beside y=Preferences(...), whose comparisons need no queries: "
+                    f"give Preferences({instead}=...)",
+                )
+
+    def __len__(self) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __iter__(self) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __repr__(self) -> str:
+        n_rows = len(np.union1d(self.winner, self.loser))
+        text = f"Preferences of {self.n_pairs} comparisons between {n_rows} rows"
+        if n_ties := int((self.margin == 0).sum()):
+            text += f", {n_ties} of them ties"
+        if self.groups is not None:
+            text += f", in {self.queries.n_queries} groups"
+        return text + ", weighted" * (self.weight is not None)
+
+
+def _listed(ids: ArrayLike) -> list[Any]:
+    """Return names as Python objects."""
+    return plain_ids(np.asarray(ids)) if not isinstance(ids, (list, tuple)) else list(ids)
+
+
+def _row_numbers(values: ArrayLike, name: str) -> Rows:
+    """Return row numbers as int64, after checking that they are integers ≥ 0."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise ArgumentError(
+            name,
+            "must be row numbers of X, one integer for each comparison, got an array of shape "
+            f"{array.shape} and type {array.dtype}: Preferences.from_ids takes names",
+        )
+    rows = np.ascontiguousarray(array, np.int64)
+    if (rows < 0).any():
+        at = int(np.argmax(rows < 0))
+        raise ArgumentError(name, f"must be row numbers >= 0, got {rows[at]} in comparison {at}")
+    return rows
+
+
+def _per_comparison(values: ArrayLike, n_pairs: int, name: str) -> Vector:
+    """Return a finite number for every comparison; those of `weight` must be ≥ 0."""
+    try:
+        if name == "weight":
+            return check_weights(values, n_pairs, name)
+        numbers = real_array(values, name)
+    except ArgumentError as error:
+        if error.row is not None:
+            error.place = f"comparison {error.row}"
+        raise
+    if numbers.ndim == 0:
+        numbers = np.full(n_pairs, float(numbers))
+    if numbers.shape != (n_pairs,):
+        raise ArgumentError(
+            name, f"must have one number for each of {n_pairs} comparisons, got {numbers.shape}"
+        )
+    if not np.isfinite(numbers).all():
+        at = int(np.argmin(np.isfinite(numbers)))
+        raise ArgumentError(name, f"must be finite, got {numbers[at]} in comparison {at}")
+    return numbers
+
+
+def require_default(settings: PairSettings) -> None:
+    """Raise a ValueError if settings of pairs say what comparisons say themselves."""
+    for name, value in vars(PairSettings()).items():
+        found = getattr(settings, name)
+        if found != value:
+            raise ArgumentError(
+                name,
+                f"must be {value!r} beside y=Preferences(...), which say themselves what is "
+                f"compared, got {found!r}",
+            )

@@ -1,0 +1,310 @@
+"""Least squares on comparisons: differences written out, and refits without what is held out."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings, strategies as st
+
+from pairgram import (
+    AutoRanker,
+    Preferences,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    load_model,
+)
+from tests import reference_comparisons as reference
+
+WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
+
+
+def problem(seed, n_items=12, n_pairs=60, n_features=4, ties=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_items, n_features))
+    winner = rng.integers(0, n_items, n_pairs)
+    loser = (winner + rng.integers(1, n_items, n_pairs)) % n_items
+    margin = np.where(rng.random(n_pairs) < ties, 0.0, rng.exponential(size=n_pairs))
+    weight = np.where(rng.random(n_pairs) < 0.1, 0.0, rng.uniform(0.5, 2.0, n_pairs))
+    groups = rng.integers(0, 5, n_pairs)
+    return X, winner, loser, margin, weight, groups
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array, np.float32])
+@pytest.mark.parametrize("shape", [(12, 4), (6, 20)])
+def test_the_solution_of_differences_written_out(shape, make, form):
+    X, winner, loser, margin, weight, _ = problem(1, shape[0], 60, shape[1])
+    X = make(X)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    Z = reference.written_out(X, winner, loser)
+    expected = reference.ridge(Z, margin, weight, 0.7)
+    model = RankRLS(0.7, form=form).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-9, atol=1e-12)
+    assert model.form_ == form and model.n_features_in_ == shape[1] and not model.uses_qid_
+    rows = RankRLS(0.7, pairs=None).fit(Z, margin, sample_weight=weight)
+    np.testing.assert_allclose(model.coef_, rows.coef_, rtol=1e-9, atol=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 9), st.integers(1, 40), st.integers(1, 6))
+@settings(max_examples=40, deadline=None)
+def test_any_comparisons(seed, n_items, n_pairs, n_features):
+    X, winner, loser, margin, weight, _ = problem(seed, n_items, n_pairs, n_features)
+    weight[0] = 1.0
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    expected = reference.ridge(reference.written_out(X, winner, loser), margin, weight, 0.5)
+    for form in ("primal", "dual"):
+        model = RankRLS(0.5, form=form).fit(X, y)
+        np.testing.assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("scoring", ["accuracy", "squared_error"])
+@pytest.mark.parametrize("way", WAYS)
+def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
+    X, winner, loser, margin, weight, groups = problem(2)
+    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    alphas = np.array([30.0, 1.0, 1e-3])
+    search = RankRLSCV(alphas, cv=way, scoring=scoring, form=form, store_held_out=True)
+    search.fit(make(X), y)
+    Z = reference.written_out(X, winner, loser)
+    folds = reference.folds_of(way, winner, loser, groups)
+    expected = [reference.judged(scoring, Z, margin, weight, a, folds) for a in alphas]
+    np.testing.assert_allclose(search.scores_, expected, rtol=1e-10)
+    assert search.cv_ == way and search.form_ == form and search.scoring_.name == scoring
+    held = np.zeros(len(winner))
+    for test, scores in reference.refitted(Z, margin, weight, search.alpha_, folds):
+        held[test] += scores / (2 if way == "leave-item-out" else 1)
+    np.testing.assert_allclose(search.held_out_, held, atol=1e-10)
+    one = RankRLS(search.alpha_, form=form).fit(make(X), y)
+    np.testing.assert_allclose(search.coef_, one.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": True}, {"positive": True}, {"form": "dual"}])
+def test_splits_are_refits(options):
+    X, winner, loser, margin, weight, _ = problem(3)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    every = np.arange(60)
+    splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
+    alphas = [3.0, 0.1]
+    search = RankRLSCV(alphas, cv=splits, scoring="squared_error", **options).fit(X, y)
+    assert search.cv_ == "4 splits of comparisons"
+    for number, (train, test) in enumerate(splits):
+        part = Preferences(winner[train], loser[train], margin=margin[train], weight=weight[train])
+        for k, alpha in enumerate(alphas):
+            scores = RankRLS(alpha, **options).fit(X, part).predict(X)
+            errors = (margin[test] - (scores[winner[test]] - scores[loser[test]])) ** 2
+            found = search.cv_results_[f"split{number}_test_score"][k]
+            np.testing.assert_allclose(found, np.average(errors, weights=weight[test]), rtol=1e-8)
+
+
+def test_folds_of_groups_and_splitters():
+    from sklearn.model_selection import GroupKFold, KFold
+
+    X, winner, loser, margin, _, groups = problem(4)
+    y = Preferences(winner, loser, margin=margin, groups=groups)
+    by_groups = RankRLSCV(cv=3, scoring="squared_error").fit(X, y)
+    assert by_groups.cv_ == "3 splits of groups"
+    assert RankRLSCV(cv=GroupKFold(3)).fit(X, y).cv_ == "3 splits of comparisons"
+    assert RankRLSCV(cv=KFold(4)).fit(X, y).cv_ == "4 splits of comparisons"
+    alone = Preferences(winner, loser, margin=margin)
+    assert RankRLSCV(cv=4).fit(X, alone).cv_ == "4 splits of comparisons"
+
+
+def test_what_is_held_out_by_default():
+    X, winner, loser, *_, groups = problem(5)
+    assert RankRLSCV().fit(X, Preferences(winner, loser, groups=groups)).cv_ == "leave-group-out"
+    assert RankRLSCV().fit(X, Preferences(winner, loser)).cv_ == "leave-item-out"
+    for ids in (np.eye(12), scipy.sparse.eye_array(12, format="csr")):
+        assert RankRLSCV().fit(ids, Preferences(winner, loser)).cv_ == "leave-comparison-out"
+    both = np.hstack([X, np.eye(12)])
+    assert RankRLSCV().fit(both, Preferences(winner, loser)).cv_ == "leave-comparison-out"
+    once = Preferences(np.arange(0, 12, 2), np.arange(1, 12, 2))
+    assert RankRLSCV().fit(X, once).cv_ == "leave-comparison-out"
+    constrained = RankRLSCV(positive=True).fit(X, Preferences(winner, loser))
+    assert constrained.cv_ == "5 splits of comparisons"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": "leave-group-out"}, r"cv='leave-group-out' needs the groups"),
+        ({"cv": "leave-pair-out"}, "cv must be a number of folds.*'leave-item-out'"),
+        ({"cv": "leave-item-out", "positive": True}, "cv must be a number of folds, a splitter or"),
+        ({"scoring": "ndcg@10"}, "scoring must be 'accuracy', .* no lists to judge, got 'ndcg@10'"),
+        ({"scoring": "log_loss"}, "scoring='log_loss' needs probabilities"),
+    ],
+)
+def test_refused_searches(options, message):
+    X, winner, loser, *_ = problem(6)
+    with pytest.raises(ValueError, match=message):
+        RankRLSCV(**options).fit(X, Preferences(winner, loser))
+
+
+def test_ties_alone():
+    X, winner, loser, *_ = problem(6)
+    ties = Preferences(winner, loser, margin=0.0)
+    with pytest.raises(ValueError, match="scoring='accuracy' counts no comparison: all that have"):
+        RankRLSCV().fit(X, ties)
+    assert not RankRLSCV(scoring="squared_error").fit(X, ties).coef_.any()
+
+
+def test_column_weights():
+    X, winner, loser, margin, weight, _ = problem(16)
+    model = RankRLS(0.5).fit(X, Preferences(winner, loser, margin=margin, weight=weight))
+    Z = reference.written_out(X, winner, loser)
+    found = model.column_weights()
+    order = found["column"]
+    spread = np.sqrt(weight @ Z**2 / (2 * weight.sum()))
+    np.testing.assert_allclose(found["spread"], spread[order], rtol=1e-10)
+    G = (Z.T * weight) @ Z
+    parts = model.coef_ * (G @ model.coef_)
+    np.testing.assert_allclose(found["share"], (parts / parts.sum())[order], rtol=1e-10)
+    svm = RankSVM(0.5).fit(X, Preferences(winner, loser, margin=margin, weight=weight))
+    of_svm = svm.column_weights()
+    np.testing.assert_allclose(of_svm["spread"], spread[of_svm["column"]], rtol=1e-10)
+    mapped = RankRLS(0.5, feature_map=RandomNodes(5, random_state=0))
+    with pytest.raises(ValueError, match="column_weights"):
+        mapped.fit(X, Preferences(winner, loser)).column_weights()
+
+
+def test_no_validation_set():
+    X, winner, loser, *_ = problem(6)
+    with pytest.raises(ValueError, match="validation must be None for y=Preferences"):
+        RankRLSCV().fit(X, Preferences(winner, loser), validation=(X, np.zeros(12)))
+    with pytest.raises(ValueError, match="so it needs two or more, got 1"):
+        RankRLSCV().fit(X, Preferences([0], [1]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "rbf", "gamma": 0.3},
+        {"feature_map": RandomNodes(9, random_state=0)},
+        {"inputs": "standard"},
+        {"inputs": "quantile", "kernel": "laplacian"},
+        {"inputs": "raw+rank"},
+    ],
+    ids=str,
+)
+def test_the_scores_of_features_written_out(options, tmp_path):
+    X, winner, loser, margin, weight, _ = problem(7)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    model = RankRLS(0.5, **options).fit(X, y)
+    if "kernel" in options:
+        H = X if model.inputs_ is None else model.inputs_.transform(X)
+        H = np.asarray(model.feature_map_.transform(H))
+        values, vectors = np.linalg.eigh(H)
+        H = vectors * np.sqrt(np.maximum(values, 0.0))
+    elif "feature_map" in options:
+        H = model.feature_map_.transform(X)
+    else:
+        H = model.inputs_.transform(X)
+    coef = reference.ridge(reference.written_out(H, winner, loser), margin, weight, 0.5)
+    expected, scores = H @ coef, model.predict(X)
+    np.testing.assert_allclose(
+        scores - scores.mean(), expected - expected.mean(), rtol=1e-7, atol=1e-9
+    )
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.safetensors").predict(X), scores)
+
+
+def test_inputs_count_rows_as_often_as_they_are_compared():
+    X, winner, loser, margin, *_ = problem(8)
+    y = Preferences(winner, loser, margin=margin)
+    model = RankRLS(1.0, inputs="standard").fit(X, y)
+    seen = np.concatenate([X[winner], X[loser]])
+    np.testing.assert_allclose(
+        model.inputs_.transform(X), (X - seen.mean(axis=0)) / seen.std(axis=0), rtol=1e-10
+    )
+
+
+def test_a_search_over_kernels():
+    X, winner, loser, margin, *_ = problem(9)
+    y = Preferences(winner, loser, margin=margin)
+    search = RankRLSCV(kernel="rbf", gamma=[0.1, 1.0], inputs=[None, "standard"]).fit(X, y)
+    assert len(search.cv_results_["params"]) == 4 * 34 and search.form_ == "dual"
+    kernel = search.feature_map_.transform(
+        X if search.inputs_ is None else search.inputs_.transform(X)
+    )
+    given = RankRLS(search.alpha_, kernel="precomputed").fit(kernel, y)
+    np.testing.assert_allclose(given.predict(kernel), search.predict(X), rtol=1e-7, atol=1e-9)
+
+
+def test_a_prior_and_offsets():
+    X, winner, loser, margin, weight, _ = problem(10)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    Z = reference.written_out(X, winner, loser)
+    w0 = np.arange(4.0)
+    model = RankRLS(2.0, prior=w0).fit(X, y)
+    expected = w0 + reference.ridge(Z, margin - Z @ w0, weight, 2.0)
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
+    offset = np.linspace(-1, 1, 12)
+    model = RankRLS(2.0).fit(X, y, offset=offset)
+    left = margin - (offset[winner] - offset[loser])
+    np.testing.assert_allclose(model.coef_, reference.ridge(Z, left, weight, 2.0), rtol=1e-9)
+    search = RankRLSCV([2.0], scoring="squared_error", cv="leave-comparison-out")
+    search.fit(X, y, offset=offset)
+    folds = reference.folds_of("leave-comparison-out", winner, loser)
+    expected = reference.judged("squared_error", Z, left, weight, 2.0, folds)
+    np.testing.assert_allclose(search.scores_, expected, rtol=1e-10)
+
+
+def test_items_without_a_difference_tie():
+    X, winner, loser, *_ = problem(11)
+    X[1] = X[0]
+    y = Preferences(np.append(winner, [0, 1]), np.append(loser, [1, 0]))
+    for way in ("leave-comparison-out", "leave-item-out"):
+        search = RankRLSCV(cv=way, store_held_out=True).fit(X, y)
+        assert (search.held_out_[-2:] == 0).all()
+
+
+def test_an_item_that_holds_a_direction_is_refitted():
+    X, winner, loser, margin, weight, _ = problem(12)
+    X[:, 0] = 0.0
+    X[3, 0] = 1e6
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    alphas = [1e2, 1e-2]
+    search = RankRLSCV(alphas, cv="leave-item-out", scoring="squared_error").fit(X, y)
+    folds = reference.folds_of("leave-item-out", winner, loser)
+    Z = reference.written_out(X, winner, loser)
+    Z[:, 0] = np.where((winner == 3) | (loser == 3), Z[:, 0], 0.0)
+    expected = [reference.judged("squared_error", Z, margin, weight, a, folds) for a in alphas]
+    np.testing.assert_allclose(search.scores_, expected, rtol=1e-6)
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    X, winner, loser, margin, weight, _ = problem(13, 200, 30_000, 30)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    for way in WAYS[:2]:
+        one, three = (RankRLSCV(cv=way, n_threads=n).fit(X, y) for n in (1, 3))
+        np.testing.assert_array_equal(one.scores_, three.scores_)
+        np.testing.assert_array_equal(one.coef_, three.coef_)
+
+
+def test_stored_values_have_the_mean_that_is_told():
+    X, winner, loser, margin, weight, groups = problem(14)
+    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    for cv in (*WAYS, 4):
+        for scoring in ("accuracy", "squared_error"):
+            search = RankRLSCV(cv=cv, scoring=scoring, store_held_out=True).fit(X, y)
+            values = search.per_query_[scoring]
+            known = ~np.isnan(values)
+            mean = np.average(values[known], weights=weight[known])
+            np.testing.assert_allclose(mean, search.best_score_, rtol=1e-12)
+            assert len(search.per_query_["comparison"]) == 60
+
+
+def test_auto_ranker():
+    X, winner, loser, *_ = problem(15, 60, 900)
+    bent = np.column_stack([X, np.exp(X[:, 0])])
+    y = Preferences(
+        np.where(X[winner, 0] > X[loser, 0], winner, loser),
+        np.where(X[winner, 0] > X[loser, 0], loser, winner),
+    )
+    model = AutoRanker(time_budget=None).fit(bent, y)
+    assert model.cv_ == "leave-item-out" and model.best_score_ > 0.95
+    outcomes = model.trials_["outcome"].tolist()
+    assert outcomes.count("best") == 1 and not [one for one in outcomes if "failed" in one]
+    assert model.score(bent, y) > 0.95

@@ -1,0 +1,220 @@
+"""Statistics of comparisons, compiled sums and losses of them, and their metrics."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairgram import Pairgram, Preferences, RandomNodes, RankRLS, _core, evaluate, make_ranking
+from tests import reference_comparisons as reference
+
+
+def problem(seed, n_items=12, n_pairs=60, n_features=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_items, n_features))
+    winner = rng.integers(0, n_items, n_pairs)
+    loser = (winner + rng.integers(1, n_items, n_pairs)) % n_items
+    return X, winner, loser, rng.exponential(size=n_pairs), rng.uniform(0.5, 2.0, n_pairs)
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_statistics_add_and_subtract(make):
+    X, winner, loser, margin, weight = problem(1)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    Z = reference.written_out(X, winner, loser)
+    total = Pairgram.from_rows(make(X), y)
+    np.testing.assert_allclose(total.G, (Z.T * weight) @ Z, rtol=1e-10)
+    np.testing.assert_allclose(total.g, Z.T @ (weight * margin), rtol=1e-10)
+    np.testing.assert_allclose(total.yy, weight @ margin**2)
+    np.testing.assert_allclose(total.pair_weight, 2 * weight.sum())
+    model = RankRLS.from_pairgram(total, 2.0)
+    np.testing.assert_allclose(model.coef_, RankRLS(2.0).fit(X, y).coef_, rtol=1e-9)
+    parts = [
+        Preferences(winner[some], loser[some], margin=margin[some], weight=weight[some])
+        for some in (slice(0, 40), slice(40, 60))
+    ]
+    both = Pairgram.from_rows(make(X), parts[0]).update(make(X), parts[1])
+    np.testing.assert_allclose(both.G, total.G, rtol=1e-10)
+    rest = both - Pairgram.from_rows(make(X), parts[1])
+    first = Pairgram.from_rows(make(X), parts[0])
+    np.testing.assert_allclose(rest.G, first.G, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(Pairgram.from_bytes(total.to_bytes()).g, total.g)
+
+
+def test_comparisons_add_to_lists():
+    X, y, qid = make_ranking(8, 10, 4, random_state=0)
+    rows, winner, loser, margin, weight = problem(2)
+    given = Preferences(winner, loser, margin=margin, weight=weight)
+    both = Pairgram.from_rows(X, y, qid=qid, ids=None).update(rows, given)
+    alone = Pairgram.from_rows(X, y, qid=qid), Pairgram.from_rows(rows, given)
+    np.testing.assert_allclose(both.G, alone[0].G + alone[1].G)
+    np.testing.assert_allclose(both.g, alone[0].g + alone[1].g)
+
+
+def test_features_of_statistics():
+    X, winner, loser, margin, _ = problem(3)
+    y = Preferences(winner, loser, margin=margin)
+    nodes = RandomNodes(7, random_state=0)
+    total = Pairgram.from_rows(X, y, feature_map=nodes)
+    mapped = Pairgram.from_rows(nodes.fit_transform(X), y)
+    np.testing.assert_allclose(total.G, mapped.G)
+    with pytest.raises(ValueError, match="pairs must be 'with_ties' beside y=Preferences"):
+        Pairgram.from_rows(X, y, pairs="without_ties")
+    with pytest.raises(ValueError, match="qid must be None beside y=Preferences"):
+        Pairgram.from_rows(X, y, qid=np.zeros(12))
+
+
+def test_what_is_common_to_connected_items_cancels():
+    X, winner, loser, margin, _ = problem(4, 40, 300)
+    half = winner % 2 == loser % 2  # comparisons within the even items and within the odd ones
+    winner, loser, margin = winner[half], loser[half], margin[half]
+    far = X + np.where(np.arange(40) % 2, 1e9, -1e9)[:, None]
+    y = Preferences(winner, loser, margin=margin)
+    Z = reference.written_out(far, winner, loser)
+    np.testing.assert_allclose(Pairgram.from_rows(far, y).G, Z.T @ Z, rtol=1e-12)
+
+
+def test_compiled_comparisons():
+    X, winner, loser, margin, weight = problem(5)
+    pairs = _core.Comparisons(12, winner, loser, weight)
+    Z = reference.written_out(X, winner, loser)
+    A = np.eye(12)[winner] - np.eye(12)[loser]
+    expected = np.column_stack([(A.T * weight) @ Z, A.T @ (weight * margin)])
+    for n_threads in (1, 3):
+        found = pairs.multiply(X, margin, n_threads)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    counts = np.bincount(np.concatenate([winner, loser]), minlength=12)
+    np.testing.assert_array_equal(np.diff(pairs.offsets()), counts)
+    places = np.split(pairs.pairs(), pairs.offsets()[1:-1])
+    for item, own in enumerate(places):
+        assert own.tolist() == np.flatnonzero((winner == item) | (loser == item)).tolist()
+    apart = _core.Comparisons(
+        6, np.array([0, 4, 1]), np.array([2, 5, 0]), np.array([1.0, 1.0, 0.0])
+    )
+    assert apart.connected().tolist() == [0, 1, 0, 3, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda i: _core.Comparisons(2, i, i[:1], None), "winner and loser must be 1-d"),
+        (lambda i: _core.Comparisons(1, i, i, None), "winner and loser must be items"),
+        (lambda i: _core.Comparisons(2, i, i, np.ones(3)), "weights must be 1-d"),
+        (
+            lambda i: _core.Comparisons(2, i, i, None).multiply(np.ones((3, 1)), np.ones(2), 1),
+            "rows",
+        ),
+        (
+            lambda i: _core.Comparisons(2, i, i, None).multiply(np.ones((2, 1)), np.ones(3), 1),
+            "targ",
+        ),
+        (
+            lambda i: _core.ComparisonLoss(
+                _core.Comparisons(2, i, i, None), np.ones(3), loss="squared"
+            ),
+            "marg",
+        ),
+        (
+            lambda i: _core.ComparisonLoss(_core.Comparisons(2, i, i, None), np.ones(2), loss="x"),
+            "loss",
+        ),
+    ],
+)
+def test_refused_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(np.array([0, 1]))
+
+
+def test_items_held_out_in_ranges():
+    X, winner, loser, margin, weight = problem(6)
+    pairs = _core.Comparisons(12, winner, loser, weight)
+    Z = reference.written_out(X, winner, loser)
+    values, basis = np.linalg.eigh((Z.T * weight) @ Z)
+    projection = basis.T @ (Z.T @ (weight * margin))
+    named = {"eigenvalues": values, "projection": projection, "alphas": np.array([2.0, 0.1])}
+    whole, held = pairs.leave_items_out(X @ basis, margin, **named, first=0, last=12, n_threads=2)
+    for k, alpha in enumerate(named["alphas"]):
+        folds = [
+            pairs.pairs()[begin:end]
+            for begin, end in zip(pairs.offsets()[:-1], pairs.offsets()[1:], strict=True)
+        ]
+        expected = [scores for _, scores in reference.refitted(Z, margin, weight, alpha, folds)]
+        np.testing.assert_allclose(whole[k], np.concatenate(expected), atol=1e-12)
+    assert (held == 0).all()
+    begin, end = pairs.offsets()[[3, 7]]
+    part, _ = pairs.leave_items_out(X @ basis, margin, **named, first=3, last=7, n_threads=1)
+    np.testing.assert_array_equal(part, whole[:, begin:end])
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 9])
+def test_items_held_out_in_any_dimension(n_features):
+    X, winner, loser, margin, weight = problem(7, 8, 80, n_features)
+    pairs = _core.Comparisons(8, winner, loser, weight)
+    Z = reference.written_out(X, winner, loser)
+    values, basis = np.linalg.eigh((Z.T * weight) @ Z)
+    found, _ = pairs.leave_items_out(
+        X @ basis,
+        margin,
+        eigenvalues=np.maximum(values, 0.0),
+        projection=basis.T @ (Z.T @ (weight * margin)),
+        alphas=np.array([0.5]),
+        first=0,
+        last=8,
+        n_threads=1,
+    )
+    offsets = pairs.offsets()
+    folds = np.split(pairs.pairs(), offsets[1:-1])
+    expected = [scores for _, scores in reference.refitted(Z, margin, weight, 0.5, folds)]
+    np.testing.assert_allclose(found[0], np.concatenate(expected), atol=1e-11)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared", "logistic"])
+def test_compiled_losses_have_their_derivatives(loss):
+    _, winner, loser, _, weight = problem(8)
+    margin = np.where(np.arange(60) % 4 == 0, 0.0, 1.0)
+    bound = _core.ComparisonLoss(_core.Comparisons(12, winner, loser, weight), margin, loss=loss)
+    rng = np.random.default_rng(0)
+    scores, u = rng.normal(size=12), rng.normal(size=12)
+    _, gradient = bound.set_scores(scores, 2)
+    product = bound.product(u, 2)
+    step = 1e-6
+    above, below = bound.set_scores(scores + step * u), bound.set_scores(scores - step * u)
+    np.testing.assert_allclose((above[0] - below[0]) / (2 * step), gradient @ u, rtol=1e-6)
+    np.testing.assert_allclose((above[1] - below[1]) / (2 * step), product, atol=1e-6)
+
+
+def test_metrics_of_comparisons():
+    y = Preferences([0, 1, 2, 0], [1, 2, 0, 2], margin=[1, 1, 1, 0], weight=[1, 2, 1, 1])
+    scores = np.array([1.0, 1.0, 0.0])
+    found = evaluate(["accuracy", "squared_error", "log_loss"], y, scores)
+    d = np.array([0.0, 1.0, -1.0, 1.0])
+    assert found["accuracy"] == (0.5 + 2 + 0) / 4
+    assert found["squared_error"] == pytest.approx((1 + 0 + 4 + 1) / 5)
+    losses = np.logaddexp(0, -d)
+    losses[3] = (np.logaddexp(0, -1.0) + np.logaddexp(0, 1.0)) / 2
+    assert found["log_loss"] == pytest.approx(np.array([1, 2, 1, 1]) @ losses / 5)
+    each = evaluate("accuracy", y, scores, per_query=True)["accuracy"]
+    np.testing.assert_array_equal(each, [0.5, 1.0, 0.0, np.nan])
+    two = evaluate("accuracy", y, np.stack([scores, -scores]))["accuracy"]
+    np.testing.assert_allclose(two, [2.5 / 4, 1.5 / 4])
+    model = RankRLS().fit(np.eye(3), y)
+    assert (
+        model.score(np.eye(3), y) == evaluate("accuracy", y, model.predict(np.eye(3)))["accuracy"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        (("ndcg@10",), {}, "metrics must be 'accuracy', 'squared_error' or 'log_loss'.*'ndcg@10'"),
+        (("accuracy",), {"qid": [0, 0, 0]}, "qid must be None for y=Preferences"),
+        (("accuracy",), {"sample_weight": [1, 1, 1]}, "sample_weight must be None for y=Preferenc"),
+    ],
+)
+def test_refused_evaluations(arguments, named, message):
+    y = Preferences([0, 1], [1, 2])
+    with pytest.raises(ValueError, match=message):
+        evaluate(*arguments, y, [1.0, 2.0, 3.0], **named)
+    with pytest.raises(ValueError, match="loser must be row numbers of X, 0 to 1, got 2"):
+        evaluate("accuracy", y, [1.0, 2.0])
+    with pytest.raises(ValueError, match="score must not hold NaN"):
+        evaluate("accuracy", y, [1.0, 2.0, np.nan])
