@@ -9,8 +9,8 @@ and MQ2008, each as S1.txt ... S5.txt, plain or compressed.
 Two weak production rankers, each trained on the labels of a hundredth of the queries, show the ten
 best documents of every query of the first four parts of a fold, half of the impressions each. Users
 look at position i with a probability of 1/i, 1/sqrt(i) or 1/i² ("steep") and click what is
-attractive, also irrelevant documents if there is noise. Every way learns from these clicks, and is
-tested by the labels of the fifth part.
+attractive, also irrelevant documents if there is noise. Every way learns from these clicks, of the
+rows that were shown unless it says otherwise, and is tested by the labels of the fifth part.
 
 Each measured run is a line of FILE. Runs that are there already are not made again, so that a
 benchmark which was stopped goes on; the tables are of all runs in FILE that were asked for.
@@ -46,7 +46,8 @@ WRONG = 1.2  # the power of propensities that are wrong
 GOAL = 0.012  # below full information, at 200 impressions
 
 KNOWN, ESTIMATED, WRONGLY = "known propensities", "estimated", "wrong by a power"
-HINGE = "RankSVMCV, known propensities"
+HINGE = "RankSVMCV, known"
+BELOW = "known, and rows that were not shown"
 UNCLICKED = "1/p, against unclicked alone (biased)"
 AS_LABELS, FULL = "clicks as labels", "full information"
 PLAIN, WITH_POSITION = "LightGBM", "LightGBM, position="
@@ -93,12 +94,11 @@ class Log(NamedTuple):
     def positions(self) -> np.ndarray:
         return np.rint(self.lists(lambda log: log.position) / self.n_impressions).astype(int)
 
-    @property
-    def arguments(self) -> dict[str, np.ndarray]:
-        """X of the rows of all lists, their list as qid, and their query as groups."""
+    def arguments(self, shown: np.ndarray) -> dict[str, np.ndarray]:
+        """X of some rows of all lists, their list as qid, and their query as groups."""
         n = len(self.of_ranker)
-        X, qid = np.tile(self.rows.X, (n, 1)), np.tile(self.rows.qid, n)
-        number = np.repeat(np.arange(n), len(self.rows.y))
+        X, qid = np.tile(self.rows.X, (n, 1))[shown], np.tile(self.rows.qid, n)[shown]
+        number = np.repeat(np.arange(n), len(self.rows.y))[shown]
         return {"X": X, "qid": number * (qid.max() + 1) + qid, "groups": qid}
 
     def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -163,7 +163,7 @@ def make_log(rows: Rows, cell: Cell, part: int) -> Log:
 
 
 def propensities(log: Log, cell: Cell, how: str) -> np.ndarray:
-    """Return the propensity of every row of `arguments`."""
+    """Return the propensity of every row of all lists."""
     position = log.positions
     if how == ESTIMATED:
         row, _, place, click = log.joined()
@@ -173,12 +173,15 @@ def propensities(log: Log, cell: Cell, how: str) -> np.ndarray:
     return known**WRONG if how == WRONGLY else known
 
 
-def learn(log: Log, cell: Cell, threads: int, how: str = KNOWN, hinge: bool = False) -> Predict:
-    """Learn as pairgram does from clicks with propensities."""
+def learn(
+    log: Log, cell: Cell, threads: int, how: str = KNOWN, hinge: bool = False, below: bool = False
+) -> Predict:
+    """Learn as pairgram does from clicks with propensities: from rows that were shown, or all."""
     model = pairgram.RankSVMCV(cv=5) if hinge else pairgram.RankRLSCV()
     model.set_params(n_threads=threads)
-    propensity = propensities(log, cell, how)
-    return model.fit(y=log.clicks, propensity=propensity, **log.arguments).predict
+    shown = (log.positions > 0) | below
+    propensity = propensities(log, cell, how)[shown]
+    return model.fit(y=log.clicks[shown], propensity=propensity, **log.arguments(shown)).predict
 
 
 def learn_from_labels(log: Log, cell: Cell, threads: int, full: bool = False) -> Predict:
@@ -187,7 +190,9 @@ def learn_from_labels(log: Log, cell: Cell, threads: int, full: bool = False) ->
     if full:
         return model.fit(log.rows.X, log.rows.y, qid=log.rows.qid).predict
     model.set_params(scoring="ndcg_linear@10")
-    return model.fit(y=log.clicks / log.n_impressions, **log.arguments).predict
+    shown = log.positions > 0
+    rates = log.clicks[shown] / log.n_impressions
+    return model.fit(y=rates, **log.arguments(shown)).predict
 
 
 def learn_against_unclicked(log: Log, cell: Cell, threads: int) -> Predict:
@@ -243,6 +248,7 @@ def ways_of(fold: Fold, cell: Cell, threads: int) -> Mapping[str, Callable[[], P
         ESTIMATED: way(learn, how=ESTIMATED),
         WRONGLY: way(learn, how=WRONGLY),
         HINGE: way(learn, hinge=True),
+        BELOW: way(learn, below=True),
         UNCLICKED: way(learn_against_unclicked),
         AS_LABELS: way(learn_from_labels),
         FULL: way(learn_from_labels, full=True),
@@ -298,7 +304,8 @@ def tables(path: Path, cells: list[Cell]) -> Iterator[str]:
         if cell in wanted:
             key = (cell.name, cell.impressions, cell.bias, cell.noise)
             rows[key][way][cell.fold, cell.seed] = run["ndcg"]
-    ways = [KNOWN, ESTIMATED, WRONGLY, HINGE, UNCLICKED, AS_LABELS, PLAIN, WITH_POSITION, FULL]
+    ways = [KNOWN, ESTIMATED, WRONGLY, HINGE, BELOW, UNCLICKED, AS_LABELS]
+    ways += [PLAIN, WITH_POSITION, FULL]
     for name, number in sorted({key[:2] for key in rows}):
         lines: list[list[str]] = []
         misses: list[str] = []

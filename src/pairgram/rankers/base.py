@@ -246,7 +246,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             most 1 for every row with a click. y are then clicks, and a query is one list that was
             shown once. Each click counts 1 / propensity times, and compares its row with all other
             rows of its list (``pairs="clicks"``). Rows that were not shown are part of the list as
-            well, with a propensity of 0 or NaN. See `pairgram.clicks.estimate_propensities`.
+            well, with a propensity of 0 or NaN, and lose against every click: leave out what had no
+            chance to be shown. See `pairgram.clicks.estimate_propensities`.
 
         Returns
         -------
