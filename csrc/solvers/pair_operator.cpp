@@ -270,11 +270,13 @@ void pair_operator::visit_pairs(std::ptrdiff_t query, const double* scores,
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
     const auto* const level = level_.data() + begin;
     const auto* const v = weight_.data() + begin;
+    const auto* const win = win_.data() + begin;
+    const bool of_clicks = n_levels_[query] == 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         check_interrupt();
         for (std::ptrdiff_t j = 0; j < n; ++j)
-            if (level[i] > level[j])
-                visit(i, j, factor_[query] * v[i] * v[j],
+            if (of_clicks ? i != j && win[i] > 0 : level[i] > level[j])
+                visit(i, j, factor_[query] * win[i] * v[j],
                       loss_at(loss_, 1.0, scores[i] - scores[j]));
     }
 }

@@ -198,7 +198,7 @@ class Kind:
     ridges: str | None = None
 
 
-PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", None)
+PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
 OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
 INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile", *OF_LISTS)

@@ -109,7 +109,7 @@ def test_every_click_may_have_a_propensity_of_its_own(limits_of):
     with limits_of(**BY_STEPS):
         close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected, 1e-6)
     with pytest.raises(ValueError, match="y must hold clicks / propensities, 0 or more, got -1"):
-        RankRLS(pairs="clicks").fit(X, -clicks, qid=qid)
+        RankRLS(pairs="clicks").fit(X, clicks - 1, qid=qid)
 
 
 def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 import pairgram
@@ -396,6 +395,8 @@ def _of_clicks(
 
     These are None if --propensity names a column.
     """
+    import numpy as np
+
     from pairgram.clicks import estimate_propensities
     from pairgram.tables.scan import read_labels
 
@@ -425,8 +426,7 @@ def _of_clicks(
             rows = own.scan(file, None).filled().sample(limits.now.sample_rows).rows
             assert rows.y is not None
             found = estimate_propensities(rows.X[:, 0], rows.y, X=rows.X[:, 1:])
-    last = int(found.position[-1])
-    looks = np.zeros(last + 1)
+    looks = np.zeros(int(found.position[-1]) + 1)
     looks[found.position] = found.of(found.position)
     return replace(columns, looks=looks), found
 

@@ -530,7 +530,13 @@ def evaluate(
     >>> evaluate(["map", "p@1"], [*y, 1], [*score, float("nan")], [*qid, 1])
     {'map': 0.5, 'p@1': 0.5}
     """
-    others = {"qid": qid, "group": group, "sample_weight": sample_weight, "n_relevant": n_relevant}
+    others = {
+        "qid": qid,
+        "group": group,
+        "sample_weight": sample_weight,
+        "n_relevant": n_relevant,
+        "propensity": propensity,
+    }
     if isinstance(y, Preferences):
         for name, given in others.items():
             if given is not None:
