@@ -343,3 +343,23 @@ def test_rare_columns_tie_without_their_items():
                 rounded = np.where(abs(scores) < 1e-11, 0.0, scores)
                 total, count = total + (np.sign(rounded) / 2 + 0.5).sum(), count + len(test)
             np.testing.assert_allclose(found, total / count, rtol=1e-12)
+
+
+@pytest.mark.parametrize("way", [*WAYS, 3])
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_what_is_common_to_all_rows_costs_no_digit(way, form):
+    X, winner, loser, margin, weight, groups = problem(18)
+    X = np.round(256 * X) / 256
+    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    search = RankRLSCV([0.5], cv=way, form=form, scoring="squared_error", store_held_out=True)
+    expected = search.fit(X, y).held_out_
+    np.testing.assert_allclose(search.fit(X + 1e10, y).held_out_, expected, atol=1e-12)
+
+
+def test_the_arrays_of_the_caller_are_copied():
+    X, winner, loser, margin, weight, _ = problem(19)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    expected = RankRLS().fit(X, y).coef_
+    for array in (winner, loser, margin, weight):
+        array[:] = 0
+    np.testing.assert_array_equal(RankRLS().fit(X, y).coef_, expected)

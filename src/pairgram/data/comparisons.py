@@ -198,7 +198,9 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows:
     """Return the comparisons of checked rows as rows of a regression without an intercept.
 
     Features H of the rows are taken in float64, because differences of single ones lose digits.
-    CSR features stay sparse unless many of their entries are not 0.
+    Dense ones are taken from those of a row that comparisons connect with them: scores of rows far
+    from 0 would lose the digits of their differences. CSR features stay sparse unless many of their
+    entries are not 0.
     """
     preferences = data.preferences
     if first_not_finite(H) is not None:
@@ -210,7 +212,11 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows:
         many = rows.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
         rows = scipy.sparse.csr_array(rows, dtype=np.float64)
         rows = rows.toarray() if many and machine.fits(8.0 * H.shape[0] * H.shape[1]) else rows
+    first, second = preferences.winner, preferences.loser
     if not scipy.sparse.issparse(rows):
         rows = np.require(rows, np.float64, ["C", "A"])
-    X = Differences(rows, preferences.winner, preferences.loser)
+        linked = _core.Comparisons(len(rows), first, second, None).connected()
+        with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
+            rows = rows - rows[linked]
+    X = Differences(rows, first, second)
     return ComparedRows(X, *told, offset=offset, is_cut=preferences.groups is None)

@@ -122,7 +122,7 @@ class Preferences:
         values = {"winner": winner, "loser": loser, "margin": margin, "weight": weight}
         for name, value in values.items():
             if value is not None:
-                value = value.view()  # the caller's array stays as it is
+                value = value.copy()  # the caller may change the array
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
         if self.groups is not None:
