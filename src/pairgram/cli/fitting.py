@@ -519,7 +519,7 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     if group_of is not None:
         named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
     if table.is_of_clicks:  # clicks are divided by propensities already
-        named["propensity"] = np.ones(table.survey().n_rows)
+        named["propensity"] = [1.0] * rows.n_rows
     if table.feature_names is not None:
         import pyarrow
 

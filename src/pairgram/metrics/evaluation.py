@@ -548,7 +548,7 @@ def evaluate(
     ]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
-    table = as_table(y, **others, propensity=propensity)
+    table = as_table(y, **others)
     if table is not None:
         if of_lists and not table.has_queries and table.layout.label is not None:
             n_rows = table.survey().n_rows
