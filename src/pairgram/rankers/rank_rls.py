@@ -562,8 +562,8 @@ class RankRLSCV(LinearSearch):
         If `fit` gets ``groups``, such as days or sellers, whole groups are held out: None holds
         every group out in turn, an int makes folds of groups, and splitters that take groups get
         them. Other splitters, such as ``TimeSeriesSplit``, split the list of the groups, in the
-        order of their ids. "forward" holds every group out by the model of those before it, in this
-        order, but for the first.
+        order of their ids (text in that of its letters, so write days as 2026-01-31). "forward"
+        holds every group out by the model of those before it, in this order, but for the first.
 
         For comparisons, `Preferences`, the words are "leave-item-out", all comparisons of an item,
         where each is scored once without its winner and once without its loser;
