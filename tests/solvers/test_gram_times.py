@@ -317,10 +317,13 @@ def test_statistics_with_factors_travel(scope, feature_map):
 
 
 def test_without_factors_a_file_has_no_new_array():
-    names = {"sums", "varying", "ids", "id_rows"}
+    def names(statistics):
+        found = forge.parse(statistics.to_bytes()).tensors.keys()
+        return {name for name in found if not name.startswith("seen_")}  # what drift looks at
+
     for plain in (of(), 1 * of(), 2 * (0.5 * of()), of() + 0 * of()):
-        assert forge.parse(plain.to_bytes()).tensors.keys() == names
-    assert forge.parse((0.5 * of(ids=None)).to_bytes()).tensors.keys() == {"sums", "varying"}
+        assert names(plain) == {"sums", "varying", "ids", "id_rows"}
+    assert names(0.5 * of(ids=None)) == {"sums", "varying"}
 
 
 def test_updates_enter_with_factor_one():
