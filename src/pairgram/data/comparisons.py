@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support import limits, machine
@@ -16,6 +17,7 @@ from pairgram._support.checks import Rows, Vector, first_not_finite, require_fin
 from pairgram._support.machine import cached_property
 from pairgram.data.dataset import Block, RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import CensoredLabels
 from pairgram.data.queries import Queries
 from pairgram.features.base import score_features
 
@@ -69,6 +71,8 @@ PRODUCT_ENTRIES = 1 << 24
 NOISE = 1e-13
 # The rows of a tile of differences take about this many bytes, which a cache holds.
 TILE_BYTES = 1 << 21
+# Columns of rows with censored labels are taken in panels of about so many bytes, and so many.
+PANEL_BYTES, NARROWEST = 1 << 26, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,29 +198,151 @@ class ComparedRows(RankingData):
         require_finite(self.X.H, "X")
 
 
-def compared(data: RankingData, H: Matrix) -> ComparedRows:
-    """Return the comparisons of checked rows as rows of a regression without an intercept.
+@dataclass(frozen=True, eq=False)
+class CensoredRows(RankingData):
+    """Rows whose labels may be censored; the sums over their pairs are made without a list of them.
+
+    X are the features of the rows, the row weights count the pairs of each, queries are the lists,
+    and y is the largest size of a margin in the list. There is no feature map.
+
+    Attributes
+    ----------
+    labels : CensoredLabels
+    low, high : ndarray of shape (n_rows,), float64
+        The bounds of which margins are differences: those of the labels less the offset, or 0 where
+        a bound is infinite.
+    """
+
+    labels: Any = None
+    low: Any = None
+    high: Any = None
+
+    @classmethod
+    def of(cls, X: Any, labels: CensoredLabels, offset: Vector | None) -> CensoredRows:
+        """Return the rows of labels with their features and offset."""
+        lists, weights = labels.lists, labels.counts(len(labels.lower))
+        low, high = labels.lower, labels.upper
+        if offset is not None:
+            low, high = low - offset, high - offset
+        index, firsts = lists.index(), _first_rows(lists, weights > 0)
+        middle = np.where(np.isfinite(low), low, high)[firsts][index]
+        low = np.where(np.isfinite(low), low - middle, 0.0)
+        high = np.where(np.isfinite(high), high - middle, 0.0)
+        sizes = np.zeros((2, lists.n_queries))
+        for largest, values in zip(sizes, (low, -high), strict=True):
+            np.maximum.at(largest, index, np.abs(values))
+        y = sizes.sum(axis=0)[index]
+        return cls(X, y, lists, weights, offset=offset, labels=labels, low=low, high=high)
+
+    def take(self, rows: Rows | slice) -> RankingData:
+        """Return the given rows with the pairs that they form with each other."""
+        offset = None if self.offset is None else self.offset[rows]
+        return CensoredRows.of(self.X[rows], self.labels.take(rows), offset)
+
+    def parts_held_together(self) -> Iterator[tuple[Rows, RankingData]]:
+        """Yield the row numbers and the data of every list."""
+        for rows in self.rows_held_together():
+            yield rows, self.take(rows)
+
+    def target(self, settings: PairSettings) -> Vector:
+        """Return a number for every row that no margin of its list exceeds in size."""
+        return self.y
+
+    @property
+    def has_root(self) -> bool:
+        """False: there is no transform of rows whose squares are those of differences."""
+        return False
+
+    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
+        """Return (the sums over [X, margins], Σ W): ``XᵀAᵀA[X, ·]`` of all pairs A.
+
+        Columns are taken in panels, from those of a row of their list, and less their mean in it,
+        so that what is common to a list cancels.
+        """
+        X, d, weights = self.X, self.X.shape[1], self.v
+        lists, pairs, index = self.queries, self.labels.pairs, self.queries.index()
+        firsts = _first_rows(lists, weights > 0)
+        total = np.bincount(index, weights, minlength=lists.n_queries)
+        share = np.divide(weights, total[index], out=np.zeros_like(weights), where=weights > 0)
+        of_rows = index, np.arange(len(index))
+        means = scipy.sparse.csr_array((share, of_rows), shape=(lists.n_queries, len(index)))
+        sparse = scipy.sparse.issparse(X)
+        columns, transposed = X.tocsc() if sparse else X, X.T.tocsr() if sparse else X.T
+        sums, vary = np.zeros((d + 1, d + 1)), np.zeros(d, dtype=bool)
+        width = max(NARROWEST, PANEL_BYTES // (8 * max(1, len(index))) // NARROWEST * NARROWEST)
+        unpaired = weights == 0
+        with np.errstate(over="ignore", invalid="ignore"), machine.single_threaded_blas:
+            for begin in range(0, d, width):
+                part = slice(begin, min(begin + width, d))
+                panel = columns[:, part]
+                panel = panel.toarray() if sparse else panel
+                panel = panel - panel[firsts][index]
+                panel[unpaired] = 0.0
+                vary[part] = (panel != 0).any(axis=0)
+                panel -= (means @ panel)[index]
+                panel[unpaired] = 0.0
+                sums[:d, part] = transposed @ pairs.multiply(np.ascontiguousarray(panel), n_threads)
+            sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
+            pull, squares = pairs.pull(self.low, self.high)
+            sums[:d, d] = sums[d, :d] = X.T @ pull
+            sums[d, d] = squares.sum()
+        sums[:d][~vary], sums[:, :d][:, ~vary] = 0.0, 0.0
+        if varying is not None:
+            varying[:-1], varying[-1] = vary, vary.any()
+        return sums, float(self.labels.n_pairs)
+
+
+def _first_rows(lists: Queries, counted: NDArray[np.bool_]) -> Rows:
+    """Return the first row of every query that is counted, or 0 if there is none."""
+    firsts = np.zeros(lists.n_queries, dtype=np.int64)
+    rows = np.flatnonzero(counted)[::-1]
+    firsts[lists.index()[rows]] = rows
+    return firsts
+
+
+def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:
+    """Return the comparisons of checked rows as a regression without an intercept.
 
     Features H of the rows are taken in float64, because differences of single ones lose digits.
     Dense ones are taken from those of a row that comparisons connect with them: scores of rows far
     from 0 would lose the digits of their differences. CSR features stay sparse unless many of their
-    entries are not 0.
+    entries are not 0. Comparisons of censored labels are not listed.
     """
     preferences = data.preferences
-    if first_not_finite(H) is not None:
-        data.require_finite_features()
+    if not isinstance(preferences, CensoredLabels):
+        return listed(data, H)
+    rows = _in_double(data, H)
+    if not scipy.sparse.issparse(rows):
+        lists = preferences.lists
+        firsts = _first_rows(lists, preferences.counts(len(rows)) > 0)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
+            rows = rows - rows[firsts][lists.index()]
+    return CensoredRows.of(rows, preferences, data.offset)
+
+
+def listed(data: RankingData, H: Matrix) -> ComparedRows:
+    """Return the comparisons of checked rows as rows of a regression; see `compared`."""
+    preferences = data.preferences
+    rows = _in_double(data, H)
     offset = None if data.offset is None else preferences.differences(data.offset)
     told = preferences.margin, preferences.queries, preferences.weight
-    rows: Any = H
-    if scipy.sparse.issparse(H):
-        many = rows.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
-        rows = scipy.sparse.csr_array(rows, dtype=np.float64)
-        rows = rows.toarray() if many and machine.fits(8.0 * H.shape[0] * H.shape[1]) else rows
     first, second = preferences.winner, preferences.loser
     if not scipy.sparse.issparse(rows):
-        rows = np.require(rows, np.float64, ["C", "A"])
         linked = _core.Comparisons(len(rows), first, second, None).connected()
         with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
             rows = rows - rows[linked]
     X = Differences(rows, first, second)
     return ComparedRows(X, *told, offset=offset, is_cut=preferences.groups is None)
+
+
+def _in_double(data: RankingData, H: Matrix) -> Any:
+    """Return features in float64 after a check, dense if many of their entries are not 0."""
+    if first_not_finite(H) is not None:
+        data.require_finite_features()
+    if not scipy.sparse.issparse(H):
+        return np.require(H, np.float64, ["C", "A"])
+    many = H.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
+    rows: Any = scipy.sparse.csr_array(H, dtype=np.float64)
+    if many and machine.fits(8.0 * H.shape[0] * H.shape[1]):
+        return np.require(rows.toarray(), np.float64, ["C", "A"])
+    return rows

@@ -533,6 +533,11 @@ class RankingData:
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
 
+    @property
+    def has_root(self) -> bool:
+        """Whether blocks of rows become those whose squares are the squares of differences."""
+        return True
+
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float] | None:
         """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks.
 

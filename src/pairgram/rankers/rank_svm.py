@@ -17,7 +17,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
-from pairgram.data.comparisons import compared
+from pairgram.data.comparisons import listed
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
@@ -186,7 +186,7 @@ class SvmSpec(Spec):
         assert isinstance(rows, GivenArrays)
         rows.held(validation, items)  # which refuses it
         return HeldOutComparisons.make(
-            compared(items, np.empty((len(items.y), 0))),
+            listed(items, np.empty((len(items.y), 0))),
             items.X,
             items.preferences,
             search.cv,

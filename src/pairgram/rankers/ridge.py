@@ -16,7 +16,7 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
-from pairgram.data.comparisons import compared
+from pairgram.data.comparisons import CensoredRows, compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
@@ -50,6 +50,7 @@ from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
+from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.preparation import Validation
 
 # What holds rows, or comparisons, out of a ridge problem and judges their scores.
-HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons
+HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons | HeldOutIntervals
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -468,8 +469,10 @@ class RidgeSpec(LeastSquares):
         """Return the object that holds comparisons of items out, of which `data` are the rows."""
         assert self.search is not None
         cv, scoring, store = self.search.cv, self.search.scoring, self.search.store
-        told = items.X, items.preferences, cv, scoring, self.rows.n_threads, store
-        return HeldOutComparisons.make(data, *told, refits=self.constraints is not None)
+        told, refits = (cv, scoring, self.rows.n_threads, store), self.constraints is not None
+        if isinstance(data, CensoredRows):
+            return HeldOutIntervals.make(data, *told, refits=refits)
+        return HeldOutComparisons.make(data, items.X, items.preferences, *told, refits=refits)
 
     def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> None:
         """Raise the errors of the search before a matrix is decomposed."""
@@ -703,7 +706,7 @@ def _constrained(
     def coefs_of(rest: Statistics) -> Vector:
         return coordinates.constrained(rest, alphas, scale)[1]
 
-    if isinstance(held_out, HeldOutComparisons):
+    if isinstance(held_out, HeldOutComparisons | HeldOutIntervals):
         assert held_out.splits is not None
         found = split_scores(data, total, held_out.splits, coefs_of, n_threads)
         return alphas, solved, held_out.judge_splits(np.hstack(found))
