@@ -183,13 +183,13 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 108),
-        (lines_of_code, 28_500),
+        (lambda: len(PATHS), 109),
+        (lines_of_code, 28_790),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 930),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.80),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 59),
+        (lambda: stands_on("rankers.rank_rls"), 60),
         (lambda: stands_on("rankers.fit_many"), 45),
         (lambda: stands_on("solvers.pairgram"), 32),
         (lambda: stands_on("metrics.evaluation"), 19),

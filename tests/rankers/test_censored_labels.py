@@ -103,7 +103,7 @@ def test_compiled_pairs(n_threads):
     A = np.zeros((len(winner), 300))
     A[np.arange(len(winner)), winner], A[np.arange(len(winner)), loser] = 1.0, -1.0
     np.testing.assert_allclose(y.pairs.multiply(X, n_threads), A.T @ (A @ X), atol=1e-8)
-    scores = np.round(X[:, :5].T)
+    scores = np.ascontiguousarray(np.round(X[:, :5].T))
     better = np.sign(A @ scores.T)[margin > 0].T / 2 + 0.5
     lists = y.lists.index()[winner[margin > 0]]
     expected = [np.bincount(lists, one, minlength=y.lists.n_queries) for one in better]
@@ -170,8 +170,10 @@ def test_many_rows_without_a_list(set_limits):
     y = Preferences.from_intervals(label, high)
     assert y.n_pairs > 10**8
     set_limits(available_memory=1e9, unasked_bytes=0)
-    model = RankRLSCV().fit(X, y)
-    np.testing.assert_allclose(model.predict(np.eye(4)), [1, -2, 0.5, 0], atol=0.1)
+    weights = RankRLSCV().fit(X, y).coef_
+    # Least squares wants differences to be the margins, so it shrinks those of censored rows.
+    np.testing.assert_allclose(weights / weights[0], [1, -2, 0.5, 0], atol=0.1)
+    assert 0.7 < weights[0] < 0.97
     with pytest.raises(MemoryError, match="comparisons of 20000 rows"):
         RankSVM().fit(X, y)
 
@@ -179,7 +181,9 @@ def test_many_rows_without_a_list(set_limits):
 def test_copies_and_text():
     y = Preferences.from_intervals([3.0, 10.0, 12.0, 3.0], [3.0, np.inf, 12.0, 3.0], [1, 1, 1, 1])
     for same in (y, copy.deepcopy(y), pickle.loads(pickle.dumps(y))):
-        assert repr(same) == "Preferences of 5 comparisons between 4 rows, 1 of them ties, in 1 groups"
+        assert (
+            repr(same) == "Preferences of 5 comparisons between 4 rows, 1 of them ties, in 1 groups"
+        )
         assert same.winner.tolist() == [0, 1, 1, 2, 2] and same.loser.tolist() == [3, 0, 3, 0, 3]
 
 
@@ -202,12 +206,14 @@ def test_refused_searches(setting, message):
 
 def test_refused_rows_and_ties():
     X = np.random.default_rng(0).normal(size=(3, 2))
-    with pytest.raises(ValueError, match="^lower and upper must have an interval for each of the 3"):
+    with pytest.raises(
+        ValueError, match=r"^lower and upper must have an interval for each of the 3"
+    ):
         RankRLS().fit(X, Preferences.from_intervals([0.0, 1.0], [0.0, 1.0]))
     ties = Preferences.from_intervals([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match="counts no comparison: all are ties"):
         RankRLSCV().fit(X, ties)
-    with pytest.raises(ValueError, match="infinity|NaN"):
+    with pytest.raises(ValueError, match=r"infinity|NaN"):
         RankRLS().fit(np.full((3, 2), np.nan), ties)
 
 

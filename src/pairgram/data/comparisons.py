@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -216,6 +216,7 @@ class CensoredRows(RankingData):
     labels: Any = None
     low: Any = None
     high: Any = None
+    has_root: ClassVar[bool] = False
 
     @classmethod
     def of(cls, X: Any, labels: CensoredLabels, offset: Vector | None) -> CensoredRows:
@@ -247,11 +248,6 @@ class CensoredRows(RankingData):
     def target(self, settings: PairSettings) -> Vector:
         """Return a number for every row that no margin of its list exceeds in size."""
         return self.y
-
-    @property
-    def has_root(self) -> bool:
-        """False: there is no transform of rows whose squares are those of differences."""
-        return False
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
         """Return (the sums over [X, margins], Σ W): ``XᵀAᵀA[X, ·]`` of all pairs A.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse
@@ -132,6 +132,8 @@ class RankingData:
     group_of: Rows | None = None
     preferences: Any = None
     propensity: NDArray[np.float64] | None = None
+    # Whether blocks of rows become those whose squares add up to the squares of differences.
+    has_root: ClassVar[bool] = True
 
     @classmethod
     def make(
@@ -532,11 +534,6 @@ class RankingData:
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
-
-    @property
-    def has_root(self) -> bool:
-        """Whether blocks of rows become those whose squares are the squares of differences."""
-        return True
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float] | None:
         """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks.

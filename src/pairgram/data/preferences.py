@@ -374,7 +374,7 @@ class CensoredLabels(Preferences):
         return below, below + above + tied
 
     @cached_property
-    def n_pairs(self) -> int:  # type: ignore[override]
+    def n_pairs(self) -> int:
         """The number of comparisons."""
         return int(self.pairs_of_rows[1].sum()) // 2
 
@@ -427,22 +427,22 @@ class CensoredLabels(Preferences):
         return winner[known], loser[known], margin[known], index[winner[known]]
 
     @cached_property
-    def winner(self) -> Rows:  # type: ignore[override]
+    def winner(self) -> Rows:
         """The upper row of every comparison."""
         return self._listed[0]
 
     @cached_property
-    def loser(self) -> Rows:  # type: ignore[override]
+    def loser(self) -> Rows:
         """The lower row of every comparison."""
         return self._listed[1]
 
     @cached_property
-    def margin(self) -> Vector:  # type: ignore[override]
+    def margin(self) -> Vector:
         """By how much the upper row is higher at least."""
         return self._listed[2]
 
     @cached_property
-    def groups(self) -> Rows | None:  # type: ignore[override]
+    def groups(self) -> Rows | None:
         """The query of every comparison."""
         return self._listed[3] if self.has_lists else None
 

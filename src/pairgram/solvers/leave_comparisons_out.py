@@ -29,6 +29,7 @@ from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.judge import NOT_STORED, Judged, best_of
 from pairgram.model_selection.splits import N_SPLITS, Splits, make_splits
 from pairgram.solvers.leave_out import (
+    BY_GROUP,
     LARGEST_HELD,
     PathTies,
     leave_query_out,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, Matrix
     from pairgram.solvers.formulation import Statistics
 
-BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
+BY_ITEM, BY_COMPARISON = "leave-item-out", "leave-comparison-out"
 # Holding rows out takes so many times the flops of their product with the basis, for each alpha.
 FLOPS_OF_ROWS = 20.0
 # Comparisons are judged in blocks of this many scores.

@@ -20,8 +20,7 @@ from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, co
 from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.judge import NOT_STORED, Judged, best_of
 from pairgram.model_selection.splits import Splits, default_cv, make_splits
-from pairgram.solvers.leave_comparisons_out import BY_GROUP
-from pairgram.solvers.leave_out import PathTies, leave_query_out
+from pairgram.solvers.leave_out import BY_GROUP, PathTies, leave_query_out
 from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
@@ -196,7 +195,7 @@ class HeldOutIntervals:
 
     def _sums(self, rows: Rows, scores: Vector) -> MetricSums:
         """Return the sums of the metric over the pairs of some rows; a model with NaN has NaN."""
-        part, finite = self.data.take(rows), np.isfinite(scores).all(axis=1)
+        part, finite = self.data.take(rows), np.asarray(np.isfinite(scores).all(axis=1))
         assert isinstance(part, CensoredRows)
         labels, n_lists = part.labels, part.queries.n_queries
         scores = np.ascontiguousarray(np.where(finite[:, None], scores, 0.0))
@@ -204,12 +203,13 @@ class HeldOutIntervals:
         if self.metric.name == "accuracy":
             if part.offset is not None:
                 scores = scores + part.offset
-            n_pairs = np.bincount(part.queries.index(), below, minlength=n_lists)
+            weights = below.astype(np.float64)
             found = labels.pairs.concordant(scores, resolve_n_threads(self.n_threads))
         else:
-            n_pairs = np.bincount(part.queries.index(), compared / 2, minlength=n_lists)
+            weights = compared / 2
             bounds = ((part.low - one, part.high - one) for one in scores)
             found = np.array([labels.pairs.pull(*pair)[1] for pair in bounds])
+        n_pairs: Vector = np.bincount(part.queries.index(), weights, n_lists).astype(np.float64)
         counted = n_pairs > 0
         sums = MetricSums.of(found[:, counted] / n_pairs[counted], n_pairs[counted])
         return sums._replace(means=np.where(finite, sums.means, np.nan))

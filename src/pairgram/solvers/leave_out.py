@@ -176,6 +176,7 @@ def spread_of(data: RankingData, settings: PairSettings) -> float:
     return float((highest - lowest).max(initial=0.0))
 
 
+BY_GROUP = "leave-group-out"  # which `cv` takes for comparisons
 TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
 TWO_GROUPS = "leave-group-out needs two groups with pairs, one to fit to and one to hold out"
 INSTEAD = "; give cv a splitter, or fit a validation set"
