@@ -176,6 +176,14 @@ def gram(
     map: _NodeMap[_T] | None = None,
     block_rows: int = 0,  # 0: what fits the cache
     varying: NDArray[np.int64] | None = None,
+    seen: tuple[  # the pivot and weights of `seen_columns`, and what it returns, written
+        NDArray[np.float64],
+        NDArray[np.float64] | None,
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.int64],
+    ]
+    | None = None,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], float]: ...
 def leave_query_out(

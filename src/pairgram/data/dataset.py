@@ -118,6 +118,8 @@ class RankingData:
     propensity : ndarray of shape (n_rows,), float64, or None
         The propensities that clicks were divided by to be the labels; 1 for rows without a click.
         None if the labels are given as they are.
+    watch : ColumnWatch or None
+        What is to be seen of the columns when the rows are read.
     """
 
     X: Any
@@ -132,6 +134,7 @@ class RankingData:
     group_of: Rows | None = None
     preferences: Any = None
     propensity: NDArray[np.float64] | None = None
+    watch: Any = None
     # Whether blocks of rows become those whose squares add up to the squares of differences.
     has_root: ClassVar[bool] = True
 
