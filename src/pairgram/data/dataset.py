@@ -89,6 +89,13 @@ class RowInfo(NamedTuple):
         return self.qid is not None or self.group is not None
 
 
+def as_slice(rows: Rows | slice) -> Rows | slice:
+    """Return rows that stand together as a slice, whose arrays are not copied."""
+    if isinstance(rows, slice) or not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
+        return rows
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else rows
+
+
 @dataclass(frozen=True, eq=False)
 class RankingData:
     """Rows, labels, queries and weights that have been checked.
@@ -320,13 +327,7 @@ class RankingData:
             yield rows, self._taken(rows, index)
 
     def _taken(self, rows: Rows | slice, index: Rows) -> RankingData:
-        if (
-            not isinstance(rows, slice)
-            and len(rows)
-            and rows[-1] - rows[0] == len(rows) - 1
-            and (np.diff(rows) == 1).all()
-        ):
-            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # which is not copied
+        rows = as_slice(rows)
         kept, numbers = np.unique(index[rows], return_inverse=True)
         queries = Queries.make(len(numbers), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]
