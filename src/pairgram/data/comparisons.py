@@ -114,6 +114,19 @@ class ComparedRows(RankingData):
         X = self.X
         return _core.Comparisons(X.H.shape[0], X.first, X.second, self.row_weights)
 
+    def sparse_rows(self) -> RankingData | None:
+        """Return the comparisons of CSR items as CSR rows, or None if memory does not hold them."""
+        H, n_pairs = self.X.H, len(self.y)
+        entries = np.diff(H.indptr)
+        n_entries = int(entries[self.X.first].sum() + entries[self.X.second].sum())
+        if not machine.fits(32.0 * n_entries):
+            return None
+        places = np.tile(np.arange(n_pairs), 2), np.concatenate([self.X.first, self.X.second])
+        signs = np.repeat([1.0, -1.0], n_pairs)
+        rows = scipy.sparse.csr_array((signs, places), shape=(n_pairs, H.shape[0])) @ H
+        rows.eliminate_zeros()
+        return RankingData(rows, self.y, self.queries, self.row_weights, offset=self.offset)
+
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
         """Return (the sums over [X, y], Σ W); all comparisons count as one query.
 

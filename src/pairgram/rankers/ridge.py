@@ -283,8 +283,10 @@ class RidgeSpec(LeastSquares):
                 data = compared(data, data.features())
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraints=constraints, work=work)
-        if self.search is not None and _leaves_pairs_out(self.search.cv):
-            iterate = False
+        if self.search is not None:
+            cv = self.search.cv
+            compares = data.preferences is not None and isinstance(cv, str)
+            iterate = False if compares or _leaves_pairs_out(cv) else iterate
         return Coordinates.choose(
             data,
             self.settings,
@@ -388,7 +390,7 @@ class RidgeSpec(LeastSquares):
                 if own.preferences is None:
                     judges = self._judges(own, labels, width, form, held, exact)
                 else:
-                    judges = [self._judge_of_comparisons(own, coordinates.data)]
+                    judges = [self._judge_of_comparisons(own, coordinates)]
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, here[0])
@@ -465,11 +467,12 @@ class RidgeSpec(LeastSquares):
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
 
-    def _judge_of_comparisons(self, items: RankingData, data: RankingData) -> HeldOut:
-        """Return the object that holds comparisons of items out, of which `data` are the rows."""
+    def _judge_of_comparisons(self, items: RankingData, coordinates: Coordinates) -> HeldOut:
+        """Return the object that holds comparisons of items out, which are rows there."""
         assert self.search is not None
         cv, scoring, store = self.search.cv, self.search.scoring, self.search.store
-        told, refits = (cv, scoring, self.rows.n_threads, store), self.constraints is not None
+        told, data = (cv, scoring, self.rows.n_threads, store), coordinates.data
+        refits = self.constraints is not None or coordinates.iterate
         if isinstance(data, CensoredRows):
             return HeldOutIntervals.make(data, *told, refits=refits)
         return HeldOutComparisons.make(data, items.X, items.preferences, *told, refits=refits)
@@ -732,8 +735,9 @@ def _iterated(
     As many are as memory holds, and at most eight, which one pass over X multiplies. The result is
     None if so many products are taken that direct solutions are faster.
     """
-    assert isinstance(held_out, HeldOutRows)
-    judge, data, n_threads = held_out.judge, coordinates.data, held_out.n_threads
+    assert isinstance(held_out, HeldOutRows | HeldOutComparisons)
+    judge = held_out.judge if isinstance(held_out, HeldOutRows) else held_out
+    data, n_threads = coordinates.data, held_out.n_threads
     splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
     alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
     for group in blocks(len(parts), systems_at_once(data)):
@@ -752,9 +756,11 @@ def _iterated(
             data.scores(test, coefs, n_threads)
             for (_, test), coefs in zip(tests, found, strict=True)
         ]
+    assert alphas is not None
+    if isinstance(judge, HeldOutComparisons):
+        return alphas, solved, judge.judge_splits(np.hstack(scores))
     if judge.validation is not None:
         scores = [judge.validation_scores(coordinates.coefs(solved))]
-    assert alphas is not None
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
 
 

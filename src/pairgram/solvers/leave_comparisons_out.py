@@ -57,8 +57,8 @@ class HeldOutComparisons:
 
     Attributes
     ----------
-    data : ComparedRows
-        The comparisons as rows of a regression.
+    data : RankingData
+        The comparisons as rows of a regression: `ComparedRows`, or sparse ones for splits alone.
     preferences : Preferences
     metric : ComparisonMetric
     way : str
@@ -69,7 +69,7 @@ class HeldOutComparisons:
         Whether to keep the held-out scores of the best model.
     """
 
-    data: ComparedRows
+    data: RankingData
     preferences: Preferences
     metric: ComparisonMetric
     way: str
@@ -115,7 +115,6 @@ class HeldOutComparisons:
             If `cv`, `scoring` or `store` is not as described, or if there is a single comparison.
         """
         check_flag("store_held_out", store)
-        assert isinstance(data, ComparedRows)
         metric = comparison_metric(scoring, has_probabilities)
         if preferences.n_pairs < 2:
             raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
@@ -160,7 +159,6 @@ class HeldOutComparisons:
 
     def within(self, data: RankingData) -> HeldOutComparisons:
         """Return the same for the same comparisons in other coordinates."""
-        assert isinstance(data, ComparedRows)
         return replace(self, data=data)
 
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
@@ -194,6 +192,7 @@ class HeldOutComparisons:
         if scores is not None:
             return self.judge_splits(ties.join_differences(scores))
         alphas = ties.alphas
+        assert isinstance(self.data, ComparedRows)
         if self.way == BY_COMPARISON:
             return self._judge(ties, _one_by_one(self.data, ridge, alphas))
         if self.way == BY_GROUP:
@@ -298,6 +297,7 @@ class HeldOutComparisons:
         list of those of its winner and in one of those of its loser.
         """
         data = self.data
+        assert isinstance(data, ComparedRows)
         pairs, threads = data.comparisons, resolve_n_threads(self.n_threads)
         offsets, numbers = pairs.offsets(), pairs.pairs()
         eigen, most = ridge.eigen, max(1, BLOCK_SCORES // len(alphas))
