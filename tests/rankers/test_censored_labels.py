@@ -242,3 +242,12 @@ def test_refused_arguments_of_compiled_pairs():
     ):
         with pytest.raises(ValueError, match="must"):
             call()
+
+
+def test_auto_ranker_judges_its_trials_by_the_list():
+    X, low, high, _ = made(5, 40, 1)
+    y = Preferences.from_intervals(low, high)
+    found, expected = (
+        pairgram.AutoRanker(time_budget=30, random_state=0).fit(X, one) for one in (y, y.listed())
+    )
+    assert found.best_score_ == expected.best_score_

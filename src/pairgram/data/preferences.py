@@ -269,6 +269,10 @@ class Preferences:
         """The comparisons of every group; all of them if there are no groups."""
         return Queries.make(self.n_pairs, qid=self.groups, name="groups")
 
+    def listed(self) -> Preferences:
+        """Return the same comparisons as a list of them."""
+        return self
+
     def counts(self, n_rows: int) -> Vector:
         """Return the weight of the comparisons of every row, (n_rows,)."""
         both = np.concatenate([self.winner, self.loser])
@@ -384,6 +388,10 @@ class CensoredLabels(Preferences):
             return self
         lists = Queries.make(len(rows), qid=self.lists.index()[rows])
         return CensoredLabels(self.lower[rows], self.upper[rows], lists, self.has_lists)
+
+    def listed(self) -> Preferences:
+        """Return the same comparisons as a list of them."""
+        return Preferences(self.winner, self.loser, margin=self.margin, groups=self.groups)
 
     def counts(self, n_rows: int) -> Vector:
         """Return the number of comparisons of every row, (n_rows,)."""
