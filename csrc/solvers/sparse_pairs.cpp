@@ -1,6 +1,7 @@
 #include "solvers/sparse_pairs.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 #include "data/half_laplacian.hpp"
@@ -117,10 +118,10 @@ void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
         const auto i = first_kept + task;
         gather_piece(i, kept.data() + (i < n_whole ? whole[i] : parts[i - n_whole]).begin * W);
     });
-    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()), n_threads,
-                 [&](std::ptrdiff_t i) {
-                     const auto q = pieces.long_queries[i];
-                     apply(q, kept.data() + rows.begin(q) * W);
+    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()) * n, n_threads,
+                 [&](std::ptrdiff_t task) {
+                     const auto q = pieces.long_queries[task / n], j = task % n;
+                     laplacians[systems[j]].apply(q, W, kept.data() + rows.begin(q) * W + j);
                  });
     const auto n_entries = X.begin(X.n_rows);
     const auto n_slots = std::clamp<std::ptrdiff_t>(
@@ -193,7 +194,46 @@ laplacian::laplacian(const ranking_problem& problem)
     }
 }
 
+laplacian::laplacian(const comparisons& pairs)
+    : rule_{},
+      rows_{},
+      factor_(1, 0.0),
+      bounds_{0, static_cast<std::int64_t>(pairs.n_items())},
+      first_partner_(1, 0) {
+    rows_ = {1, bounds_.data(), nullptr};
+    for (std::ptrdiff_t i = 0; i < pairs.n_items(); ++i) {
+        double degree = 0;
+        for (auto k = pairs.offsets[i]; k < pairs.offsets[i + 1]; ++k) {
+            const auto& place = pairs.places[k];
+            const double weight = pairs.weight[place.pair];
+            if (weight == 0) continue;
+            partner_.push_back(static_cast<std::int32_t>(place.partner));
+            partner_weight_.push_back(weight);
+            degree += weight;
+            factor_[0] = 1;
+        }
+        degree_.push_back(degree);
+        first_partner_.push_back(static_cast<std::ptrdiff_t>(partner_.size()));
+    }
+}
+
+void laplacian::apply_partners(std::ptrdiff_t stride, double* z) const {
+    const auto n = rows_.n_rows();
+    buffer<double> scores(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) scores[i] = z[i * stride];
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (auto k = first_partner_[i]; k < first_partner_[i + 1]; ++k)
+            sum += partner_weight_[k] * (scores[i] - scores[partner_[k]]);
+        z[i * stride] = sum;
+    }
+}
+
 void laplacian::apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) const {
+    if (!bounds_.empty()) {
+        apply_partners(stride, z);
+        return;
+    }
     const auto begin = rows_.begin(query), n = rows_.size(query);
     const double* v = weight_.data() + begin;
     const double* degree = degree_.data() + begin;
@@ -252,17 +292,18 @@ void laplacian::apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) co
 }
 
 laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
-                                       const std::int32_t* positions, const double* z) const {
+                                       const std::int32_t* positions, const double* z,
+                                       double* zeros) const {
+    if (!bounds_.empty()) return square_of_partners(n, positions, z, zeros);
     const auto begin = rows_.begin(query);
     const double c = factor_[query];
-    square found{0, 0};
-    if (!(c > 0)) return found;
-    double all = 0;
+    if (!(c > 0)) return {0, 0};
+    double all = 0, size = 0, subtracted = 0;
     const auto k = level_.empty() ? 0 : first_level_[query + 1] - first_level_[query];
     buffer<double> t(k, 0.0);
     for (std::ptrdiff_t e = 0; e < n; ++e) {
         const auto i = begin + positions[e];
-        found.sum += degree_[i] * z[e] * z[e];
+        size += degree_[i] * z[e] * z[e];
         all += weight_[i] * z[e];
         if (k > 0) t[level_[i]] += weight_[i] * z[e];
     }
@@ -270,25 +311,45 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
         case pair_kind::none:
             break;
         case pair_kind::kept:
-            found.subtracted = c * all * all;
+            subtracted = c * all * all;
             break;
         case pair_kind::dropped:
-            for (const double sum : t) found.subtracted += c * sum * (all - sum);
+            for (const double sum : t) subtracted += c * sum * (all - sum);
             break;
         case pair_kind::omega: {
             if (rule_.sums_labels()) {
                 const double* label = level_label_.data() + first_level_[query];
-                for (std::ptrdiff_t l = 0; l < k; ++l)
-                    found.subtracted += 2 * c * all * label[l] * t[l];
+                for (std::ptrdiff_t l = 0; l < k; ++l) subtracted += 2 * c * all * label[l] * t[l];
                 break;
             }
             const auto* index = level_index_.data() + first_level_[query];
             for (std::ptrdiff_t l = 0; l < k; ++l)
                 for (std::ptrdiff_t m = 0; m < k; ++m)
-                    found.subtracted +=
+                    subtracted +=
                         c * t[l] * t[m] * rule_.omega[index[l] * rule_.n_levels + index[m]];
         }
     }
+    return {size - subtracted, size};
+}
+
+laplacian::square laplacian::square_of_partners(std::ptrdiff_t n, const std::int32_t* positions,
+                                                const double* z, double* zeros) const {
+    square found{0, 0};
+    for (std::ptrdiff_t e = 0; e < n; ++e) zeros[positions[e]] = z[e];
+    bool differs = false;
+    for (std::ptrdiff_t e = 0; e < n; ++e) {
+        if (z[e] == 0) continue;
+        const auto i = positions[e];
+        found.size += degree_[i] * z[e] * z[e];
+        for (auto k = first_partner_[i]; k < first_partner_[i + 1]; ++k) {
+            const double other = zeros[partner_[k]], difference = z[e] - other;
+            // Two entries that are not 0 meet twice.
+            found.value += (other == 0 ? 1 : 0.5) * partner_weight_[k] * difference * difference;
+            differs = differs || difference != 0;
+        }
+    }
+    for (std::ptrdiff_t e = 0; e < n; ++e) zeros[positions[e]] = 0;
+    if (differs) found.value = std::max(found.value, std::numeric_limits<double>::denorm_min());
     return found;
 }
 
@@ -307,10 +368,12 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
     buffer<entry> entries;
     buffer<std::ptrdiff_t> first(X.n_columns, -1), columns;
     buffer<std::int32_t> positions;
-    buffer<double> values;
+    buffer<double> values, zeros;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         check_interrupt();
         if (!pairs.counts(q)) continue;
+        zeros.resize(
+            std::max<std::ptrdiff_t>(rows.size(q), static_cast<std::ptrdiff_t>(zeros.size())));
         entries.clear();
         columns.clear();
         for (std::ptrdiff_t i = 0; i < rows.size(q); ++i) {
@@ -337,9 +400,9 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
             }
             first[column] = -1;
             const auto found = pairs.square_of(q, static_cast<std::ptrdiff_t>(values.size()),
-                                               positions.data(), values.data());
-            diagonal[column] += found.sum - found.subtracted;
-            size[column] += found.sum;
+                                               positions.data(), values.data(), zeros.data());
+            diagonal[column] += found.value;
+            size[column] += found.size;
         }
     }
 }

@@ -143,7 +143,7 @@ def sparse_pairs(
     indices: NDArray[_I],
     values: NDArray[_T],
     n_columns: int,
-    problems: list[RankingProblem],
+    problems: list[RankingProblem] | list[Comparisons],
 ) -> SparsePairs: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(

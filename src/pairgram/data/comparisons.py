@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -114,18 +114,38 @@ class ComparedRows(RankingData):
         X = self.X
         return _core.Comparisons(X.H.shape[0], X.first, X.second, self.row_weights)
 
-    def sparse_rows(self) -> RankingData | None:
-        """Return the comparisons of CSR items as CSR rows, or None if memory does not hold them."""
-        H, n_pairs = self.X.H, len(self.y)
-        entries = np.diff(H.indptr)
-        n_entries = int(entries[self.X.first].sum() + entries[self.X.second].sum())
-        if not machine.fits(32.0 * n_entries):
-            return None
-        places = np.tile(np.arange(n_pairs), 2), np.concatenate([self.X.first, self.X.second])
-        signs = np.repeat([1.0, -1.0], n_pairs)
-        rows = scipy.sparse.csr_array((signs, places), shape=(n_pairs, H.shape[0])) @ H
-        rows.eliminate_zeros()
-        return RankingData(rows, self.y, self.queries, self.row_weights, offset=self.offset)
+    @property
+    def stored(self) -> Any:
+        """The matrix that the differences are made of: H."""
+        return self.X.H
+
+    def with_stored(self, stored: Any) -> Self:
+        """Return the comparisons of items with other features."""
+        return replace(self, X=replace(self.X, H=stored))
+
+    @property
+    def n_entries(self) -> int:
+        """About how many numbers a product with sparse items reads."""
+        return int(self.X.H.nnz) + len(self.y)
+
+    def pairs_of_stored(self, settings: PairSettings) -> Any:
+        """Return the comparisons of the items, whose ``L = AᵀDA``."""
+        return self.comparisons
+
+    def pull(self, settings: PairSettings, n_threads: int | None) -> Vector:
+        """Return ``AᵀDm`` for the targets m, for every item."""
+        weighted, n_items = self.v * self.target(settings), self.X.H.shape[0]
+        of_first, of_second = (
+            np.bincount(rows, weighted, minlength=n_items)
+            for rows in (self.X.first, self.X.second)
+        )
+        return np.asarray(of_first - of_second)
+
+    def varying(
+        self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
+    ) -> NDArray[np.bool_]:
+        """Tell which features differ in a comparison, by more than products lose."""
+        return np.asarray(diagonal > NOISE * size)
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
         """Return (the sums over [X, y], Σ W); all comparisons count as one query.
@@ -165,7 +185,7 @@ class ComparedRows(RankingData):
         shape = len(targets), H.shape[0]
         A = scipy.sparse.csr_array((np.concatenate([ones, -ones]), places), shape=shape)
         weighted = A.multiply(self.v[:, None]).tocsr()
-        laplacian, pull = (weighted.T @ A).tocsr(), weighted.T @ targets
+        laplacian = (weighted.T @ A).tocsr()
         sums = np.zeros((d + 1, d + 1))
         # About so many entries has a product of the Laplacian with H, block by block of its rows.
         entries = np.cumsum(np.abs(laplacian).sign() @ np.diff(H.indptr).astype(np.float64))
@@ -174,7 +194,7 @@ class ComparedRows(RankingData):
             part = slice(begin, end)
             sums[:d, :d] += (H[part].T @ (laplacian[part] @ H)).toarray()
         sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
-        sums[:d, d] = sums[d, :d] = H.T @ pull
+        sums[:d, d] = sums[d, :d] = H.T @ self.pull(PairSettings(None), None)
         sums[d, d] = self.v @ targets**2
         both = np.bincount(places[1], np.tile(self.v, 2), minlength=H.shape[0])
         noise = sums.diagonal()[:d] <= NOISE * (H.power(2).T @ both)  # of what was subtracted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse
@@ -263,6 +263,44 @@ class RankingData:
     def plus_offset(self, scores: NDArray[np.float64]) -> RankingData:
         """Return the data with scores, (n_rows,), that are added to their offset."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
+
+    @property
+    def stored(self) -> Any:
+        """The matrix that the rows are made of: X."""
+        return self.X
+
+    def with_stored(self, stored: Any) -> Self:
+        """Return the data whose rows are made of another matrix."""
+        return replace(self, X=stored)
+
+    @property
+    def n_entries(self) -> int:
+        """About how many numbers a product with sparse rows reads."""
+        return int(self.X.nnz)
+
+    def pairs_of_stored(self, settings: PairSettings) -> Any:
+        """Return the compiled pairs L of the rows that are stored."""
+        return self.problem(settings)
+
+    def pull(self, settings: PairSettings, n_threads: int | None) -> Vector:
+        """Return L times the targets, for every row that is stored."""
+        z = self.target(settings).copy()
+        for adjoint in (False, True):
+            apply_half_laplacian(
+                self.problem(settings), z, adjoint=adjoint, n_threads=n_threads
+            )
+        return z
+
+    def varying(
+        self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
+    ) -> NDArray[np.bool_]:
+        """Tell which features of CSR rows vary in the queries that are counted, (n_features,).
+
+        `diagonal` and `size` are those of the compiled pairs.
+        """
+        numbers = np.zeros(len(diagonal) + 1, dtype=np.int64)
+        count_varying(self, settings.pairs is None, counted, numbers)
+        return numbers[:-1] > 0
 
     def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
         """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""

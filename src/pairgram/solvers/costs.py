@@ -59,7 +59,7 @@ ONE_RIDGE = Work()
 
 def step_seconds(data: RankingData) -> float:
     """Return the time that a product with XᵀLX of sparse rows takes, for one of several systems."""
-    return STEP_ENTRY * float(data.X.nnz) + STEP_FEATURE * float(data.X.shape[1]) + STEP
+    return STEP_ENTRY * float(data.n_entries) + STEP_FEATURE * float(data.X.shape[1]) + STEP
 
 
 def steps_of(work: Work) -> int:

@@ -171,16 +171,15 @@ class Coordinates:
         work: Work,
         iterate: bool,
     ) -> Coordinates:
-        """Return sparse comparisons as rows for conjugate gradients, or else direct solutions.
+        """Return sparse comparisons for conjugate gradients, or else direct solutions.
 
         Their direct solutions take the features, or as many dimensions as there are items.
         """
         rows, n_items = listed(data, data.X), data.X.shape[0]
         form = "dual" if n_items < data.n_features and not scale else "primal"
-        differences = rows.sparse_rows() if scipy.sparse.issparse(rows.X.H) else None
-        if differences is None:
+        if not scipy.sparse.issparse(rows.stored):
             return direct()
-        seen = cls(differences, scale=scale, work=work, compares=True)._seen()
+        seen = cls(rows, scale=scale, work=work, compares=True)._seen()
         seconds = dual_seconds(data, work) if form == "dual" else primal_seconds(rows, work)
         most = most_products(seen.data, work, form, seconds, n_items)
         if most == 0.0 and not iterate:
@@ -299,7 +298,7 @@ class Coordinates:
 
     def _seen(self) -> Coordinates:
         """Return coordinates without the columns of sparse rows that have no entry, if most are."""
-        X, n_features = self.data.X, self.data.n_features
+        X, n_features = self.data.stored, self.data.n_features
         if n_features <= limits.now.seen_columns:
             return self
         seen = np.zeros(n_features, dtype=bool)
@@ -309,7 +308,7 @@ class Coordinates:
             return self
         places = np.cumsum(seen, dtype=X.indices.dtype) - 1
         parts = X.data, places[X.indices], X.indptr
-        data = replace(self.data, X=scipy.sparse.csr_array(parts, shape=(X.shape[0], n_seen)))
+        data = self.data.with_stored(scipy.sparse.csr_array(parts, shape=(X.shape[0], n_seen)))
 
         def coefs(solved: Vector) -> Vector:
             found = np.zeros((len(solved), n_features))
