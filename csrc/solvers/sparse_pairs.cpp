@@ -1,7 +1,6 @@
 #include "solvers/sparse_pairs.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 
 #include "data/half_laplacian.hpp"
@@ -292,18 +291,17 @@ void laplacian::apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) co
 }
 
 laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
-                                       const std::int32_t* positions, const double* z,
-                                       double* zeros) const {
-    if (!bounds_.empty()) return square_of_partners(n, positions, z, zeros);
+                                       const std::int32_t* positions, const double* z) const {
     const auto begin = rows_.begin(query);
     const double c = factor_[query];
-    if (!(c > 0)) return {0, 0};
-    double all = 0, size = 0, subtracted = 0;
+    square found{0, 0};
+    if (!(c > 0)) return found;
+    double all = 0;
     const auto k = level_.empty() ? 0 : first_level_[query + 1] - first_level_[query];
     buffer<double> t(k, 0.0);
     for (std::ptrdiff_t e = 0; e < n; ++e) {
         const auto i = begin + positions[e];
-        size += degree_[i] * z[e] * z[e];
+        found.sum += degree_[i] * z[e] * z[e];
         all += weight_[i] * z[e];
         if (k > 0) t[level_[i]] += weight_[i] * z[e];
     }
@@ -311,46 +309,53 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
         case pair_kind::none:
             break;
         case pair_kind::kept:
-            subtracted = c * all * all;
+            found.subtracted = c * all * all;
             break;
         case pair_kind::dropped:
-            for (const double sum : t) subtracted += c * sum * (all - sum);
+            for (const double sum : t) found.subtracted += c * sum * (all - sum);
             break;
         case pair_kind::omega: {
             if (rule_.sums_labels()) {
                 const double* label = level_label_.data() + first_level_[query];
-                for (std::ptrdiff_t l = 0; l < k; ++l) subtracted += 2 * c * all * label[l] * t[l];
+                for (std::ptrdiff_t l = 0; l < k; ++l)
+                    found.subtracted += 2 * c * all * label[l] * t[l];
                 break;
             }
             const auto* index = level_index_.data() + first_level_[query];
             for (std::ptrdiff_t l = 0; l < k; ++l)
                 for (std::ptrdiff_t m = 0; m < k; ++m)
-                    subtracted +=
+                    found.subtracted +=
                         c * t[l] * t[m] * rule_.omega[index[l] * rule_.n_levels + index[m]];
         }
     }
-    return {size - subtracted, size};
+    return found;
 }
 
-laplacian::square laplacian::square_of_partners(std::ptrdiff_t n, const std::int32_t* positions,
-                                                const double* z, double* zeros) const {
-    square found{0, 0};
-    for (std::ptrdiff_t e = 0; e < n; ++e) zeros[positions[e]] = z[e];
-    bool differs = false;
-    for (std::ptrdiff_t e = 0; e < n; ++e) {
-        if (z[e] == 0) continue;
-        const auto i = positions[e];
-        found.size += degree_[i] * z[e] * z[e];
-        for (auto k = first_partner_[i]; k < first_partner_[i + 1]; ++k) {
-            const double other = zeros[partner_[k]], difference = z[e] - other;
-            // Two entries that are not 0 meet twice.
-            found.value += (other == 0 ? 1 : 0.5) * partner_weight_[k] * difference * difference;
-            differs = differs || difference != 0;
-        }
+// Adds the squared differences of all pairs of rows that are compared, (n_columns,).
+template <class T, class I>
+void partner_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
+                      double* size) {
+    for (std::ptrdiff_t i = 0; i < X.n_rows; ++i) {
+        if (i % 1024 == 0) check_interrupt();
+        const auto end = X.begin(i + 1);
+        const auto value = [&](std::ptrdiff_t e) { return static_cast<double>(X.values[e]); };
+        for (auto e = X.begin(i); e < end; ++e)
+            size[X.columns[e]] += pairs.degree(i) * value(e) * value(e);
+        pairs.each_partner(i, [&](std::ptrdiff_t partner, double weight) {
+            if (partner < i) return;  // it has met this row
+            auto e = X.begin(i), other = X.begin(partner);
+            const auto other_end = X.begin(partner + 1);
+            while (e < end || other < other_end) {
+                const bool own =
+                    other == other_end || (e < end && X.columns[e] <= X.columns[other]);
+                const auto column = X.columns[own ? e : other];
+                double difference = 0;
+                if (e < end && X.columns[e] == column) difference += value(e++);
+                if (other < other_end && X.columns[other] == column) difference -= value(other++);
+                diagonal[column] += weight * difference * difference;
+            }
+        });
     }
-    for (std::ptrdiff_t e = 0; e < n; ++e) zeros[positions[e]] = 0;
-    if (differs) found.value = std::max(found.value, std::numeric_limits<double>::denorm_min());
-    return found;
 }
 
 template <class T, class I>
@@ -359,6 +364,10 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
     const auto& rows = pairs.rows();
     std::fill(diagonal, diagonal + X.n_columns, 0.0);
     std::fill(size, size + X.n_columns, 0.0);
+    if (pairs.has_partners()) {
+        partner_diagonal(X, pairs, diagonal, size);
+        return;
+    }
     // The entries of a query, and for each the next of its column.
     struct entry {
         std::int32_t position;
@@ -368,12 +377,10 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
     buffer<entry> entries;
     buffer<std::ptrdiff_t> first(X.n_columns, -1), columns;
     buffer<std::int32_t> positions;
-    buffer<double> values, zeros;
+    buffer<double> values;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         check_interrupt();
         if (!pairs.counts(q)) continue;
-        zeros.resize(
-            std::max<std::ptrdiff_t>(rows.size(q), static_cast<std::ptrdiff_t>(zeros.size())));
         entries.clear();
         columns.clear();
         for (std::ptrdiff_t i = 0; i < rows.size(q); ++i) {
@@ -400,9 +407,9 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
             }
             first[column] = -1;
             const auto found = pairs.square_of(q, static_cast<std::ptrdiff_t>(values.size()),
-                                               positions.data(), values.data(), zeros.data());
-            diagonal[column] += found.value;
-            size[column] += found.size;
+                                               positions.data(), values.data());
+            diagonal[column] += found.sum - found.subtracted;
+            size[column] += found.sum;
         }
     }
 }

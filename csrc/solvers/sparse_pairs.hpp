@@ -57,20 +57,26 @@ class laplacian {
     // z becomes L z for one query. z has an entry per row, stride apart.
     void apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) const;
 
-    // zᵀ L z of one query, and what it is subtracted from: Σ degree z². z is sparse: n entries of
-    // the rows at these positions, counted from the query's first. For comparisons nothing is
-    // subtracted, and the value is positive exactly if z differs in one. zeros (rows of the query,)
-    // are 0, also afterwards.
+    // What zᵀ L z of one query subtracts, and what it subtracts it from: Σ degree z². z is sparse:
+    // n entries of the rows at these positions, counted from the query's first.
     struct square {
-        double value, size;
+        double sum, subtracted;
     };
     square square_of(std::ptrdiff_t query, std::ptrdiff_t n, const std::int32_t* positions,
-                     const double* z, double* zeros) const;
+                     const double* z) const;
+
+    // Comparisons alone, which are not ranking problems: whether these are, and the partners of a
+    // row, which may repeat.
+    bool has_partners() const { return !bounds_.empty(); }
+    double degree(std::ptrdiff_t row) const { return degree_[row]; }
+    template <class Visit>
+    void each_partner(std::ptrdiff_t row, const Visit& visit) const {
+        for (auto k = first_partner_[row]; k < first_partner_[row + 1]; ++k)
+            visit(static_cast<std::ptrdiff_t>(partner_[k]), partner_weight_[k]);
+    }
 
   private:
     void apply_partners(std::ptrdiff_t stride, double* z) const;
-    square square_of_partners(std::ptrdiff_t n, const std::int32_t* positions, const double* z,
-                              double* zeros) const;
 
     pair_rule rule_;
     query_rows rows_;
@@ -111,8 +117,9 @@ void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& la
                          const std::int64_t* systems, double* out, int n_threads);
 
 // diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), what was subtracted from: where a column
-// does not vary, the diagonal is rounding error of this size. O(nnz), with omega · levels² more, or
-// the comparisons of the row of every entry.
+// does not vary, the diagonal is rounding error of this size. O(nnz), with omega · levels² more.
+// For comparisons the diagonal adds up squared differences, entry by entry of the rows that are
+// compared; the columns of a row must ascend.
 template <class T, class I>
 void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
                           double* size);

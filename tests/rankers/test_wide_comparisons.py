@@ -78,3 +78,31 @@ def test_steps_that_take_too_long_are_left(set_limits):
     set_limits(direct_seconds=0.0, step_patience=1e-9)
     found = RankRLSCV([0.1, 1.0], cv=3).fit(X, y)
     np.testing.assert_allclose(found.coef_, reference(Z, y, found.alpha_), rtol=1e-6, atol=1e-8)
+
+
+def test_entries_of_one_place_are_added_up(set_limits):
+    X, y, Z = made()
+    set_limits(direct_seconds=0.0, step_patience=1e9)
+    halves = X.data / 2, np.repeat(X.indices, 2), 2 * X.indptr
+    twice = scipy.sparse.csr_array((np.repeat(halves[0], 2), *halves[1:]), shape=X.shape)
+    assert not twice.has_canonical_format
+    found = RankRLS(0.1).fit(twice, y).coef_
+    np.testing.assert_allclose(found, reference(Z, y, 0.1), rtol=1e-6, atol=1e-8)
+    assert twice.nnz == 2 * X.nnz
+
+
+def test_features_that_differ_nowhere_have_no_weight(set_limits):
+    X, y, Z = made()
+    set_limits(direct_seconds=0.0, step_patience=1e9)
+    constant = scipy.sparse.csr_array(np.full((X.shape[0], 1), 1e3))
+    wide = scipy.sparse.hstack([X, constant], format="csr")
+    found = RankRLS(0.1).fit(wide, y).coef_
+    assert found[-1] == 0.0
+    np.testing.assert_allclose(found[:-1], reference(Z, y, 0.1), rtol=1e-6, atol=1e-7)
+
+
+def test_differences_whose_squares_vanish_are_refused(set_limits):
+    X, y, _ = made()
+    set_limits(direct_seconds=0.0, step_patience=1e9)
+    with pytest.raises(ValueError, match="too small"):
+        RankRLS(0.1).fit(X * 1e-170, y)

@@ -136,16 +136,21 @@ class ComparedRows(RankingData):
         """Return ``AᵀDm`` for the targets m, for every item."""
         weighted, n_items = self.v * self.target(settings), self.X.H.shape[0]
         of_first, of_second = (
-            np.bincount(rows, weighted, minlength=n_items)
-            for rows in (self.X.first, self.X.second)
+            np.bincount(rows, weighted, minlength=n_items) for rows in (self.X.first, self.X.second)
         )
         return np.asarray(of_first - of_second)
 
     def varying(
         self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
     ) -> NDArray[np.bool_]:
-        """Tell which features differ in a comparison, by more than products lose."""
-        return np.asarray(diagonal > NOISE * size)
+        """Tell which features differ in a comparison, by more than products lose.
+
+        Those whose squares vanish may differ; who solves refuses them.
+        """
+        H = self.X.H
+        has_entry = np.bincount(H.indices, H.data != 0, minlength=H.shape[1]) > 0
+        vanishing = has_entry & (size < np.finfo(np.float64).tiny)
+        return np.asarray((diagonal > NOISE * size) | vanishing)
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
         """Return (the sums over [X, y], Σ W); all comparisons count as one query.
@@ -372,6 +377,9 @@ def _in_double(data: RankingData, H: Matrix) -> Any:
         return np.require(H, np.float64, ["C", "A"])
     many = H.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
     rows: Any = scipy.sparse.csr_array(H, dtype=np.float64)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
     if many and machine.fits(8.0 * H.shape[0] * H.shape[1]):
         return np.require(rows.toarray(), np.float64, ["C", "A"])
     return rows

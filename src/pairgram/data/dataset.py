@@ -286,9 +286,7 @@ class RankingData:
         """Return L times the targets, for every row that is stored."""
         z = self.target(settings).copy()
         for adjoint in (False, True):
-            apply_half_laplacian(
-                self.problem(settings), z, adjoint=adjoint, n_threads=n_threads
-            )
+            apply_half_laplacian(self.problem(settings), z, adjoint=adjoint, n_threads=n_threads)
         return z
 
     def varying(
