@@ -332,8 +332,9 @@ LIST_KINDS = {
 }
 
 
-# The kind that takes NaN.
+# The kind that takes NaN, and what its reciprocal ranks add to a rank (Cormack et al., SIGIR 2009).
 GAPS = "runs"
+RANK_OFFSET = 60
 
 
 class Lists(Protocol):
@@ -428,6 +429,7 @@ class ListInputs(FittedInputs):
         raise ValueError(
             f"inputs={self.kind!r} compare every row with the others of its list, and engines "
             "that score rows alone cannot: take other inputs, such as 'quantile'"
+            + (", or to_vespa, whose global phase compares documents" * self.takes_gaps)
         )
 
     def names(self, names: Sequence[Any] | None) -> Any:
