@@ -501,11 +501,15 @@ def to_vespa(
     Vespa gives them different ranks, and the model their mean rank; if all of them tie, one has the
     scaled score 1 and the others 1/2, and in the model all have 1. Everything else is the same.
     """
-    form = form_of(model, features, within_lists=True)
+    form = form_of(model, features, _require_lists, within_lists=True)
     if phase is None:
         phase = "second" if form.lists is None else "global"
     if phase not in get_args(Phase):
         raise ValueError(f"phase must be 'first', 'second' or 'global', got {phase!r}")
+    if form.lists is not None and phase != "global":
+        raise ValueError(
+            f"phase must be 'global', which alone compares the documents of a list, got {phase!r}"
+        )
     if rerank_count is None and form.lists is not None:
         rerank_count = LIST_SIZE
     elif rerank_count is not None and (phase == "first" or rerank_count < 1):
@@ -513,7 +517,6 @@ def to_vespa(
             "rerank_count must be at least 1, and phase 'second' or 'global', got "
             f"rerank_count={rerank_count} and phase={phase!r}"
         )
-    _require_lists(form, phase)
     _warn_missing(form, "Vespa")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
@@ -572,7 +575,7 @@ def to_vespa(
     return profile
 
 
-def _require_lists(form: Form, phase: str) -> None:
+def _require_lists(form: Form) -> None:
     """Refuse inputs within lists that Vespa cannot compute."""
     if form.lists is None:
         return
@@ -580,10 +583,6 @@ def _require_lists(form: Form, phase: str) -> None:
         raise ValueError(
             f"Vespa has no function that makes inputs={form.lists.kind!r} of a list: its global "
             "phase has scores from 0 to 1 and reciprocal ranks, so fit with inputs='runs'"
-        )
-    if phase != "global":
-        raise ValueError(
-            f"phase must be 'global', which alone compares the documents of a list, got {phase!r}"
         )
     if form.hidden or form.kernels:
         found = "hidden nodes" if form.hidden else "a kernel"
