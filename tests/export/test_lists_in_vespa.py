@@ -116,7 +116,7 @@ def test_what_is_refused_by_name(data):
         lambda model: export.to_ltr_plugin(model, "m", features=NAMES),
         lambda model: export.to_ranklib(model, features=NAMES),
         lambda model: export.to_sql(model, features=NAMES),
-        lambda model: export.to_python(model, "m"),
+        export.to_python,
         export.to_onnx,
     ):
         with pytest.raises(ValueError, match="or to_vespa, whose global phase"):
