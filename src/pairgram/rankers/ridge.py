@@ -390,9 +390,10 @@ class RidgeSpec(LeastSquares):
                     judges = [self._judge_of_comparisons(own, coordinates.data)]
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
-                self._refuse(coordinates, here[0])
+                more_seconds = self._refuse(coordinates, here[0])
                 if not candidates:
-                    coordinates.warn_of_time(len(judges) * self._n_candidates)
+                    n_times = len(judges) * self._n_candidates
+                    coordinates.warn_of_time(n_times, more_seconds=more_seconds)
             for settings, scale in itertools.product(self.settings, self.scales):
                 found = self._along(own, coordinates, settings, scale, labels, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
@@ -471,14 +472,18 @@ class RidgeSpec(LeastSquares):
         told = items.X, items.preferences, cv, scoring, self.rows.n_threads, store
         return HeldOutComparisons.make(data, *told, refits=self.constraints is not None)
 
-    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> None:
-        """Raise the errors of the search before a matrix is decomposed."""
-        data = coordinates.data
+    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> float:
+        """Raise the errors of the search before a matrix is decomposed.
+
+        Otherwise return the seconds that holding out takes besides what the shape tells, for one of
+        the settings.
+        """
+        data, seconds = coordinates.data, 0.0
         for settings in self.settings:
             data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-            held_out.require(settings, n_alphas, coordinates.form)
+            seconds += held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
                 require_memory(
                     len(data.y),
@@ -488,6 +493,7 @@ class RidgeSpec(LeastSquares):
                     basis=held_out.needs_basis(settings, True),
                     held_out=held_out.n_matrices(settings),
                 )
+        return seconds / len(self.settings)
 
     def _along(
         self,
