@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from pairgram import (
+    AutoRanker,
     ELMRank,
     ELMRankCV,
     MPRank,
@@ -18,6 +19,7 @@ from pairgram import (
     RankSVMCV,
     fit_many,
     make_ranking,
+    plots,
     scan,
 )
 from problems import BY_STEPS
@@ -35,6 +37,24 @@ def sparse_rows(n_features=80):
 
 def has_folds(search):
     return "split0_test_score" in search.cv_results_
+
+
+@pytest.mark.parametrize("model", [RankRLSCV(), RankRLSCV([0.1, 10.0, 1.0], cv=3), AutoRanker()])
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_large_path_is_not_kept(set_limits, model, dense):
+    X, y, qid = sparse_rows()
+    X = X.toarray() if dense else X
+    model = clone(model)
+    if isinstance(model, AutoRanker):
+        model.set_params(time_budget=None, exportable_to="ranklib")
+    whole, few = clone(model).fit(X, y, qid=qid), clone(model)
+    set_limits(path_bytes=8 * whole.coef_path_.size - 1)
+    few.fit(X, y, qid=qid)
+    assert few.coef_path_ is None
+    np.testing.assert_allclose(few.coef_, whole.coef_, rtol=1e-12)
+    np.testing.assert_array_equal(few.scores_, whole.scores_)
+    with pytest.raises(ValueError, match=r"coef_path_ is None, because .* fewer alphas or columns"):
+        plots.coefficients(few)
 
 
 def test_small_rows_are_held_out_exactly():

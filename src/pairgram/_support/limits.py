@@ -121,6 +121,8 @@ class Limits:
     batch_bytes: int = 128 << 20
     # A prepared model is kept between calls if its arrays take at most this many bytes.
     kept_bytes: int = 64 << 20
+    # A search keeps the weights along its alphas if they take at most this many bytes.
+    path_bytes: int = 256 << 20
     # Trials that are expected to take longer than this many seconds are announced.
     long_seconds: float = 10.0
     # Trials of features and kernels without gain may cost this many times what the trials up to

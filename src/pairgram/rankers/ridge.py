@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
@@ -561,9 +562,12 @@ class RidgeSpec(LeastSquares):
         if self.alphas is not None:
             order = np.argsort(np.argsort(-self.alphas, kind="stable"), kind="stable")
         rows = (n_alphas * np.arange(len(candidates))[:, None] + order).ravel()
-        in_order = bool((order == np.arange(n_alphas)).all())  # a path may take gigabytes
-        path = chosen.coordinates.coefs(chosen.solved if in_order else chosen.solved[order])
-        coef = path[int(np.argmax(order == at))].copy()
+        width = max(chosen.solved.shape[1], chosen.data.n_features)
+        if 8 * n_alphas * width > limits.now.path_bytes:  # as of millions of columns
+            models = {"coef_": chosen.coordinates.coefs(chosen.solved[at : at + 1])[0].copy()}
+        else:
+            path = chosen.coordinates.coefs(chosen.solved[order])
+            models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -571,9 +575,10 @@ class RidgeSpec(LeastSquares):
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
             "gamma_": None,
-            "_column_sums": chosen.coordinates.known_sums(chosen.settings, coef),
+            "_column_sums": chosen.coordinates.known_sums(chosen.settings, models["coef_"]),
             **chosen.judged.stored,
-            **self._kept(chosen.data, prior, {"coef_path_": path, "coef_": coef}),
+            "coef_path_": None,
+            **self._kept(chosen.data, prior, models),
         }
         if search.Cs is None:
             columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
