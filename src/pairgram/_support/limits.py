@@ -83,7 +83,7 @@ class Limits:
     # Refits that would take more flops than this are refused.
     refit_flops: float = 1e11
     # Of the queries that hold nearly all of a direction, so many at most are refitted without it.
-    held_refits: int = 32
+    held_refits: int = 256
     # The statistics of a group take as long as this many flops, however few rows it has,
     group_flops: float = 4.5e7
     # and those of all groups may take this many bytes.
