@@ -43,7 +43,7 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
 # Queries that hold nearly all of a direction are held out by refits if the geometric mean of its
 # eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
-LARGEST_HELD = 1e4
+LARGEST_HELD = 1e2
 # A smaller ridge counts as this share of λ_max.
 SMALLEST_SHARE = 1e-200
 # Scores that are further apart than this share of the range never tie. Compiled code has the same
