@@ -1,7 +1,7 @@
 """How long fits take, beside what they announce.
 
 Each fit runs once with a limit of 0 s, so that it says how long it expects to take, and is then
-timed. The rates in `pairgram.solvers.costs` are those of two cores that do nothing else: the
+timed. The rates in `pairgram._support.rates` are those of two cores that do nothing else: the
 shortest of several times counts, as other processes only add to it.
 
     python bench/estimates.py [--repeat N] [--long]

@@ -12,12 +12,13 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.parameters import EngineName, InputsName, PluginName, Target, words
+from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.features.inputs import LIST_KINDS
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
-from pairgram.solvers.costs import SECONDS, Work as Solved, seconds_of, takes_steps
+from pairgram.solvers.costs import Work as Solved, takes_steps
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from pairgram._support import limits
 from pairgram._support.checks import Vector
+from pairgram._support.rates import seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
-from pairgram.solvers.costs import seconds_of
 from pairgram.solvers.leave_out import PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,

@@ -20,7 +20,7 @@ from pairgram._support.machine import (
     resolve_n_threads,
     single_threaded_blas,
 )
-from pairgram.solvers.costs import seconds_of
+from pairgram._support.rates import seconds_of
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200
