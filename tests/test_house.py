@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 148, 28), (pairgram.RankRLSCV(), 322, 34), (pairgram.RankSVM(), 205, 27)],
+    [(pairgram.RankRLS(), 148, 26), (pairgram.RankRLSCV(), 322, 33), (pairgram.RankSVM(), 205, 24)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):
