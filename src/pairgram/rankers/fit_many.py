@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from numbers import Number, Real
+from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -36,7 +37,7 @@ from pairgram._support.machine import (
     resolve_n_threads,
     single_threaded_blas,
 )
-from pairgram._support.row_warnings import without_row_warnings
+from pairgram._support.row_warnings import warn_of_time, without_row_warnings
 from pairgram.data.dataset import RowInfo
 from pairgram.data.queries import Queries, one_query_meant, read_ids
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 GROUP_SECONDS = 5e-3
 # Problems that take less time are solved in the calling thread.
 THREAD_SECONDS = 1e-3
+# The share of a long time after which the problems before tell how long all take.
+FIRST_SHARE = 1 / 60
 KNOWN = {"X", "y", *RowInfo._fields}
 
 
@@ -183,7 +186,8 @@ def fit_many(
         check_fallback(fallback, names)
     fallback = prior if fallback is None else fallback
     estimator, nameless = _with_prior(estimator, prior, names)
-    batch = _Batch(estimator, n_threads)
+    total = length_hint(problems) if groups is None else groups.n_queries
+    batch, begun, told = _Batch(estimator, n_threads), perf_counter(), False
     fits = []
     for fit in batch.run(problems):
         if fit.error is not None and groups is not None:
@@ -194,6 +198,7 @@ def fit_many(
         if fit.error is not None:
             fit.error.__traceback__ = None  # its frames would keep the data in memory
         fits.append(fit)
+        told = told or _warn_of_time(perf_counter() - begun, len(fits), total)
     failed = [fit for fit in fits if fit.error is not None]
     if failed:
         first = failed[0]
@@ -268,6 +273,19 @@ class _Columns(NamedTuple):
         if both:
             raise ValueError(f"features must not have {both[0]!r}, which by, label or qid has")
         return names
+
+
+def _warn_of_time(seconds: float, n_done: int, n_problems: int) -> bool:
+    """Warn if all problems are expected to take long, and tell whether they are.
+
+    It is asked after each problem, as they differ, but not before a sixtieth of a long time, in
+    which few problems tell nothing of the others.
+    """
+    whole, limit = seconds * n_problems / n_done, limits.now.long_fit_seconds
+    if n_done == n_problems or seconds < FIRST_SHARE * limit or whole <= limit:
+        return False
+    warn_of_time(whole, "give fewer problems, or an estimator that takes less for one")
+    return True
 
 
 def _problem(number: int, groups: Queries | None) -> str:

@@ -609,8 +609,9 @@ class RankRLSCV(LinearSearch):
         in descending order.
     scores_ : ndarray of shape (n_alphas,)
         Mean held-out scores along `alphas_`.
-    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows)
-        Weights along `alphas_`.
+    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows), or None
+        Weights along `alphas_`. None if they would take more than 256 MiB, as with the default
+        alphas and a million features: fit `RankRLS` to the alphas whose weights you want.
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,

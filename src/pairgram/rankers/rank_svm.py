@@ -17,6 +17,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
+from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
@@ -40,6 +41,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
+from pairgram.solvers.costs import newton_seconds
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
@@ -125,6 +127,7 @@ class SvmSpec(Spec):
         """Fit one feature map and one C."""
         assert self.Cs is not None
         data = rows.fitted(self.rows.kinds[0], self.rows)
+        self._warn_of_time(data, 1)
         training = Training.make(data, self.settings, exact=False)
         feature_map = whole_map(data.pattern)
         start, origin = None, _origin(rows.prior)
@@ -156,6 +159,10 @@ class SvmSpec(Spec):
             training = None  # frees the memory for the features of the next map
             own = replace(self.rows, feature_map=feature_map)
             data = rows.fitted(kind, own)
+            if not candidates:  # of which the others are judged alike
+                n_Cs = len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
+                n_solved = n_Cs * max(1, len(judge.counts()))
+                self._warn_of_time(data, 1 + n_solved * len(kinds) * len(self.maps))
             training = Training.make(data, settings, exact=True)
             mapped_part = partial(_mapped_part, own, data.pattern)
             started = data.pattern.offset is not None
@@ -174,6 +181,15 @@ class SvmSpec(Spec):
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
+
+    def _warn_of_time(self, data: Dataset[RankingData], n_solutions: int) -> None:
+        """Warn if so many solutions are expected to take long."""
+        all_pairs = self.settings.loss == "logistic"
+        seconds = newton_seconds(data.pattern, data.n_rows, n_solutions, all_pairs=all_pairs)
+        advice = "take fewer features" + ", values of C or folds" * (n_solutions > 1)
+        if all_pairs:
+            advice += ", or loss='squared_hinge', which does not go through all pairs of a query"
+        warn_of_time(seconds, advice)
 
     def _judge_of_comparisons(
         self,

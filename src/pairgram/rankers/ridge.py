@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
@@ -390,9 +391,10 @@ class RidgeSpec(LeastSquares):
                     judges = [self._judge_of_comparisons(own, coordinates.data)]
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
-                self._refuse(coordinates, here[0])
+                more_seconds = self._refuse(coordinates, here[0])
                 if not candidates:
-                    coordinates.warn_of_time(len(judges) * self._n_candidates)
+                    n_times = len(judges) * self._n_candidates
+                    coordinates.warn_of_time(n_times, more_seconds=more_seconds)
             for settings, scale in itertools.product(self.settings, self.scales):
                 found = self._along(own, coordinates, settings, scale, labels, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
@@ -471,14 +473,18 @@ class RidgeSpec(LeastSquares):
         told = items.X, items.preferences, cv, scoring, self.rows.n_threads, store
         return HeldOutComparisons.make(data, *told, refits=self.constraints is not None)
 
-    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> None:
-        """Raise the errors of the search before a matrix is decomposed."""
-        data = coordinates.data
+    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> float:
+        """Raise the errors of the search before a matrix is decomposed.
+
+        Otherwise return the seconds that holding out takes besides what the shape tells, for one of
+        the settings.
+        """
+        data, seconds = coordinates.data, 0.0
         for settings in self.settings:
             data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-            held_out.require(settings, n_alphas, coordinates.form)
+            seconds += held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
                 require_memory(
                     len(data.y),
@@ -488,6 +494,7 @@ class RidgeSpec(LeastSquares):
                     basis=held_out.needs_basis(settings, True),
                     held_out=held_out.n_matrices(settings),
                 )
+        return seconds / len(self.settings)
 
     def _along(
         self,
@@ -555,9 +562,12 @@ class RidgeSpec(LeastSquares):
         if self.alphas is not None:
             order = np.argsort(np.argsort(-self.alphas, kind="stable"), kind="stable")
         rows = (n_alphas * np.arange(len(candidates))[:, None] + order).ravel()
-        in_order = bool((order == np.arange(n_alphas)).all())  # a path may take gigabytes
-        path = chosen.coordinates.coefs(chosen.solved if in_order else chosen.solved[order])
-        coef = path[int(np.argmax(order == at))].copy()
+        width = max(chosen.solved.shape[1], chosen.data.n_features)
+        if 8 * n_alphas * width > limits.now.path_bytes:  # as of millions of columns
+            models = {"coef_": chosen.coordinates.coefs(chosen.solved[at : at + 1])[0].copy()}
+        else:
+            path = chosen.coordinates.coefs(chosen.solved[order])
+            models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -565,9 +575,10 @@ class RidgeSpec(LeastSquares):
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
             "gamma_": None,
-            "_column_sums": chosen.coordinates.known_sums(chosen.settings, coef),
+            "_column_sums": chosen.coordinates.known_sums(chosen.settings, models["coef_"]),
             **chosen.judged.stored,
-            **self._kept(chosen.data, prior, {"coef_path_": path, "coef_": coef}),
+            "coef_path_": None,
+            **self._kept(chosen.data, prior, models),
         }
         if search.Cs is None:
             columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}

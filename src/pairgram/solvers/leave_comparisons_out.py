@@ -162,10 +162,11 @@ class HeldOutComparisons:
         assert isinstance(data, ComparedRows)
         return replace(self, data=data)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise a ValueError if a split has nothing to train on."""
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+        """Raise a ValueError if a split has nothing to train on, or return 0 seconds."""
         for number, (train, _) in enumerate(self.splits or ()):
             self.data.require_training_pairs(settings, number, train)
+        return 0.0
 
     def n_matrices(self, settings: PairSettings) -> int:
         """Return 0: the problem of comparisons is solved in the primal form."""

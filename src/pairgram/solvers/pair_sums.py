@@ -185,7 +185,13 @@ class PairSums:
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
-        factor = self.scale_factors() if scale else None
+        return self.solve_at(alpha, self.scale_factors() if scale else None)
+
+    def solve_at(self, alpha: float, factor: Vector | None) -> Vector:
+        """Return the coefficients of one ridge for a given scaling of the features.
+
+        Features of very different sizes lose no digits here, as they do in the path.
+        """
         return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads)
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
