@@ -203,6 +203,7 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows:
     entries are not 0.
     """
     preferences = data.preferences
+    assert preferences is not None
     if first_not_finite(H) is not None:
         data.require_finite_features()
     offset = None if data.offset is None else preferences.differences(data.offset)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ class TrialsSpec(Spec):
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
 
-    def of_preferences(self, name: str) -> TrialsSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the same: every trial takes comparisons."""
         return self
 

@@ -18,13 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
-    is_plain,
     is_ready,
     predicted,
-    read_rows,
-    refuse_index,
     refuse_lossy,
-    require_label_each,
     without_names,
 )
 from pairgram._support.checks import (
@@ -35,8 +31,8 @@ from pairgram._support.checks import (
     warn_caller,
 )
 from pairgram._support.whole_fit import WholeFit, by_keyword
-from pairgram.data.dataset import RankingData, RowInfo, check_offset
-from pairgram.data.preferences import Preferences
+from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_labelled
+from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids
 from pairgram.features.base import describe_map, is_known
 from pairgram.features.inputs import GAPS, FittedInputs, prepared_as
@@ -276,18 +272,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
-        if isinstance(y, Preferences):
-            spec = spec.of_preferences(type(self).__name__)
-            y.require_alone(info._asdict())
         table = as_table(X, y=y, **info._asdict())
-        if info.propensity is not None or (table is not None and table.is_of_clicks):
-            spec = spec.of_clicks(type(self).__name__)
         rows: GivenArrays | GivenTable
         if table is None:
             rows = GivenArrays(self, X, y, info, spec.rows)
-            fitted = spec.fit_arrays(rows, validation)
+            fitted = rows.spec_of(spec).fit_arrays(rows, validation)
         else:
             rows = GivenTable(self, table, spec.rows)
+            spec = rows.spec_of(spec)
             known = rows.in_memory(validation)
             if known is None:
                 fitted = spec.fit_table(rows, validation)
@@ -305,13 +297,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
-        if isinstance(y, Preferences):
-            refuse_index(X)
-            X = read_rows(X, estimator=self, reset=True)
-            y.require_rows(X.shape[0])
-            info = RowInfo(sample_weight=y.counts(X.shape[0]), offset=info.offset)
-            data = delimited(X, np.zeros(X.shape[0]), info)
-            return replace(data, preferences=y, names=getattr(self, "feature_names_in_", None))
         if (
             is_ready(X, 2)
             and X.flags.c_contiguous
@@ -326,11 +311,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return delimited(X, y, info)
-        if not (is_plain(X) and is_plain(y) and X.shape[:1] == y.shape[:1]):
-            refuse_index(X)
-            refuse_lossy(y, "y")
-            require_label_each(X, y)
-        X, y = read_rows(X, estimator=self, y=y, reset=True)
+        X, y = read_labelled(X, y, estimator=self, reset=True)
         return replace(delimited(X, y, info), names=getattr(self, "feature_names_in_", None))
 
     @property
@@ -361,10 +342,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If `validation` is not as described.
         """
-        if pattern.preferences is not None:
-            raise ArgumentError(
-                "validation", "must be None for y=Preferences(...), which are held out by cv"
-            )
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",
@@ -411,14 +388,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
             raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
-        refuse_lossy(y, "y of validation")
-        require_label_each(X, y, " of validation")
         given = X
-        X, y = read_rows(X, "X of validation", estimator=self, y=y)
+        X, y = read_labelled(X, y, " of validation", estimator=self)
         takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
         if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
             require_finite(X, "X of validation")  # maps of other packages may take NaN
         data = RankingData.delimit(X, y, qid, offset=offset, propensity=propensity)
+        if (data.preferences is None) != (pattern.preferences is None):
+            wanted = "labels" if pattern.preferences is None else "Preferences"
+            raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
         if prior is None:
             return data
         return data.plus_offset(prior.scores(given, prepared_as(data, pattern, None), None))
@@ -569,8 +547,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
-        if isinstance(y, Preferences):
-            y.require_alone({"qid": qid, "sample_weight": sample_weight, "propensity": propensity})
+        preferences = as_preferences(y)
+        if preferences is not None:
+            told = {"qid": qid, "sample_weight": sample_weight, "propensity": propensity}
+            preferences.require_alone(told)
             scores = self.predict(X, offset=offset)
             return float(evaluate("accuracy", y, scores)["accuracy"])
         others = {"sample_weight": sample_weight, "offset": offset, "propensity": propensity}

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -470,7 +470,7 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
-    def of_preferences(self, name: str) -> Spec:
+    def of_preferences(self, name: str) -> Self:
         """Return what the ranker of this name fits to comparisons.
 
         Raises
@@ -490,6 +490,9 @@ class Spec(ABC):
         A spec without this method says in `Preparation.no_table` why, which is told before.
         """
         raise NotImplementedError
+
+
+_Spec = TypeVar("_Spec", bound=Spec)
 
 
 class GivenArrays:
@@ -529,10 +532,8 @@ class GivenArrays:
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
-        compares = self.data.preferences is None
-        if (
-            compares and not self.has_queries and model._needs_queries
-        ):  # ids seem to have been forgotten
+        has_labels = self.data.preferences is None
+        if has_labels and not self.has_queries and model._needs_queries:  # ids seem forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:
@@ -550,6 +551,13 @@ class GivenArrays:
         self.prior = Prior.of(preparation.prior, whole_map(data), preparation.no_columns)
         scores = self.prior.scores(self.arguments["X"], data, preparation.n_threads)
         return data.plus_offset(scores)
+
+    def spec_of(self, spec: _Spec) -> _Spec:
+        """Return what is fitted to rows like these: to labels, clicks or comparisons."""
+        name = type(self._model).__name__
+        if self.data.preferences is not None:
+            return spec.of_preferences(name)
+        return spec if self._info.propensity is None else spec.of_clicks(name)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -645,6 +653,10 @@ class GivenTable:
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
             model.feature_names_in_ = np.array(self.table.feature_names, dtype=object)
+
+    def spec_of(self, spec: _Spec) -> _Spec:
+        """Return what is fitted to rows like these: to labels or clicks."""
+        return spec.of_clicks(type(self._model).__name__) if self.table.is_of_clicks else spec
 
     @property
     def told(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class SvmSpec(Spec):
     maps: tuple[Transformer | None, ...] = ()
     last: tuple[Transformer | None, Vector] | None = None
 
-    def of_preferences(self, name: str) -> SvmSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
         if self.settings.weighting != "pairs":
             raise ArgumentError(

@@ -188,10 +188,10 @@ class RidgeSpec(LeastSquares):
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
         return not self.has_intercept and super().warns_of_ties
 
-    def of_preferences(self, name: str) -> RidgeSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         if self.has_intercept:
-            return super().of_preferences(name)  # type: ignore[return-value]
+            return super().of_preferences(name)
         for one in self.settings:
             require_default(one)
         return replace(self, settings=(PairSettings(None),))
@@ -207,7 +207,7 @@ class RidgeSpec(LeastSquares):
 
     def is_small(self, data: RankingData) -> bool:
         """Tell whether compiled code can solve the problem of some rows."""
-        return SmallProblem.fits(data)
+        return data.preferences is None and SmallProblem.fits(data)
 
     def fit(
         self,
