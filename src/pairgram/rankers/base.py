@@ -552,7 +552,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             told = {"qid": qid, "sample_weight": sample_weight, "propensity": propensity}
             preferences.require_alone(told)
             scores = self.predict(X, offset=offset)
-            return float(evaluate("accuracy", y, scores)["accuracy"])
+            return float(evaluate("accuracy", preferences, scores)["accuracy"])
         others = {"sample_weight": sample_weight, "offset": offset, "propensity": propensity}
         table = as_table(X, y=y, qid=qid, **others)
         if table is not None:

@@ -43,7 +43,8 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.model_selection.judge import Judge, TableJudge, metric_of, table_metric
+from pairgram.model_selection.comparison_judge import ComparisonJudge
+from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
@@ -392,6 +393,8 @@ class Search(NamedTuple):
         and "inputs".
     Cs : ndarray of shape (n_alphas,), or None
         What is told in place of the ridges: ``1 / alphas``.
+    has_probabilities : bool
+        Whether differences of scores are log-odds.
     """
 
     cv: Any
@@ -399,6 +402,7 @@ class Search(NamedTuple):
     store: bool
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
+    has_probabilities: bool = False
 
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.
@@ -582,7 +586,7 @@ class GivenArrays:
         maps: Sequence[Any],
         search: Search,
         validation: Validation,
-    ) -> Judge:
+    ) -> BaseJudge:
         """Return which rows a search holds out, and what judges them.
 
         Parameters
@@ -599,6 +603,10 @@ class GivenArrays:
         shown = pattern if ours else replace(pattern, feature_map=maps[0])
         refuse_validation(search.cv, validation is not None)
         cv, held = search.cv, self.held(validation, shown)
+        if pattern.preferences is not None:
+            told = cv, held, search.scoring, n_threads, search.store
+            log_odds = search.has_probabilities
+            return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = default_cv(pattern.held_together.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(

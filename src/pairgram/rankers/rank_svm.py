@@ -17,12 +17,11 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
-from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
 from pairgram.model_selection.judge import (
-    Judge,
+    BaseJudge,
     Judged,
     TableJudge,
     as_list,
@@ -40,7 +39,6 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
-from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -145,11 +143,7 @@ class SvmSpec(Spec):
         if settings.of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)
-        judge: Judge | TableJudge | HeldOutComparisons
-        if whole.pattern.preferences is None:
-            judge = rows.judge(whole, self.maps, search, validation)
-        else:
-            judge = self._judge_of_comparisons(rows, whole.pattern, search, validation)
+        judge = rows.judge(whole, self.maps, search, validation)
         candidates: list[_Candidate] = []
         training = None
         for kind, feature_map in itertools.product(kinds, self.maps):
@@ -174,28 +168,6 @@ class SvmSpec(Spec):
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
-
-    def _judge_of_comparisons(
-        self,
-        rows: GivenArrays | GivenTable,
-        items: RankingData,
-        search: Search,
-        validation: Validation,
-    ) -> HeldOutComparisons:
-        """Return which comparisons the search holds out."""
-        assert isinstance(rows, GivenArrays)
-        rows.held(validation, items)  # which refuses it
-        return HeldOutComparisons.make(
-            compared(items, np.empty((len(items.y), 0))),
-            items.X,
-            items.preferences,
-            search.cv,
-            search.scoring,
-            self.settings.n_threads,
-            search.store,
-            refits=True,
-            has_probabilities=self.settings.loss == "logistic",
-        )
 
     def _results(
         self, candidates: list[_Candidate], judged: Judged, ranks: Rows, best: int
@@ -245,7 +217,7 @@ class _Candidate:
 def _held_out(
     training: Training,
     data: Dataset[RankingData],
-    judge: Judge | TableJudge | HeldOutComparisons,
+    judge: BaseJudge | TableJudge,
     mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
 ) -> tuple[Judged, list[Convergence]]:
@@ -257,7 +229,7 @@ def _held_out(
         The rows, prepared for solutions.
     data : Dataset of RankingData
         The rows, with the feature map fitted to all of them.
-    judge : Judge or TableJudge
+    judge : BaseJudge or TableJudge
     mapped_part : callable
         Takes row numbers, and returns these rows with a map that is fitted to them.
     Cs : ndarray of shape (n_Cs,), ascending
@@ -693,5 +665,7 @@ uses_qid_, prior_, uses_offset_ :
             tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
         )
         told = ("inputs",) if self.inputs is not None else ()
-        search = Search(self.cv, self.scoring, self.store_held_out, told)
+        log_odds = self.loss == "logistic"
+        held = self.cv, self.scoring, self.store_held_out
+        search = Search(*held, told, has_probabilities=log_odds)
         return SvmSpec(rows, settings, Cs, search, tuple(maps))

@@ -25,6 +25,7 @@ from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_suppo
 from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
+from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
     HeldOutModels,
     Judge,
@@ -50,7 +51,7 @@ from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
-from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     refuse_folds,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.preparation import Validation
 
 # What holds rows, or comparisons, out of a ridge problem and judges their scores.
-HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons
+HeldOut = HoldOut | LeavePairOut
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -371,10 +372,8 @@ class RidgeSpec(LeastSquares):
         iterate: bool | None = None
         for own in self._mapped(data):
             if judges:
-                judges = [judge.of(replace(own, y=judge.data.y)) for judge in judges]
-            elif (
-                self.rows.kernel is not None and own.preferences is None
-            ):  # what is wrong is told before the kernel is made
+                judges = [judge.of(own) for judge in judges]
+            elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
                 judges = self._judges(own, labels, len(own.y), "dual", held)
             coordinates = self._coordinates(
                 own, small, validates=held is not None, iterate=iterate
@@ -384,10 +383,7 @@ class RidgeSpec(LeastSquares):
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
                 exact = not coordinates.iterate
-                if own.preferences is None:
-                    judges = self._judges(own, labels, width, form, held, exact)
-                else:
-                    judges = [self._judge_of_comparisons(own, coordinates.data)]
+                judges = self._judges(own, labels, width, form, held, exact)
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
             if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, here[0])
@@ -439,6 +435,10 @@ class RidgeSpec(LeastSquares):
         """Return the object that holds rows out, for every target."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
+        if data.preferences is not None:
+            told = search.cv, held, search.scoring, n_threads, search.store
+            of_pairs = ComparisonJudge.make(data, *told, exact=self.constraints is None)
+            return [HeldOutComparisons(of_pairs.rows, of_pairs, n_threads)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(
@@ -463,13 +463,6 @@ class RidgeSpec(LeastSquares):
             cv = None if cheap else default_cv(data.held_together.n_filled, len(data.y))
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
-
-    def _judge_of_comparisons(self, items: RankingData, data: RankingData) -> HeldOut:
-        """Return the object that holds comparisons of items out, of which `data` are the rows."""
-        assert self.search is not None
-        cv, scoring, store = self.search.cv, self.search.scoring, self.search.store
-        told = items.X, items.preferences, cv, scoring, self.rows.n_threads, store
-        return HeldOutComparisons.make(data, *told, refits=self.constraints is not None)
 
     def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> None:
         """Raise the errors of the search before a matrix is decomposed."""
@@ -703,11 +696,7 @@ def _constrained(
     def coefs_of(rest: Statistics) -> Vector:
         return coordinates.constrained(rest, alphas, scale)[1]
 
-    if isinstance(held_out, HeldOutComparisons):
-        assert held_out.splits is not None
-        found = split_scores(data, total, held_out.splits, coefs_of, n_threads)
-        return alphas, solved, held_out.judge_splits(np.hstack(found))
-    assert isinstance(held_out, HeldOutRows)
+    assert isinstance(held_out, HoldOut)
     judge = held_out.judge
     if judge.validation is not None:
         scores = judge.validation_scores(solved)
