@@ -246,10 +246,11 @@ def _preferences_of(items: RankingData) -> Preferences:
 
 def _rows_of(preferences: Preferences) -> RankingData:
     """Return comparisons as rows without features, whose queries are the groups."""
-    groups = None if preferences.groups is None else np.arange(preferences.queries.n_queries)
+    queries, groups = preferences.queries, None
+    if preferences.groups is not None:
+        groups, _ = queries.groups(preferences.groups)  # in the order of their ids
     X = np.empty((preferences.n_pairs, 0))
-    told = preferences.margin, preferences.queries, preferences.weight
-    return RankingData(X, *told, group_of=groups)
+    return RankingData(X, preferences.margin, queries, preferences.weight, group_of=groups)
 
 
 def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:

@@ -98,11 +98,15 @@ class TrialsSpec(Spec):
         """Return the same: every trial takes comparisons."""
         return self
 
+    def of_clicks(self, name: str) -> Self:
+        """Return the trials of clicks, which all judge by clicks / propensities."""
+        return replace(self, search=self.search.of_clicks())
+
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Try the models that the budget allows; return the attributes of the best."""
         data, cv = rows.data, self.search.cv
         compares = data.preferences is not None  # which are held out by each trial alike
-        task = Task.of(data, (FIRST,) if compares else choices_of(data), 0)
+        task = Task.of(data, choices_of(data), 0)
         if (
             not compares and cv is None and validation is None and task.iterates
         ):  # all trials have these folds
@@ -316,7 +320,8 @@ class AutoRanker(LinearSearch):
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
-        The metric that judges, as in `RankRLSCV`.
+        The metric that judges, as in `RankRLSCV`. For clicks, of which `fit` gets the `propensity`,
+        it is one of clicks, and None stands for "ips_dcg@10".
     exportable_to : str or None, default=None
         An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
         or "python", which are functions of `pairgram.export`. "elasticsearch" and "opensearch"
