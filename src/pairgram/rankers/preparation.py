@@ -47,6 +47,7 @@ from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.scores import checked_rows
+from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
@@ -577,7 +578,7 @@ class GivenArrays:
         """Return the rows of a validation set as they are given, with the scores of the prior."""
         if validation is None:
             return None
-        held: RankingData = self._model._held_rows(validation, pattern, self.prior, self._info)
+        held = held_rows(self._model, validation, pattern, self.prior, self._info)
         return replace(held, row_weights=self.held_weights)
 
     def judge(
