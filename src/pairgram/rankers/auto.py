@@ -49,7 +49,7 @@ from pairgram.rankers.trials import (
 if TYPE_CHECKING:
     from pairgram._support.types import CV, RandomState
     from pairgram.metrics.evaluation import Scoring
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # Models whose difference is at most so many standard errors cannot be told apart. Features or a
 # kernel must lead by as many: they have more ways to be better by chance than linear models.

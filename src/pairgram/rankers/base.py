@@ -39,8 +39,8 @@ from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
     Spec,
-    frozen,
 )
+from pairgram.rankers.prior import frozen
 from pairgram.rankers.scores import (
     Scorer,
     checked_rows,
@@ -57,7 +57,7 @@ from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")

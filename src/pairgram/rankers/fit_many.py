@@ -41,7 +41,8 @@ from pairgram.data.dataset import RowInfo
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
-from pairgram.rankers.preparation import GivenArrays, frozen
+from pairgram.rankers.preparation import GivenArrays
+from pairgram.rankers.prior import frozen
 from pairgram.solvers.constrained import numbers_of
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import check, check_size
@@ -18,25 +19,23 @@ from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
 
 if TYPE_CHECKING:
-    from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
     from pairgram.solvers.pairgram import Pairgram
 
-    Single = TypeVar("Single", bound=RankRLS)
-    Chosen = TypeVar("Chosen", bound=RankRLSCV)
+_Ranker = TypeVar("_Ranker", bound=BaseEstimator)
 
 
 def of_statistics(
-    kind: type[Single],
+    kind: type[_Ranker],
     pairgram: Pairgram,
     alpha: float,
     *,
     scale: bool,
     prior: ArrayLike | None,
     **constraints: Any,
-) -> Single:
+) -> _Ranker:
     """Return a fitted model; see `RankRLS.from_pairgram`."""
     total = _sums_of(pairgram, ": the statistics come first, and alpha second")
-    model = kind(
+    model: _Ranker = kind(
         alpha,
         pairs=pairgram.settings.pairs,
         scope=pairgram.settings.scope,
@@ -53,14 +52,14 @@ def of_statistics(
 
 
 def of_days(
-    kind: type[Chosen],
+    kind: type[_Ranker],
     days: Iterable[Pairgram],
     alphas: ArrayLike | None,
     *,
     decays: float | Sequence[float] | None,
     skip: int,
     scale: bool,
-) -> Chosen:
+) -> _Ranker:
     """Return a search whose ridge days have chosen; see `RankRLSCV.from_pairgrams`."""
     statistics = list(days)
     sums = [_sums_of(day) for day in statistics]
@@ -88,7 +87,7 @@ def of_days(
     best = int(np.argmin(means))
     chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
     settings = chosen.total.settings
-    model = kind(
+    model: _Ranker = kind(
         alphas,
         pairs=settings.pairs,
         scope=settings.scope,
@@ -142,7 +141,7 @@ def _require_pairs(total: PairSums) -> None:
         raise no_pairs(total.settings, total.n_rows)
 
 
-def _tell_of_sums(model: RankRLS | RankRLSCV, total: PairSums) -> None:
+def _tell_of_sums(model: BaseEstimator, total: PairSums) -> None:
     """Give a model of statistics what a fit to rows would tell beside its weights."""
     _require_pairs(total)
     model.feature_map = model.feature_map_ = total.feature_map

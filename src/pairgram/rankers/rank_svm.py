@@ -35,10 +35,10 @@ from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
     Preparation,
-    Prior,
     Search,
     Spec,
 )
+from pairgram.rankers.prior import Prior
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -51,7 +51,7 @@ from pairgram.tables.blocks import Arrays, Dataset
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, RowsLike, Transformer
     from pairgram.metrics.evaluation import Scoring
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # A larger trace counts as this one, whose inverse is still far from 0.
 LARGEST_TRACE = 1e290

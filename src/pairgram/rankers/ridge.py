@@ -42,10 +42,10 @@ from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
     Preparation,
-    Prior,
     Search,
     Spec,
 )
+from pairgram.rankers.prior import Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
@@ -67,7 +67,7 @@ from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # What holds rows, or comparisons, out of a ridge problem and judges their scores.
 HeldOut = HoldOut | LeavePairOut

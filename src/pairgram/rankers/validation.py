@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairgram._support.checks import ArgumentError, require_finite, verbatim, warn_caller
+from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim, warn_caller
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_known
 from pairgram.features.inputs import prepared_as
+from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
-    from pairgram.rankers.preparation import Prior, Validation
+
+    Validation = (
+        tuple[RowsLike, ArrayLike]
+        | tuple[RowsLike, ArrayLike, ArrayLike | None]
+        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | Mapping[str, ArrayLike] | None]
+        | Table
+        | None
+    )
 
 SPELLINGS = ("eval_set", "eval_group", "eval_qid")
 # What errors of a validation set call it.
@@ -93,12 +101,13 @@ def held_rows(
     model: BaseEstimator,
     validation: Validation,
     pattern: RankingData,
-    prior: Prior | None,
+    started: Callable[[RowsLike, RankingData, int | None], Vector] | None,
     info: RowInfo,
 ) -> RankingData:
     """Return the rows of a validation set, with the scores of the prior.
 
-    `pattern` has the inputs and the map of the rows of `fit`.
+    `pattern` has the inputs and the map of the rows of `fit`. `started` returns the scores of the
+    prior, if there is one.
 
     Raises
     ------
@@ -112,7 +121,7 @@ def held_rows(
             f"{type(validation).__name__}",
         )
     try:
-        return _read(model, pattern, prior, info, *validation)
+        return _read(model, pattern, started, info, *validation)
     except ValueError as error:
         if getattr(error, "parameter", None) in _VALIDATION:
             raise
@@ -124,7 +133,7 @@ def held_rows(
 def _read(
     model: BaseEstimator,
     pattern: RankingData,
-    prior: Prior | None,
+    started: Callable[[RowsLike, RankingData, int | None], Vector] | None,
     info: RowInfo,
     X: RowsLike,
     y: ArrayLike,
@@ -161,6 +170,6 @@ def _read(
     if (data.preferences is None) != (pattern.preferences is None):
         wanted = "labels" if pattern.preferences is None else "Preferences"
         raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
-    if prior is None:
+    if started is None:
         return data
-    return data.plus_offset(prior.scores(given, prepared_as(data, pattern, None), None))
+    return data.plus_offset(started(given, prepared_as(data, pattern, None), None))
