@@ -385,10 +385,11 @@ class RidgeSpec(LeastSquares):
                 exact = not coordinates.iterate
                 judges = self._judges(own, labels, width, form, held, exact)
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
-            if not small:  # solving a small problem tells what is wrong as quickly
+            # Solving a small problem tells what is wrong as quickly, but knows no groups.
+            if not small or own.group_of is not None:
                 self._refuse(coordinates, here[0])
-                if not candidates:
-                    coordinates.warn_of_time(len(judges) * self._n_candidates)
+            if not small and not candidates:
+                coordinates.warn_of_time(len(judges) * self._n_candidates)
             for settings, scale in itertools.product(self.settings, self.scales):
                 found = self._along(own, coordinates, settings, scale, labels, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
