@@ -700,7 +700,8 @@ class LinearSearch(LinearRanker):
             offsets if `fit` gets `offset`, and propensities if `fit` gets these: others is
             ``{"offset": ..., "propensity": ...}``, or the offsets alone. All its rows have weight
             1. If X is a table, it is a table with the same features, whose weights count in the
-            mean over queries. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X,
+            mean over queries. Comparisons, `Preferences` of its own rows, are y if those of `fit`
+            are. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X,
             y)]`` with ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
 
         Returns

@@ -509,11 +509,13 @@ class RankRLSCV(LinearSearch):
 
         For comparisons, `Preferences`, the words are "leave-item-out", all comparisons of an item,
         where each is scored once without its winner and once without its loser;
-        "leave-comparison-out"; and "leave-group-out". All three are exact. An int makes folds of
-        groups if there are any, or of comparisons, of which splitters get as many indices. None
-        stands for groups if there are any; for items if some recur, unless half of them or more
-        have a column that varies in their own comparisons alone, as ids do; and otherwise for
-        single comparisons. `cv_` tells what was held out.
+        "leave-comparison-out"; and "leave-group-out". All three are exact. "item-folds" makes five
+        folds of items. An int makes folds of groups if there are any, or of comparisons, of which
+        splitters get as many indices. `Preferences.groups` are otherwise held out as ``groups``
+        are, also by "forward". None stands for groups if there are any; for items if some recur,
+        unless half of them or more have a column that varies in their own comparisons alone, as ids
+        do; and otherwise for single comparisons. With constrained weights it stands for five folds
+        of these. `cv_` tells what was held out.
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands

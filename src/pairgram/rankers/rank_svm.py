@@ -567,8 +567,8 @@ class RankSVMCV(_Probabilities, LinearSearch):
         If `fit` gets ``groups``, whole groups are held out, as in `RankRLSCV`. "forward" holds
         every group out by the model of those before it.
 
-        Comparisons, `Preferences`, are split themselves: into folds of their groups, if there are
-        any, or of comparisons, of which splitters get as many indices. `cv_` tells it.
+        Comparisons, `Preferences`, are split as in `RankRLSCV` with constrained weights: into five
+        folds of their groups, of items or of comparisons. `cv_` tells it.
 
         A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
         in memory. It needs query ids, and feature maps of this package.
