@@ -87,11 +87,6 @@ class ComparedRows(RankingData):
 
     is_cut: bool = True
 
-    def take(self, rows: Rows | slice) -> RankingData:
-        """Return the given comparisons, whose differences are not made yet."""
-        some = RankingData.take(self, rows)
-        return ComparedRows(**vars(some), is_cut=self.is_cut)
-
     def features(self, rows: Rows | slice = slice(None)) -> Any:
         """Return the differences of the given comparisons."""
         return self.X[rows].made()

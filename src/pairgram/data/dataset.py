@@ -332,17 +332,16 @@ class RankingData:
         kept, numbers = np.unique(index[rows], return_inverse=True)
         queries = Queries.make(len(numbers), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]
-        return RankingData(
-            self.X[rows],
-            self.y[rows],
-            queries,
-            None if self.row_weights is None else self.row_weights[rows],
-            None if self.query_weights is None else self.query_weights[old],
-            self.feature_map,
-            None if self.offset is None else self.offset[rows],
-            self.applied,
-            self.names,
-            None if self.group_of is None else self.group_of[old],
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            queries=queries,
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
+            query_weights=None if self.query_weights is None else self.query_weights[old],
+            offset=None if self.offset is None else self.offset[rows],
+            group_of=None if self.group_of is None else self.group_of[old],
+            preferences=None,  # whose row numbers are others
             propensity=None if self.propensity is None else self.propensity[rows],
         )
 
