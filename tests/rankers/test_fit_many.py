@@ -468,5 +468,5 @@ def test_a_single_group_is_not_held_out(search):
     X, y, qid = make_ranking(6, 8, 3, random_state=0)
     problem = {"X": X, "y": y, "qid": qid, "groups": np.zeros(len(X))}
     for fit in (lambda: clone(search).fit(**problem), lambda: fit_many(search, [problem])):
-        with pytest.raises(ValueError, match="two groups with pairs|as many groups, got 1"):
+        with pytest.raises(ValueError, match=r"two groups with pairs|as many groups, got 1"):
             fit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.machine import cached_property
 from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.preferences import Preferences
@@ -126,12 +125,16 @@ class ComparisonJudge(BaseJudge):
             splits: Splits = _folds_of_items(preferences)
             way = f"{len(splits)} folds of items"
             return cls(items, metric, splits, None, n_threads, way, 0.5, store)
-        splits = make_splits(cv, _rows_of(preferences))
+        rows = _rows_of(preferences)
+        if preferences.groups is not None:
+            of_queries, _ = rows.queries.groups(preferences.groups)  # in the order of their ids
+            rows = replace(rows, group_of=of_queries)
+        splits = make_splits(cv, rows)
         what = "groups" if isinstance(splits, GroupSplits) else "comparisons"
         way = f"{len(splits)} splits of {what}"
         return cls(items, metric, splits, None, n_threads, way, store=store)
 
-    @cached_property
+    @property
     def rows(self) -> RankingData:
         """The comparisons that are split, as rows without features."""
         return _rows_of(_preferences_of(self.data))
@@ -246,11 +249,8 @@ def _preferences_of(items: RankingData) -> Preferences:
 
 def _rows_of(preferences: Preferences) -> RankingData:
     """Return comparisons as rows without features, whose queries are the groups."""
-    queries, groups = preferences.queries, None
-    if preferences.groups is not None:
-        groups, _ = queries.groups(preferences.groups)  # in the order of their ids
     X = np.empty((preferences.n_pairs, 0))
-    return RankingData(X, preferences.margin, queries, preferences.weight, group_of=groups)
+    return RankingData(X, preferences.margin, preferences.queries, preferences.weight)
 
 
 def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:
