@@ -461,3 +461,12 @@ def test_arguments_of_other_kinds_are_named(change, message):
         del given["label"]
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         fit_many(given.pop("estimator"), given.pop("problems"), **given)
+
+
+@pytest.mark.parametrize("search", [RankRLSCV(), RankRLSCV(cv=2)], ids=str)
+def test_a_single_group_is_not_held_out(search):
+    X, y, qid = make_ranking(6, 8, 3, random_state=0)
+    problem = {"X": X, "y": y, "qid": qid, "groups": np.zeros(len(X))}
+    for fit in (lambda: clone(search).fit(**problem), lambda: fit_many(search, [problem])):
+        with pytest.raises(ValueError, match=r"two groups with pairs|as many groups, got 1"):
+            fit()

@@ -87,11 +87,6 @@ class ComparedRows(RankingData):
 
     is_cut: bool = True
 
-    def take(self, rows: Rows | slice) -> RankingData:
-        """Return the given comparisons, whose differences are not made yet."""
-        some = RankingData.take(self, rows)
-        return ComparedRows(**vars(some), is_cut=self.is_cut)
-
     def features(self, rows: Rows | slice = slice(None)) -> Any:
         """Return the differences of the given comparisons."""
         return self.X[rows].made()
@@ -203,6 +198,7 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows:
     entries are not 0.
     """
     preferences = data.preferences
+    assert preferences is not None
     if first_not_finite(H) is not None:
         data.require_finite_features()
     offset = None if data.offset is None else preferences.differences(data.offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -52,6 +52,8 @@ class Preferences:
     margin : ndarray of shape (n_pairs,), float64
     weight : ndarray of shape (n_pairs,), float64, or None
     groups : array-like or None
+    queries : Queries
+        The comparisons of every group; all of them if there are no groups.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class Preferences:
     weight: Any = None
     margin: Any = 1.0
     groups: Any = None
+    queries: Queries = field(init=False)
 
     def __post_init__(self) -> None:
         winner, loser = _row_numbers(self.winner, "winner"), _row_numbers(self.loser, "loser")
@@ -125,8 +128,8 @@ class Preferences:
                 value = value.copy()  # the caller may change the array
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
-        if self.groups is not None:
-            self.queries  # noqa: B018  # which checks them
+        # The groups are checked here.
+        object.__setattr__(self, "queries", Queries.make(n_pairs, qid=self.groups, name="groups"))
 
     @classmethod
     def from_ids(
@@ -283,11 +286,6 @@ class Preferences:
         """The weights, (n_pairs,); ones if none were given."""
         return np.ones(self.n_pairs) if self.weight is None else self.weight
 
-    @cached_property
-    def queries(self) -> Queries:
-        """The comparisons of every group; all of them if there are no groups."""
-        return Queries.make(self.n_pairs, qid=self.groups, name="groups")
-
     def counts(self, n_rows: int) -> Vector:
         """Return the weight of the comparisons of every row, (n_rows,)."""
         both = np.concatenate([self.winner, self.loser])
@@ -347,6 +345,11 @@ class Preferences:
         if self.groups is not None:
             text += f", in {self.queries.n_queries} groups"
         return text + ", weighted" * (self.weight is not None)
+
+
+def as_preferences(y: object) -> Preferences | None:
+    """Return comparisons that are given in the place of labels, or None for anything else."""
+    return y if isinstance(y, Preferences) else None
 
 
 def _listed(ids: ArrayLike) -> list[Any]:

@@ -37,7 +37,8 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv
 from pairgram.rankers.base import LinearRanker, LinearSearch
-from pairgram.rankers.preparation import Preparation, Prior, Search, needs_rows, warn_of_inputs
+from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
+from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import LeastSquares
 from pairgram.solvers.costs import drawn_seconds
 from pairgram.solvers.formulation import Coordinates

@@ -39,9 +39,11 @@ from pairgram._support.machine import (
 )
 from pairgram._support.row_warnings import warn_of_time, without_row_warnings
 from pairgram.data.dataset import RowInfo
+from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
-from pairgram.rankers.preparation import GivenArrays, frozen
+from pairgram.rankers.preparation import GivenArrays
+from pairgram.rankers.prior import frozen
 from pairgram.solvers.constrained import numbers_of
 
 if TYPE_CHECKING:
@@ -85,7 +87,8 @@ def fit_many(
         are fitted. An array may be read after the next problem has been asked for, so a generator
         must not reuse an array for other data. If y has shape (n_rows, n_targets), one model is
         fitted per target, and these models share the work that does not depend on y. This needs
-        ``pairs="with_ties"`` or None, because other pairs depend on y.
+        ``pairs="with_ties"`` or None, because other pairs depend on y. y may also be `Preferences`
+        where the estimator takes them.
     by : str or None, default=None
         The column of keys, such as users, if `problems` is a frame of pandas or polars or a pyarrow
         table. The rows of every key are one data set, wherever they stand.
@@ -489,9 +492,10 @@ class _Batch:
         X = fit.arguments["X"]
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         fit.n_rows = shape[0] if len(shape) == 2 else 0
-        if np.ndim(fit.arguments["y"]) != 2:
+        y = fit.arguments["y"]
+        if as_preferences(y) is not None or np.ndim(y) != 2:
             return
-        targets = real_array(fit.arguments["y"], "y")
+        targets = real_array(y, "y")
         if 0 in targets.shape:
             raise ValueError(f"y must have one label or more, got shape {targets.shape}")
         fit.many_targets, fit.targets = True, targets
@@ -538,9 +542,8 @@ class _Batch:
             return
         y = fit.arguments["y"] if fit.targets is None else fit.targets[:, 0].copy()
         info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
-        if info.propensity is not None:
-            spec = spec.of_clicks(type(model).__name__)
         rows = GivenArrays(model, fit.arguments["X"], y, info, spec.rows)
+        spec = rows.spec_of(spec)
         data = rows.fitted(spec.rows.kinds[0], spec.rows).whole
         fit.model, fit.n_queries = model, data.queries.n_queries
         if spec.is_small(data):

@@ -26,6 +26,7 @@ from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_suppo
 from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
+from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
     HeldOutModels,
     Judge,
@@ -42,16 +43,16 @@ from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
     Preparation,
-    Prior,
     Search,
     Spec,
 )
+from pairgram.rankers.prior import Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
-from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     refuse_folds,
@@ -67,10 +68,10 @@ from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # What holds rows, or comparisons, out of a ridge problem and judges their scores.
-HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons
+HeldOut = HoldOut | LeavePairOut
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -189,10 +190,10 @@ class RidgeSpec(LeastSquares):
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
         return not self.has_intercept and super().warns_of_ties
 
-    def of_preferences(self, name: str) -> RidgeSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         if self.has_intercept:
-            return super().of_preferences(name)  # type: ignore[return-value]
+            return super().of_preferences(name)
         for one in self.settings:
             require_default(one)
         return replace(self, settings=(PairSettings(None),))
@@ -208,7 +209,7 @@ class RidgeSpec(LeastSquares):
 
     def is_small(self, data: RankingData) -> bool:
         """Tell whether compiled code can solve the problem of some rows."""
-        return SmallProblem.fits(data)
+        return data.preferences is None and SmallProblem.fits(data)
 
     def fit(
         self,
@@ -372,10 +373,8 @@ class RidgeSpec(LeastSquares):
         iterate: bool | None = None
         for own in self._mapped(data):
             if judges:
-                judges = [judge.of(replace(own, y=judge.data.y)) for judge in judges]
-            elif (
-                self.rows.kernel is not None and own.preferences is None
-            ):  # what is wrong is told before the kernel is made
+                judges = [judge.of(own) for judge in judges]
+            elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
                 judges = self._judges(own, labels, len(own.y), "dual", held)
             coordinates = self._coordinates(
                 own, small, validates=held is not None, iterate=iterate
@@ -385,16 +384,17 @@ class RidgeSpec(LeastSquares):
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
                 exact = not coordinates.iterate
-                if own.preferences is None:
-                    judges = self._judges(own, labels, width, form, held, exact)
-                else:
-                    judges = [self._judge_of_comparisons(own, coordinates.data)]
+                judges = self._judges(own, labels, width, form, held, exact)
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
-            if not small:  # solving a small problem tells what is wrong as quickly
+            more_seconds = 0.0
+            if small:  # solving a small problem tells what else is wrong as quickly
+                for settings in self.settings:
+                    here[0].require(settings, 0, coordinates.form)
+            else:
                 more_seconds = self._refuse(coordinates, here[0])
-                if not candidates:
-                    n_times = len(judges) * self._n_candidates
-                    coordinates.warn_of_time(n_times, more_seconds=more_seconds)
+            if not small and not candidates:
+                n_times = len(judges) * self._n_candidates
+                coordinates.warn_of_time(n_times, more_seconds=more_seconds)
             for settings, scale in itertools.product(self.settings, self.scales):
                 found = self._along(own, coordinates, settings, scale, labels, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
@@ -441,6 +441,10 @@ class RidgeSpec(LeastSquares):
         """Return the object that holds rows out, for every target."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
+        if data.preferences is not None:
+            told = search.cv, held, search.scoring, n_threads, search.store
+            of_pairs = ComparisonJudge.make(data, *told, exact=self.constraints is None)
+            return [HeldOutComparisons(of_pairs.rows, of_pairs, n_threads)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(
@@ -465,13 +469,6 @@ class RidgeSpec(LeastSquares):
             cv = None if cheap else default_cv(data.held_together.n_filled, len(data.y))
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
-
-    def _judge_of_comparisons(self, items: RankingData, data: RankingData) -> HeldOut:
-        """Return the object that holds comparisons of items out, of which `data` are the rows."""
-        assert self.search is not None
-        cv, scoring, store = self.search.cv, self.search.scoring, self.search.store
-        told = items.X, items.preferences, cv, scoring, self.rows.n_threads, store
-        return HeldOutComparisons.make(data, *told, refits=self.constraints is not None)
 
     def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> float:
         """Raise the errors of the search before a matrix is decomposed.
@@ -714,11 +711,7 @@ def _constrained(
     def coefs_of(rest: Statistics) -> Vector:
         return coordinates.constrained(rest, alphas, scale)[1]
 
-    if isinstance(held_out, HeldOutComparisons):
-        assert held_out.splits is not None
-        found = split_scores(data, total, held_out.splits, coefs_of, n_threads)
-        return alphas, solved, held_out.judge_splits(np.hstack(found))
-    assert isinstance(held_out, HeldOutRows)
+    assert isinstance(held_out, HoldOut)
     judge = held_out.judge
     if judge.validation is not None:
         scores = judge.validation_scores(solved)

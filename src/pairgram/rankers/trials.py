@@ -42,6 +42,7 @@ OF_QUANTILES = 1 / 12
 # Pairs and target.
 Choice = tuple[str, Target]
 FIRST: Choice = ("with_ties", "label")
+OF_CLICKS: Choice = ("clicks", "label")
 
 
 class InputKind(NamedTuple):
@@ -92,7 +93,7 @@ class Task:
     n_entries : int
         The values of X that are stored.
     choices : tuple of (pairs, target)
-        What linear models choose from. `FIRST` is the first.
+        What linear models choose from.
     sparse : bool
     iterates : bool
         Whether linear models are found by conjugate gradients.
@@ -339,6 +340,8 @@ def choices_of(data: RankingData) -> tuple[Choice, ...]:
     """Return the pairs and targets that linear models choose from, by the labels."""
     if data.is_single_query:  # without tied pairs, every row held out would need a fit
         return (FIRST,)
+    if data.propensity is not None:
+        return (OF_CLICKS,)
     y = data.y
     graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)
     if not graded:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, score_features
 from pairgram.features.inputs import factors_of
+from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import Judge, Judged
+from pairgram.model_selection.judge import BaseJudge, Judge, Judged
 from pairgram.model_selection.splits import GroupSplits, Splits
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.leave_group_out import rests_of_groups, scores_by_sums
@@ -421,6 +423,7 @@ def split_scores(
     if (
         isinstance(total, PairSums)
         and isinstance(splits, GroupSplits)
+        and data.group_of is not None
         and (have_sums(data, total.settings))
     ):
         rests = rests_of_groups(data, total, splits, n_threads)
@@ -470,31 +473,31 @@ def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int,
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutRows:
-    """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
+class HoldOut(ABC):
+    """Holds out what a judge says, by the identities of least squares where they hold.
 
     Attributes
     ----------
     data : RankingData
         The rows in the coordinates in which their problem is solved.
-    judge : Judge
+    judge : BaseJudge
     n_threads : int or None
     """
 
     data: RankingData
-    judge: Judge
+    judge: BaseJudge
     n_threads: int | None
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> Metric | ComparisonMetric:
         """The metric that judges."""
         return self.judge.metric
 
-    def of(self, data: RankingData) -> HeldOutRows:
-        """Return the same with another feature map, which the validation set shares."""
-        return replace(self, data=data, judge=self.judge.of(data))
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map of the rows, which the validation set shares."""
+        return replace(self, judge=self.judge.of(data))
 
-    def within(self, data: RankingData) -> HeldOutRows:
+    def within(self, data: RankingData) -> Self:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
@@ -540,6 +543,7 @@ class HeldOutRows:
             return None
         return splits
 
+    @abstractmethod
     def judge_path(
         self,
         settings: PairSettings,
@@ -565,6 +569,29 @@ class HeldOutRows:
             If `refits` gave splits, the scores of their test rows by the models at the ridges
             ``PathTies.of(...).alphas``.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows(HoldOut):
+    """Holds out the rows that a `Judge` says."""
+
+    judge: Judge
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map, which the validation set shares."""
+        data = replace(data, y=self.data.y)
+        return replace(self, data=data, judge=self.judge.of(data))
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
+    ) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""
         ties = PathTies.of(self.data, settings, ridge, alphas)
         if scores is None:
             scores = self._scores(settings, ridge, ties.alphas, statistics, coefs)

@@ -78,7 +78,7 @@ class LeavePairOut:
 
     def of(self, data: RankingData) -> LeavePairOut:
         """Return the same with another feature map."""
-        return replace(self, data=data)
+        return replace(self, data=replace(data, y=self.data.y))
 
     def within(self, data: RankingData) -> LeavePairOut:
         """Return the same for the same rows in other coordinates."""
