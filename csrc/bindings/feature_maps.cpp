@@ -127,6 +127,43 @@ bound_node_map<T> after_columns(const py::object& columns, const py::object& the
     return bound;
 }
 
+// Products of two groups of columns, behind kept ones; see cross_columns.hpp.
+template <class T>
+bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
+                        const array<std::int64_t>& left, const array<std::int64_t>& right,
+                        const py::object& of_left, const py::object& of_right, T common) {
+    bound_node_map<T> bound;
+    bound.cross = std::make_shared<cross_columns<T>>();
+    auto& made = *bound.cross;
+    const auto columns_of = [&](const array<std::int64_t>& columns) {
+        check(columns.ndim() == 1, "columns must be 1-d");
+        const auto* const first = pointer(columns);
+        check(std::all_of(first, first + columns.size(),
+                          [&](std::int64_t j) { return 0 <= j && j < n_inputs; }),
+              "columns must be those of the inputs");
+        return buffer<std::int64_t>(first, first + columns.size());
+    };
+    const auto map_of = [](const py::object& map, const buffer<std::int64_t>& columns) {
+        const auto* found = map.is_none() ? nullptr : &map.cast<const bound_node_map<T>&>().map;
+        check(!found || size_of(found->n_inputs) == columns.size(),
+              "the map of a side must take its columns");
+        return found;
+    };
+    made.n_inputs = n_inputs;
+    made.kept = columns_of(kept);
+    made.left = columns_of(left);
+    made.right = columns_of(right);
+    made.of_left = map_of(of_left, made.left);
+    made.of_right = map_of(of_right, made.right);
+    made.common = common;
+    const auto width = n_outputs(made, cross_part::products);
+    bound.map = {n_inputs, width, width, nullptr, nullptr};
+    bound.map.cross = bound.cross.get();
+    bound.left = of_left;
+    bound.right = of_right;
+    return bound;
+}
+
 // Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
 // time than to start others.
 template <class T, class Work>
@@ -218,6 +255,12 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
              py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
         .def_static("after_columns", &after_columns<T>, py::arg("columns"),
                     py::arg("then") = py::none())
+        .def_static("cross", &cross<T>, py::arg("n_inputs"), py::arg("kept").noconvert(),
+                    py::arg("left").noconvert(), py::arg("right").noconvert(),
+                    py::arg("of_left") = py::none(), py::arg("of_right") = py::none(),
+                    py::arg("common") = T{0})
+        .def_property_readonly("n_outputs",
+                               [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
         .def("store", &store_array<T, double>, py::arg("rows").noconvert(),
              py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))

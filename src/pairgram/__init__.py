@@ -71,6 +71,7 @@ _NAMES = {
     "features.kernel_map": ("KernelMap",),
     "features.kernels": ("kernel_matrix",),
     "features.nystroem": ("Nystroem",),
+    "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
     "inspection.importance": ("as_regressor", "query_permutation_importance"),

@@ -319,6 +319,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "KernelMap.kernel": Parameter(stored=choice(*words(KernelName))),
     "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
     "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
+    "common_ridge": Parameter(optional(POSITIVE)),
     "gamma": Parameter(
         optional(POSITIVE),
         "--gamma GRID",

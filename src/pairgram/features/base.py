@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -243,8 +243,10 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return None
 
-    def _fit_checked(self, X: Matrix) -> Self:
+    def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
         """Fit the map to rows that a ranker has checked, except for NaN and infinity.
+
+        `names` are those of the columns, if they are known.
 
         A map that does not depend on the values need not check them, since the ranker will.
         """
