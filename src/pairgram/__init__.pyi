@@ -13,10 +13,10 @@ from pairgram.datasets import (
     read_run as read_run,
     write_run as write_run,
 )
+from pairgram.features.cross import Cross as Cross
 from pairgram.features.kernel_map import KernelMap as KernelMap
 from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
-from pairgram.features.cross import Cross as Cross
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
 from pairgram.inspection.importance import (

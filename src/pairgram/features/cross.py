@@ -13,12 +13,16 @@ from sklearn.base import clone
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, verbatim
-from pairgram._support.parameters import check_parameters
+from pairgram._support.parameters import COUNT, check_parameters
+from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
 from pairgram.features.base import (
     FeatureMap,
+    check_map,
+    describe_map,
     finite_rows,
     is_known,
     node_map_of,
+    restore_map,
     same_map,
 )
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
     Columns = str | int | slice | Sequence[str | int]
+
+_SIDES = ("left", "right")
 
 
 @dataclass(eq=False, repr=False)
@@ -104,7 +110,9 @@ class Cross(FeatureMap):
             If a column is unknown or on both sides, or a parameter is not as described. The
             message names it.
         """
-        return self._fit_named(finite_rows(self, X, reset=True), getattr(self, "feature_names_in_", None))
+        return self._fit_named(
+            finite_rows(self, X, reset=True), getattr(self, "feature_names_in_", None)
+        )
 
     def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
         self.n_features_in_ = X.shape[1]
@@ -120,11 +128,11 @@ class Cross(FeatureMap):
                 raise ArgumentError(name, "must name a column or more, got none")
         both = np.intersect1d(self.left_, self.right_)
         if len(both):
-            shown = both[0] if names is None else names[both[0]]
+            shown = int(both[0]) if names is None else names[both[0]]
             raise ArgumentError(
                 "left",
-                f"must not have columns of the right side, got {verbatim(repr(shown))} on both: its "
-                "square would be a feature of it alone",
+                f"must not have columns of the right side, got {verbatim(repr(shown))} on both: "
+                "give keep a column that is its square",
             )
         self.left_map_ = _fitted(self.left_map, "left_map", X, self.left_)
         self.right_map_ = _fitted(self.right_map, "right_map", X, self.right_)
@@ -146,12 +154,77 @@ class Cross(FeatureMap):
             common,
         )
 
+    @staticmethod
+    def _check_sides(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+        """Check the maps of the sides, and that all columns are those of the rows."""
+        n_features = settings["fitted"]["n_features"]
+        widths = {}
+        for side in _SIDES:
+            columns = arrays[f"map_{side}"]
+            own = _of_side(arrays, side)
+            widths[side] = len(columns)
+            if (of_map := settings[f"{side}_map"]) is None:
+                require(not own, f"there are arrays of {side}_map, which is None")
+                continue
+            table = check_map(of_map)
+            require(not table.inner, f"{side}_map must not be a {of_map['kind']}")
+            inner = check_arrays(own, table.arrays)
+            table.relations(of_map, own, inner)
+            require(
+                inner["features"] == len(columns),
+                f"{side}_map is of {inner['features']} columns, but the side has {len(columns)}",
+            )
+            widths[side] = inner["outputs"]
+        for name in ("map_kept", "map_left", "map_right"):
+            columns = arrays[name]
+            inside = ((columns >= 0) & (columns < n_features)).all()
+            require(inside, f"{name} must be columns of the {n_features} of X")
+            require(len(np.unique(columns)) == len(columns), f"{name} must name a column once")
+        n_left = widths["left"] + (settings["common_ridge"] is not None)
+        sizes["features"] = n_features
+        n_outputs = len(arrays["map_kept"]) + n_left * widths["right"]
+        require(sizes.setdefault("outputs", n_outputs) == n_outputs, f"want {n_outputs} features")
+
+    _in_file = Kind(
+        {"fitted": {"n_features": COUNT}},
+        {
+            "map_kept": Array(INT64, ("n_kept",)),
+            "map_left": Array(INT64, ("left",)),
+            "map_right": Array(INT64, ("right",)),
+        },
+        _check_sides,
+        tuple(f"{side}." for side in _SIDES),
+    )
+
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        raise NotImplementedError
+        arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
+        settings: dict[str, Any] = self.get_params(deep=False)
+        for name in ("left", "right", "keep"):
+            settings[name] = _in_json(settings[name], arrays.get(f"map_{name}", self.kept_))
+        for side in _SIDES:
+            own, described = describe_map(getattr(self, f"{side}_map_"))
+            arrays |= {f"{side}.{name}": array for name, array in own.items()}
+            settings[f"{side}_map"] = described
+        return arrays, {**settings, "fitted": {"n_features": self.n_features_in_}}
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
-        raise NotImplementedError
+        fitted = settings.pop("fitted")
+        maps = {
+            side: restore_map(_of_side(arrays, side), settings.pop(f"{side}_map"))
+            for side in _SIDES
+        }
+        self = cls(**settings)
+        self.n_features_in_ = fitted["n_features"]
+        self.kept_, self.left_, self.right_ = (
+            arrays[name] for name in ("map_kept", "map_left", "map_right")
+        )
+        self.left_map_, self.right_map_ = maps["left"], maps["right"]
+        self.left_map, self.right_map = (
+            None if found is None else clone(found) for found in maps.values()
+        )
+        self._n_features_out = int(self._node_map(np.float64).n_outputs)
+        return self
 
     def _same(self, other: Self) -> bool:
         return (
@@ -163,6 +236,24 @@ class Cross(FeatureMap):
             and same_map(self.left_map_, other.left_map_)
             and same_map(self.right_map_, other.right_map_)
         )
+
+
+def _of_side(arrays: Arrays, side: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the map of a side, by the names that its own file would give."""
+    return {
+        name.removeprefix(f"{side}."): array
+        for name, array in arrays.items()
+        if name.startswith(f"{side}.")
+    }
+
+
+def _in_json(columns: Any, numbers: Rows) -> Any:
+    """Return columns as JSON has them: text stays, and numbers become those that were found."""
+    if columns is None or isinstance(columns, str):
+        return columns
+    if not isinstance(columns, slice) and all(isinstance(column, str) for column in columns):
+        return list(columns)
+    return numbers.tolist()
 
 
 def _numbers(
@@ -187,7 +278,7 @@ def _numbers(
         if isinstance(column, Integral) and not isinstance(column, bool):
             if not -n_features <= column < n_features:
                 raise ArgumentError(
-                    parameter, f"must name columns of the {n_features} of X, got {column}"
+                    parameter, f"must name columns of X, of n_features={n_features}, got {column}"
                 )
             found.append(int(column) % n_features)
         elif column in places:
@@ -201,7 +292,7 @@ def _numbers(
     numbers = np.array(found, np.int64)
     values, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
-        twice = values[counts > 1][0]
+        twice = int(values[counts > 1][0])
         shown = twice if names is None else names[twice]
         raise ArgumentError(parameter, verbatim(f"must name a column once, got {shown!r} twice"))
     return numbers
