@@ -251,9 +251,12 @@ def _in_json(columns: Any, numbers: Rows) -> Any:
     """Return columns as JSON has them: text stays, and numbers become those that were found."""
     if columns is None or isinstance(columns, str):
         return columns
-    if not isinstance(columns, slice) and all(isinstance(column, str) for column in columns):
+    by_name = not isinstance(columns, (slice, Integral)) and all(
+        isinstance(column, str) for column in columns
+    )
+    if by_name:
         return list(columns)
-    return numbers.tolist()
+    return numbers.tolist() or None
 
 
 def _numbers(
@@ -269,7 +272,7 @@ def _numbers(
     if columns is None:
         return np.empty(0, np.int64)
     if isinstance(columns, slice):
-        return np.arange(n_features, dtype=np.int64)[columns]
+        return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
     if isinstance(columns, (str, Integral)):
         columns = [columns]
     places = {} if names is None else {name: place for place, name in enumerate(names)}

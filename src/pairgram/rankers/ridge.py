@@ -389,7 +389,10 @@ class RidgeSpec(LeastSquares):
                 else:
                     judges = [self._judge_of_comparisons(own, coordinates.data)]
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
-            if not small:  # solving a small problem tells what is wrong as quickly
+            if small:  # solving a small problem tells what else is wrong as quickly
+                for settings in self.settings:
+                    here[0].require(settings, 0, coordinates.form)
+            else:
                 self._refuse(coordinates, here[0])
                 if not candidates:
                     coordinates.warn_of_time(len(judges) * self._n_candidates)
