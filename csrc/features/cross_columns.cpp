@@ -124,24 +124,27 @@ void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n,
 }
 
 template <class T>
+void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs, double* out) {
+    const auto k = cross.n_kept(), r = cross.n_right();
+    std::copy_n(coefs, k, out);
+    std::fill_n(out + k, r, 0.0);
+    for (std::ptrdiff_t a = 0; a < cross.n_left(); ++a)
+        add_scaled(r, static_cast<double>(left[a]), coefs + k + a * r, out + k);
+}
+
+template <class T>
 void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                  std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
                  std::ptrdiff_t ld) {
-    const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
-    buffer<T> right(n * (k + r));
-    map_right(cross, n, rows, ldr, right.data(), k + r);
-    buffer<double> of_right(n_models * (k + r));
+    const auto width = cross.n_kept() + cross.n_right();
+    buffer<T> right(n * width);
+    map_right(cross, n, rows, ldr, right.data(), width);
+    buffer<double> of_right(n_models * width);
     by_left_side(cross, n, rows, ldr, [&](std::ptrdiff_t begin, std::ptrdiff_t size, const T* u) {
-        of_right.assign(n_models * (k + r), 0.0);
-        for (std::ptrdiff_t m = 0; m < n_models; ++m) {
-            const double* const w = coefs + m * ldc;
-            double* const out = of_right.data() + m * (k + r);
-            std::copy_n(w, k, out);
-            for (std::ptrdiff_t a = 0; a < p; ++a)
-                add_scaled(r, static_cast<double>(u[a]), w + k + a * r, out + k);
-        }
-        const linear_models models(n_models, k + r, of_right.data());
-        const matrix_rows<T> of_run{size, k + r, right.data() + begin * (k + r), nullptr};
+        for (std::ptrdiff_t m = 0; m < n_models; ++m)
+            fold_left(cross, u, coefs + m * ldc, of_right.data() + m * width);
+        const linear_models models(n_models, width, of_right.data());
+        const matrix_rows<T> of_run{size, width, right.data() + begin * width, nullptr};
         models.score(of_run, 0, size, scores + begin, ld);
     });
 }
@@ -151,6 +154,7 @@ void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows,
     template std::ptrdiff_t n_outputs<T>(const cross_columns<T>&, cross_part);                  \
     template void map_cross<T>(const cross_columns<T>&, cross_part, std::ptrdiff_t, const T*,   \
                                std::ptrdiff_t, T*, std::ptrdiff_t);                             \
+    template void fold_left<T>(const cross_columns<T>&, const T*, const double*, double*);      \
     template void score_cross<T>(const cross_columns<T>&, std::ptrdiff_t, const T*,             \
                                  std::ptrdiff_t, std::ptrdiff_t, const double*, std::ptrdiff_t, \
                                  double*, std::ptrdiff_t);

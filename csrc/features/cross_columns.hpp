@@ -38,6 +38,11 @@ template <class T>
 void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n, const T* rows,
                std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo);
 
+// out (n_kept + n_right) = the weights of [kept, v] of one model of the products, (kept, W): those
+// of the kept columns, and Wᵀũ, in double.
+template <class T>
+void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs, double* out);
+
 // scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by n_models models of the products,
 // model m at coefs + m·ldc, in double: Wᵀũ once for neighbouring rows of one left side, and a
 // product with [kept, v] for every row. A score has the same bits wherever its row stands.
