@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.base import clone
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, verbatim
-from pairgram._support.parameters import COUNT, check_parameters
+from pairgram._support.parameters import COUNT, check_parameters, is_integer
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
 from pairgram.features.base import (
     FeatureMap,
@@ -140,19 +139,11 @@ class Cross(FeatureMap):
         return self
 
     def _node_map(self, dtype: DTypeLike) -> Any:
-        kind, real = (
-            (_core.NodeMap32, np.float32) if dtype == np.float32 else (_core.NodeMap64, np.float64)
-        )
+        kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
         common = 0.0 if self.common_ridge is None else float(self.common_ridge) ** -0.5
-        return kind.cross(
-            self.n_features_in_,
-            self.kept_,
-            self.left_,
-            self.right_,
-            node_map_of(self.left_map_, real),
-            node_map_of(self.right_map_, real),
-            common,
-        )
+        sides = (node_map_of(one, dtype) for one in (self.left_map_, self.right_map_))
+        columns = self.kept_, self.left_, self.right_
+        return kind.cross(self.n_features_in_, *columns, *sides, common)
 
     @staticmethod
     def _check_sides(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
@@ -251,7 +242,7 @@ def _in_json(columns: Any, numbers: Rows) -> Any:
     """Return columns as JSON has them: text stays, and numbers become those that were found."""
     if columns is None or isinstance(columns, str):
         return columns
-    by_name = not isinstance(columns, (slice, Integral)) and all(
+    by_name = not isinstance(columns, (slice, int, np.integer)) and all(
         isinstance(column, str) for column in columns
     )
     if by_name:
@@ -273,12 +264,11 @@ def _numbers(
         return np.empty(0, np.int64)
     if isinstance(columns, slice):
         return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
-    if isinstance(columns, (str, Integral)):
-        columns = [columns]
+    listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
     places = {} if names is None else {name: place for place, name in enumerate(names)}
     found = []
-    for column in columns:
-        if isinstance(column, Integral) and not isinstance(column, bool):
+    for column in listed:
+        if is_integer(column):
             if not -n_features <= column < n_features:
                 raise ArgumentError(
                     parameter, f"must name columns of X, of n_features={n_features}, got {column}"

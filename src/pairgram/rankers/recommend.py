@@ -145,7 +145,7 @@ def recommend(
     """
     if not is_integer(k) or k < 1:
         raise ArgumentError("k", f"must be an integer >= 1, got {verbatim(repr(k))}")
-    item_ids, item_rows = _ids_of(items)
+    item_ids, n_items = _ids_of(items)
     if isinstance(model, BatchFit):
         user_ids = np.asarray(users)
         score = _of_batch(model, user_ids, items)
@@ -158,7 +158,6 @@ def recommend(
             score = _of_cross(model, cross, users, items, n_threads)
         else:
             score = _of_pairs(model, users, items)
-    n_items = item_rows
     chosen = (
         np.arange(n_items) if candidates is None else _places(candidates, item_ids, "candidates")
     )
@@ -166,10 +165,7 @@ def recommend(
     without = _left_out(exclude, user_ids, item_ids, chosen)
     places, scores = score.best(chosen, int(k), without, resolve_n_threads(n_threads))
     names = item_ids.astype(object) if item_ids.dtype.kind not in "iu" else item_ids
-    if len(names):
-        found = names[np.maximum(places, 0)]
-    else:
-        found = np.empty(places.shape, names.dtype)
+    found = names[np.maximum(places, 0)] if len(names) else np.empty(places.shape, names.dtype)
     found[places < 0] = None if names.dtype == object else -1
     return Recommendations(user_ids, found, scores, places)
 
