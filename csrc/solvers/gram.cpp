@@ -5,6 +5,7 @@
 
 #include "data/query_rows.hpp"
 #include "linear_algebra/blas.hpp"
+#include "solvers/cross_gram.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 
@@ -167,6 +168,8 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
 template <class T>
 double gram(const ranking_problem& problem, const feature_rows<T>& features,
             std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, int n_threads) {
+    if (is_cross_of_queries(problem, features, n_threads))
+        return cross_gram(problem, features, gram, varying, n_threads);
     const auto width = features.width();
     const auto sum_bytes = width * width * static_cast<std::ptrdiff_t>(sizeof(double));
     const auto n_slots = std::min(most_slots, slot_bytes / sum_bytes);

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from pairgram import (
     LSSVR,
+    Cross,
     ELMRank,
     ELMRankCV,
     MPRank,
@@ -208,6 +209,8 @@ def rows_of_queries(draw: Any) -> Rows:
         "tied": np.full(n, 1.0),
     }[draw(st.sampled_from(LABELS))]
     query = np.repeat(rng.permutation(len(sizes)), sizes)
+    if draw(st.sampled_from([False, False, False, True])):  # columns that describe the query
+        X[:, : d // 2] = X[np.repeat(np.cumsum(sizes) - sizes, sizes), : d // 2]
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], n) if draw(st.booleans()) else None
     return Rows(np.ascontiguousarray(X), y, query, weight)
 
@@ -279,6 +282,8 @@ MAPS = (
     RandomFourier(6, random_state=1),
     Nystroem(5, random_state=2),
     StandardScaler(),
+    Cross(0, slice(1, None)),
+    Cross(slice(1, None, 2), slice(2, None, 2), keep=0, left_map=RandomFourier(3, random_state=0)),
 )
 HELD_OUT = {
     "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
@@ -438,6 +443,8 @@ def journeys(draw: Any, name: str) -> Journey:
     """Draw rows, and the settings of an estimator of one of the kinds."""
     kind = KINDS[name]
     drawn = draw(rows_of_queries())
+    if any(isinstance(value, Cross) for value in kind.settings.get("feature_map", ())):
+        assume(drawn.X.shape[1] > 2)  # a column for every part
     drawn = OF_ROWS[kind.told](drawn, np.random.default_rng(draw(st.integers(0, 1000))))
     settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}
     columns = drawn.X - drawn.X.mean(axis=0)

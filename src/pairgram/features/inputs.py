@@ -805,11 +805,17 @@ def after_inputs(inputs: FittedInputs | None, feature_map: Transformer | None) -
     return InputMap(inputs, feature_map, getattr(feature_map, "n_threads", None))
 
 
-def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Matrix) -> FeatureMap:
+def fit_after(
+    inputs: FittedInputs | None,
+    feature_map: FeatureMap,
+    X: Matrix,
+    names: Sequence[Any] | None = None,
+) -> FeatureMap:
     """Fit a map of this package to what inputs make of checked rows; return the map of the rows."""
     if inputs is not None:  # a map that only draws needs no more than one row
         X = inputs.values(X[:1] if feature_map._draws_only else X)
-    fitted: FeatureMap = after_inputs(inputs, feature_map._fit_checked(X))
+        names = inputs.names(names)
+    fitted: FeatureMap = after_inputs(inputs, feature_map._fit_checked(X, names))
     return fitted
 
 

@@ -182,7 +182,8 @@ class Preparation:
             if not known:
                 y = data.y if data.preferences is None else data.preferences
                 return replace(data, feature_map=feature_map.fit(data.X, y))
-            return replace(data, feature_map=fit_after(inputs, feature_map, data.X))
+            names = None if data.names is None else data.names.tolist()
+            return replace(data, feature_map=fit_after(inputs, feature_map, data.X, names))
 
     def _require_memory(self, data: RankingData) -> None:
         X, precomputed = data.X, self.kernel == "precomputed"
