@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -136,6 +137,8 @@ struct bound_node_map {
     node_map<T> map;
     py::object wide = py::none();
     py::object columns = py::none(), then = py::none();
+    std::shared_ptr<cross_columns<T>> cross = {};
+    py::object left = py::none(), right = py::none();
 };
 
 // Columns that are made of rows, which keep their arrays alive.

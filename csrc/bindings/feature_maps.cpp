@@ -6,7 +6,9 @@
 
 #include "bindings/bindings.hpp"
 #include "features/activations.hpp"
+#include "features/cross_columns.hpp"
 #include "features/node_map.hpp"
+#include "linear_algebra/top_products.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {
@@ -127,6 +129,43 @@ bound_node_map<T> after_columns(const py::object& columns, const py::object& the
     return bound;
 }
 
+// Products of two groups of columns, behind kept ones; see cross_columns.hpp.
+template <class T>
+bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
+                        const array<std::int64_t>& left, const array<std::int64_t>& right,
+                        const py::object& of_left, const py::object& of_right, T common) {
+    bound_node_map<T> bound;
+    bound.cross = std::make_shared<cross_columns<T>>();
+    auto& made = *bound.cross;
+    const auto columns_of = [&](const array<std::int64_t>& columns) {
+        check(columns.ndim() == 1, "columns must be 1-d");
+        const auto* const first = pointer(columns);
+        check(std::all_of(first, first + columns.size(),
+                          [&](std::int64_t j) { return 0 <= j && j < n_inputs; }),
+              "columns must be those of the inputs");
+        return buffer<std::int64_t>(first, first + columns.size());
+    };
+    const auto map_of = [](const py::object& map, const buffer<std::int64_t>& columns) {
+        const auto* found = map.is_none() ? nullptr : &map.cast<const bound_node_map<T>&>().map;
+        check(!found || size_of(found->n_inputs) == columns.size(),
+              "the map of a side must take its columns");
+        return found;
+    };
+    made.n_inputs = n_inputs;
+    made.kept = columns_of(kept);
+    made.left = columns_of(left);
+    made.right = columns_of(right);
+    made.of_left = map_of(of_left, made.left);
+    made.of_right = map_of(of_right, made.right);
+    made.common = common;
+    const auto width = n_outputs(made, cross_part::products);
+    bound.map = {n_inputs, width, width, nullptr, nullptr};
+    bound.map.cross = bound.cross.get();
+    bound.left = of_left;
+    bound.right = of_right;
+    return bound;
+}
+
 // Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
 // time than to start others.
 template <class T, class Work>
@@ -208,6 +247,78 @@ array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>&
     return scores;
 }
 
+// [kept, v] of rows, (n, n_kept + n_right), in double.
+template <class T>
+array<double> right_side(const bound_node_map<T>& bound, const array<T>& rows, int n_threads) {
+    check_inputs(bound.map, rows);
+    check(cross_of(bound.map) != nullptr, "the map must be a cross");
+    const part_of_cross<T> part(bound.map, cross_part::right);
+    const auto& map = part.map();
+    const T* in = pointer(rows);
+    array<double> out({rows.shape(0), map.n_outputs});
+    double* data = out.mutable_data();
+    const without_gil release;
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        buffer<T> made(n * map.n_outputs);
+        map_rows(map, n, in + first * map.n_inputs, map.n_inputs, made.data(), map.n_outputs);
+        std::copy(made.begin(), made.end(), data + first * map.n_outputs);
+    });
+    return out;
+}
+
+// The weights of [kept, v] that a model of the products has for the left sides of rows, (n, n_kept
+// + n_right).
+template <class T>
+array<double> left_weights(const bound_node_map<T>& bound, const array<T>& rows,
+                           const array<double>& coef, int n_threads) {
+    check_inputs(bound.map, rows);
+    const auto* const cross = cross_of(bound.map);
+    check(cross != nullptr, "the map must be a cross");
+    check_one_per("coef: 1-d, one per output", coef, bound.map.n_outputs);
+    const part_of_cross<T> part(bound.map, cross_part::left);
+    const auto& map = part.map();
+    const T* in = pointer(rows);
+    const double* const weights = pointer(coef);
+    const auto width = cross->n_kept() + cross->n_right();
+    array<double> out({rows.shape(0), width});
+    double* data = out.mutable_data();
+    const without_gil release;
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        buffer<T> left(map.n_outputs);
+        for (auto i = first; i < first + n; ++i) {
+            map_rows(map, 1, in + i * map.n_inputs, map.n_inputs, left.data(), map.n_outputs);
+            fold_left(*cross, left.data(), weights, data + i * width);
+        }
+    });
+    return out;
+}
+
+py::tuple top_products_array(const array<double>& a, const array<double>& b, py::ssize_t k,
+                             const optional_array<std::int64_t>& indptr,
+                             const optional_array<std::int64_t>& left_out_columns, int n_threads) {
+    check(a.ndim() == 2 && b.ndim() == 2 && a.shape(1) == b.shape(1),
+          "a and b must be 2-d, equally wide");
+    check(k >= 1, "k must be at least 1");
+    check(indptr.has_value() == left_out_columns.has_value(), "indptr and columns go together");
+    const auto n = a.shape(0), width = a.shape(1);
+    if (indptr) {
+        const auto rows = queries_of(*indptr, std::nullopt, left_out_columns->size());
+        check(rows.n_queries == n, "indptr must have one more than the rows of a");
+    }
+    const left_out without{pointer(indptr), pointer(left_out_columns)};
+    array<std::int64_t> columns({n, k});
+    array<double> scores({n, k});
+    const double *const rows = pointer(a), *const others = pointer(b);
+    auto* const found = columns.mutable_data();
+    auto* const values = scores.mutable_data();
+    const auto n_columns = b.shape(0);
+    {
+        const without_gil release;
+        top_products(n, n_columns, width, rows, others, k, without, found, values, n_threads);
+    }
+    return py::make_tuple(columns, scores);
+}
+
 template <class T>
 py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
     return py::class_<bound_node_map<T>>(m, name)
@@ -218,11 +329,20 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
              py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
         .def_static("after_columns", &after_columns<T>, py::arg("columns"),
                     py::arg("then") = py::none())
+        .def_static("cross", &cross<T>, py::arg("n_inputs"), py::arg("kept").noconvert(),
+                    py::arg("left").noconvert(), py::arg("right").noconvert(),
+                    py::arg("of_left") = py::none(), py::arg("of_right") = py::none(),
+                    py::arg("common") = T{0})
+        .def_property_readonly("n_outputs",
+                               [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
         .def("store", &store_array<T, double>, py::arg("rows").noconvert(),
              py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
         .def("store", &store_array<T, float>, py::arg("rows").noconvert(),
              py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
+        .def("right_side", &right_side<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
+        .def("left_weights", &left_weights<T>, py::arg("rows").noconvert(),
+             py::arg("coef").noconvert(), py::arg("n_threads"))
         .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
              py::arg("coefs").noconvert(), py::arg("n_threads"));
 }
@@ -235,6 +355,9 @@ void bind_feature_maps(py::module_& m) {
         .def_static(
             "in_double", &in_double, py::arg("map"), py::arg("centre").noconvert() = py::none(),
             py::arg("tail").noconvert() = py::none(), py::arg("offset").noconvert() = py::none());
+    m.def("top_products", &top_products_array, py::arg("a").noconvert(), py::arg("b").noconvert(),
+          py::arg("k"), py::arg("indptr").noconvert() = py::none(),
+          py::arg("left_out").noconvert() = py::none(), py::arg("n_threads") = 1);
     m.def("apply_activation", &apply_activation<double>, py::arg("name"),
           py::arg("values").noconvert());
     m.def("apply_activation", &apply_activation<float>, py::arg("name"),

@@ -255,6 +255,9 @@ template <class T>
 void score_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
                  const linear_models& models, double* scores, std::ptrdiff_t ld) {
     const auto width = map.n_inputs;
+    if (map.cross)
+        return score_cross(*map.cross, n, rows, width, models.size(), models.coefs(),
+                           models.stride(), scores, ld);
     const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
     const std::unique_ptr<T[]> mapped(new T[static_cast<std::size_t>(step * map.n_outputs)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
@@ -277,6 +280,7 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
         return by_columns(map, n, rows, ldr, [&](const T* made, auto begin, auto size) {
             map_rows(*map.then, size, made, map.then->n_inputs, out + begin * ldo, ldo);
         });
+    if (map.cross) return map_cross(*map.cross, map.part, n, rows, ldr, out, ldo);
     if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
     const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
     const std::unique_ptr<T[]> nodes(new T[static_cast<std::size_t>(step * map.n_nodes)]);
@@ -313,9 +317,19 @@ void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
                 scores[m * ld + i] = std::numeric_limits<double>::quiet_NaN();
 }
 
+template <class T>
+part_of_cross<T>::part_of_cross(const node_map<T>& map, cross_part part)
+    : columns_(map.columns != nullptr), own_(map.then ? *map.then : map), outer_(map) {
+    own_.part = part;
+    own_.n_outputs = own_.n_nodes = n_outputs(*own_.cross, part);
+    outer_.n_outputs = outer_.n_nodes = own_.n_outputs;
+    outer_.then = &own_;
+}
+
 #define PAIRGRAM_NODE_MAPS(T)                                                                   \
     template void map_rows<T>(const node_map<T>&, std::ptrdiff_t, const T*, std::ptrdiff_t, T*, \
                               std::ptrdiff_t);                                                  \
+    template class part_of_cross<T>;                                                            \
     template void score_mapped<T>(const node_map<T>&, std::ptrdiff_t, const T*,                 \
                                   const linear_models&, double*, std::ptrdiff_t);
 PAIRGRAM_NODE_MAPS(double)

@@ -12,6 +12,7 @@
 #include <cstddef>
 
 #include "features/activations.hpp"
+#include "features/cross_columns.hpp"
 #include "features/input_columns.hpp"
 #include "linear_algebra/column_panels.hpp"
 #include "linear_algebra/row_scores.hpp"
@@ -48,6 +49,29 @@ struct node_map {
                                      // which is (n_outputs,)
     const input_columns* columns = nullptr;  // made of the rows first, or null; with them, the rest
     const node_map<T>* then = nullptr;       // is another map of the columns, or null for none
+    const cross_columns<T>* cross = nullptr;  // makes products in place of nodes, or null
+    cross_part part = cross_part::products;   // of what the cross makes
+};
+
+// A map to products, or null if this map is none, be it of columns that are made of rows before.
+template <class T>
+const cross_columns<T>* cross_of(const node_map<T>& map) {
+    if (map.columns && map.then) return cross_of(*map.then);
+    return map.part == cross_part::products ? map.cross : nullptr;
+}
+
+// A part of what a map to products makes of rows. It must not be copied, nor outlive the map.
+template <class T>
+class part_of_cross {
+  public:
+    part_of_cross(const node_map<T>& map, cross_part part);
+    part_of_cross(const part_of_cross&) = delete;
+    part_of_cross& operator=(const part_of_cross&) = delete;
+    const node_map<T>& map() const { return columns_ ? outer_ : own_; }
+
+  private:
+    bool columns_;
+    node_map<T> own_, outer_;
 };
 
 // out (n, n_outputs; stride ldo) from rows (n, n_inputs; stride ldr).

@@ -30,6 +30,10 @@ class linear_models {
 
     std::ptrdiff_t size() const { return n_models_; }
 
+    // The copied coefs: model m at coefs() + m·stride().
+    const double* coefs() const { return coefs_.data(); }
+    std::ptrdiff_t stride() const { return padded_; }
+
     // scores[m·ld + i] = row_i · coefs_m for the rows at positions begin to end.
     template <class T>
     void score(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end, double* scores,

@@ -5,6 +5,7 @@
 
 #include "data/query_rows.hpp"
 #include "linear_algebra/blas.hpp"
+#include "solvers/cross_gram.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 
@@ -181,6 +182,8 @@ template <class T>
 double gram(const ranking_problem& problem, const feature_rows<T>& features,
             std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, seen_parts<T>* seen,
             int n_threads) {
+    if (!seen && is_cross_of_queries(problem, features, n_threads))
+        return cross_gram(problem, features, gram, varying, n_threads);
     const auto width = features.width();
     const auto sum_bytes = width * width * static_cast<std::ptrdiff_t>(sizeof(double));
     const auto n_slots = std::min(most_slots, slot_bytes / sum_bytes);

@@ -5,21 +5,10 @@
 #include <cstdint>
 
 #include "solvers/blocks.hpp"
+#include "solvers/held_out_weights.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
-
-// The ridge path of the pairgram in the basis of its eigenvectors: Z = H·basis, w(λ) = basis·coef.
-struct ridge_path {
-    std::ptrdiff_t rank;
-    // (n_features, rank) eigenvectors in columns, tail included; null: rows come as Z
-    const double* basis;
-    const double* eigenvalues;  // (rank,) ≥ 0
-    const double* projection;   // (rank,) Vᵀg
-    std::ptrdiff_t n_alphas;
-    const double* alphas;       // (n_alphas,) > 0, descending
-    std::ptrdiff_t n_free = 0;  // the last directions, of eigenvalues > 0, that have no ridge
-};
 
 // scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
 // fitted without the row's fold, a range of queries: fold f holds queries [folds[f], folds[f + 1]).

@@ -12,6 +12,7 @@ Train:
     RankSVM, RankSVMCV                        squared hinge loss on pairs
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
+    recommend                                 the best things for every user
     fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
 
@@ -71,6 +72,7 @@ _NAMES = {
     "features.kernel_map": ("KernelMap",),
     "features.kernels": ("kernel_matrix",),
     "features.nystroem": ("Nystroem",),
+    "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
     "inspection.importance": ("as_regressor", "query_permutation_importance"),
@@ -88,6 +90,7 @@ _NAMES = {
     "rankers.load": ("load_model", "save_model"),
     "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
+    "rankers.recommend": ("recommend",),
     "rankers.scores": ("predict",),
     "solvers.drift": ("Drift", "drift"),
     "solvers.pairgram": ("Pairgram",),

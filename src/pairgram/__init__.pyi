@@ -13,6 +13,7 @@ from pairgram.datasets import (
     read_run as read_run,
     write_run as write_run,
 )
+from pairgram.features.cross import Cross as Cross
 from pairgram.features.kernel_map import KernelMap as KernelMap
 from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
@@ -62,3 +63,4 @@ from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
 
 __all__: list[str]
+from pairgram.rankers.recommend import recommend as recommend

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,23 @@ class _NodeMap(Generic[_T]):
         coefs: NDArray[np.float64],  # (n_outputs,) or (n_models, n_outputs)
         n_threads: int,
     ) -> NDArray[np.float64]: ...  # NaN for rows with NaN or infinity
+    @classmethod
+    def cross(
+        cls,
+        n_inputs: int,
+        kept: NDArray[np.int64],
+        left: NDArray[np.int64],
+        right: NDArray[np.int64],
+        of_left: Any = None,
+        of_right: Any = None,
+        common: float = 0.0,
+    ) -> Self: ...
+    @property
+    def n_outputs(self) -> int: ...
+    def right_side(self, rows: NDArray[_T], n_threads: int) -> NDArray[np.float64]: ...
+    def left_weights(
+        self, rows: NDArray[_T], coef: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]: ...
 
 class NodeMap64(_NodeMap[np.float64]): ...
 
@@ -456,6 +473,14 @@ class PairOperator:
         n_threads: int = 1,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
+def top_products(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    k: int,
+    indptr: NDArray[np.int64] | None = None,
+    left_out: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...  # (n_rows, k) both
 def score_rows(
     features: NDArray[_T],
     coefs: NDArray[np.float64],  # (n_features,) or (n_models, n_features)

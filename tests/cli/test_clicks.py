@@ -5,22 +5,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import pairgram as pg
 from pairgram.clicks import estimate_propensities, simulate
-from parts.cli import app
+from parts.cli import run
 
 NAMES = list("abcdef")
 LOG = ("--qid", "shown", "--clicks", "clicked")
 POSITION = ("--position", "position")
-
-
-def run(*arguments, code=0):
-    """Return the output of a command that must end with an exit code."""
-    found = CliRunner().invoke(app, [str(one) for one in arguments])
-    assert found.exit_code == code, found.output
-    return found.stderr if code else found.stdout
 
 
 @pytest.fixture

@@ -378,7 +378,6 @@ def test_what_scores_rows_alone_refuses():
         export.to_ranklib,
         lambda m: export.to_solr(m, "m"),
         lambda m: export.to_ltr_plugin(m, "m"),
-        lambda m: export.to_vespa(m, "m"),
     ):
         with pytest.raises(ValueError, match="inputs='rank' compare every row with the others"):
             make(model)

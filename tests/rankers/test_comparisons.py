@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given, settings, strategies as st
+from sklearn.base import clone
 
 from pairgram import (
     AutoRanker,
@@ -12,6 +13,8 @@ from pairgram import (
     RankRLS,
     RankRLSCV,
     RankSVM,
+    RankSVMCV,
+    fit_many,
     load_model,
 )
 from tests import reference_comparisons as reference
@@ -106,10 +109,11 @@ def test_folds_of_groups_and_splitters():
     y = Preferences(winner, loser, margin=margin, groups=groups)
     by_groups = RankRLSCV(cv=3, scoring="squared_error").fit(X, y)
     assert by_groups.cv_ == "3 splits of groups"
-    assert RankRLSCV(cv=GroupKFold(3)).fit(X, y).cv_ == "3 splits of comparisons"
-    assert RankRLSCV(cv=KFold(4)).fit(X, y).cv_ == "4 splits of comparisons"
+    assert RankRLSCV(cv=GroupKFold(3)).fit(X, y).cv_ == "3 splits of groups"
+    assert RankRLSCV(cv=KFold(4)).fit(X, y).cv_ == "4 splits of groups"
     alone = Preferences(winner, loser, margin=margin)
-    assert RankRLSCV(cv=4).fit(X, alone).cv_ == "4 splits of comparisons"
+    for cv in (4, KFold(4)):
+        assert RankRLSCV(cv=cv).fit(X, alone).cv_ == "4 splits of comparisons"
 
 
 def test_what_is_held_out_by_default():
@@ -123,13 +127,16 @@ def test_what_is_held_out_by_default():
     once = Preferences(np.arange(0, 12, 2), np.arange(1, 12, 2))
     assert RankRLSCV().fit(X, once).cv_ == "leave-comparison-out"
     constrained = RankRLSCV(positive=True).fit(X, Preferences(winner, loser))
-    assert constrained.cv_ == "5 splits of comparisons"
+    assert constrained.cv_ == "5 folds of items"
+    star = Preferences(np.zeros(11, dtype=int), np.arange(1, 12))
+    assert RankRLSCV(positive=True).fit(X, star).cv_ == "5 splits of comparisons"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"cv": "leave-group-out"}, r"cv='leave-group-out' needs the groups"),
+        ({"cv": "forward"}, r"cv='forward' needs the groups"),
         ({"cv": "leave-pair-out"}, "cv must be a number of folds.*'leave-item-out'"),
         ({"cv": "leave-item-out", "positive": True}, "cv must be a number of folds, a splitter or"),
         ({"scoring": "ndcg@10"}, "scoring must be 'accuracy', .* no lists to judge, got 'ndcg@10'"),
@@ -169,10 +176,124 @@ def test_column_weights():
         mapped.fit(X, Preferences(winner, loser)).column_weights()
 
 
-def test_no_validation_set():
+def held_by_hand(cv, winner, loser, groups):
+    """Return the (training, test) comparisons of every split of groups or of items."""
+    from sklearn.model_selection import KFold
+
+    every = np.arange(len(winner))
+    if cv == "item-folds":
+        items, found = np.union1d(winner, loser), []
+        for _, fold in KFold(5, shuffle=True, random_state=0).split(items):
+            out = [np.isin(ends, items[fold]) for ends in (winner, loser)]
+            test = np.concatenate([every[out[0]], every[out[1]]])
+            found.append((every[~(out[0] | out[1])], test))
+        return found
+    days = np.unique(groups)
+    numbers = range(1, len(days)) if cv == "forward" else [3, 4]
+    return [(every[groups < days[t]], every[groups == days[t]]) for t in numbers]
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("options", [{}, {"form": "dual"}, {"positive": True}, {"svm": True}])
+@pytest.mark.parametrize("cv", ["item-folds", "forward", "time"])
+def test_folds_of_items_and_of_days_are_refits(cv, options, make):
+    from sklearn.model_selection import TimeSeriesSplit
+
+    X, winner, loser, margin, weight, groups = problem(20)
+    days = None if cv == "item-folds" else np.array(list("abcde"))[groups]
+    y = Preferences(winner, loser, margin=margin, weight=weight, groups=days)
+    splits = held_by_hand(cv, winner, loser, groups)
+    given = TimeSeriesSplit(2, test_size=1) if cv == "time" else cv
+    named = {"cv": given, "scoring": "squared_error", "store_held_out": True}
+    grid = [3.0, 0.1]
+    if "svm" in options:
+        search = RankSVMCV(grid, loss="squared", tol=1e-10, **named).fit(make(X), y)
+    else:
+        search = RankRLSCV(grid, **named, **options).fit(make(X), y)
+    what = {"item-folds": "5 folds of items", "time": "2 splits of groups"}
+    assert search.cv_ == what.get(cv, "4 splits of groups")
+    held = {}
+    for k, value in enumerate(grid):
+        total = sums = 0.0
+        held[value] = np.zeros(60), np.zeros(60)
+        for train, test in splits:
+            part = Preferences(
+                winner[train], loser[train], margin=margin[train], weight=weight[train]
+            )
+            model = RankRLS(value, positive=options.get("positive", False))
+            if "svm" in options:
+                model = RankSVM(value, loss="squared", tol=1e-10)
+            scores = model.fit(X, part).predict(X)
+            own = scores[winner[test]] - scores[loser[test]]
+            total += weight[test].sum()
+            sums += weight[test] @ (margin[test] - own) ** 2
+            np.add.at(held[value][0], test, own)
+            np.add.at(held[value][1], test, 1)
+        np.testing.assert_allclose(search.scores_[k], sums / total, rtol=1e-6)
+    sums, times = held[grid[int(np.argmin(search.scores_))]]
+    if cv == "item-folds":
+        assert (times == 2).all()
+    known = times > 0
+    np.testing.assert_allclose(
+        search.held_out_[known], (sums / np.maximum(times, 1))[known], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"form": "dual"},
+        {"positive": True},
+        {"inputs": ["standard", None]},
+        {"kernel": "rbf", "gamma": [0.3, 0.1]},
+        {"feature_map": RandomNodes(9, random_state=0)},
+        {"svm": True},
+    ],
+    ids=str,
+)
+def test_a_validation_set_of_comparisons(options, make):
+    X, winner, loser, margin, weight, _ = problem(21)
+    Z, better, worse, by, counts, _ = problem(22)
+    if make is scipy.sparse.csr_array and ("inputs" in options or "kernel" in options):
+        pytest.skip("of dense rows")
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    held = Preferences(better, worse, margin=by, weight=counts)
+    offset = np.linspace(-1, 1, 12)
+    named = {"scoring": "squared_error", "store_held_out": True}
+    svm = "svm" in options
+    kind, single = (RankSVMCV, RankSVM) if svm else (RankRLSCV, RankRLS)
+    options = {"loss": "squared", "tol": 1e-10} if svm else options
+    search = kind([3.0, 0.1], **named, **options)
+    search.fit(make(X), y, offset=offset, validation=(make(Z), held, None, offset[::-1]))
+    assert search.cv_ == "validation set"
+    for row, params in enumerate(search.cv_results_["params"]):
+        params = {
+            name: params[name] for name in ("alpha", "C", "gamma", "inputs") if name in params
+        }
+        model = single(**{**options, **params}).fit(make(X), y, offset=offset)
+        scores = model.predict(make(Z), offset=offset[::-1])
+        errors = (by - (scores[better] - scores[worse])) ** 2
+        found = search.cv_results_["mean_test_score"][row]
+        np.testing.assert_allclose(found, np.average(errors, weights=counts), rtol=1e-6)
+    scores = search.predict(make(Z), offset=offset[::-1])
+    np.testing.assert_allclose(search.held_out_, scores[better] - scores[worse], atol=1e-7)
+    assert len(search.per_query_["comparison"]) == 60
+
+
+def test_validation_sets_are_as_the_rows():
     X, winner, loser, *_ = problem(6)
-    with pytest.raises(ValueError, match="validation must be None for y=Preferences"):
-        RankRLSCV().fit(X, Preferences(winner, loser), validation=(X, np.zeros(12)))
+    y = Preferences(winner, loser)
+    for kind in (RankRLSCV, RankSVMCV, AutoRanker):
+        with pytest.raises(ValueError, match=r"validation must be .* whose y are Preferences"):
+            kind().fit(X, y, validation=(X, np.zeros(12)))
+        with pytest.raises(ValueError, match=r"validation must be .* whose y are labels"):
+            kind().fit(X, np.arange(12), validation=(X, y))
+        with pytest.raises(ValueError, match="winner must be row numbers of X, 0 to 2"):
+            kind().fit(X, y, validation=(X[:3], y))
+        with pytest.raises(ValueError, match="give cv or validation, not both"):
+            kind(cv=3).fit(X, y, validation=(X, y))
     with pytest.raises(ValueError, match="so it needs two or more, got 1"):
         RankRLSCV().fit(X, Preferences([0], [1]))
 
@@ -363,3 +484,30 @@ def test_the_arrays_of_the_caller_are_copied():
     for array in (winner, loser, margin, weight):
         array[:] = 0
     np.testing.assert_array_equal(RankRLS().fit(X, y).coef_, expected)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RankRLS(0.5),
+        RankRLS(0.5, kernel="rbf"),
+        RankRLSCV(),
+        RankSVM(0.5, loss="logistic"),
+        RankSVMCV(),
+    ],
+    ids=str,
+)
+def test_many_problems(estimator):
+    drawn = [problem(seed) for seed in range(4)]
+    sets = [Preferences(one[1], one[2], weight=one[4]) for one in drawn]
+    problems = [{"X": one[0], "y": y} for one, y in zip(drawn, sets, strict=True)]
+    problems[1] = (problems[1]["X"], problems[1]["y"])
+    batch = fit_many(estimator, problems, n_threads=2)
+    for one, y, model in zip(drawn, sets, batch.models, strict=True):
+        alone = clone(estimator).fit(one[0], y)
+        np.testing.assert_array_equal(model.coef_, alone.coef_)
+        assert not model.uses_qid_
+    with pytest.raises(ValueError, match="winner must be row numbers of X, 0 to 2"):
+        fit_many(estimator, [(drawn[0][0][:3], sets[0])])
+    mixed = fit_many(estimator, [problems[0], (drawn[0][0], np.arange(12.0))])
+    np.testing.assert_array_equal(mixed.models[0].coef_, batch.models[0].coef_)

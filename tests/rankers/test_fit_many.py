@@ -461,3 +461,20 @@ def test_arguments_of_other_kinds_are_named(change, message):
         del given["label"]
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         fit_many(given.pop("estimator"), given.pop("problems"), **given)
+
+
+@pytest.mark.parametrize("search", [RankRLSCV(), RankRLSCV(cv=2)], ids=str)
+def test_a_single_group_is_not_held_out(search):
+    X, y, qid = make_ranking(6, 8, 3, random_state=0)
+    problem = {"X": X, "y": y, "qid": qid, "groups": np.zeros(len(X))}
+    for fit in (lambda: clone(search).fit(**problem), lambda: fit_many(search, [problem])):
+        with pytest.raises(ValueError, match=r"two groups with pairs|as many groups, got 1"):
+            fit()
+
+
+def test_a_search_that_can_hold_out_no_query_is_refused_as_in_a_single_fit():
+    X, y, qid = np.eye(3), np.array([1.0, 0.0, 2.0]), np.array([0, 0, 1])
+    with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
+        RankRLSCV().fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
+        fit_many(RankRLSCV(), [(X, y, qid)])

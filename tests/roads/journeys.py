@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from pairgram import (
     LSSVR,
+    Cross,
     ELMRank,
     ELMRankCV,
     MPRank,
@@ -19,6 +20,7 @@ from pairgram import (
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
+    Preferences,
     QueryKFold,
     RandomFourier,
     RandomNodes,
@@ -31,19 +33,27 @@ from pairgram import (
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a data set; the rows of a query stand together, so that tables may hold them."""
+    """Rows of a data set; the rows of a query stand together, so that tables may hold them.
+
+    With propensities, y are clicks. Comparisons take the place of y, of the ids and of the weights.
+    """
 
     X: np.ndarray
     y: np.ndarray
     query: np.ndarray
     weight: np.ndarray | None = None
+    propensity: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    preferences: Preferences | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
     def taken(self, rows: Any) -> "Rows":
-        weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], self.query[rows], weight)
+        assert self.preferences is None
+        others = (self.weight, self.propensity, self.groups)
+        parts = [None if one is None else one[rows] for one in others]
+        return Rows(self.X[rows], self.y[rows], self.query[rows], *parts)
 
     def rounded_to_float32(self) -> "Rows":
         """Return rows that an engine of float32 reads as they are."""
@@ -59,8 +69,21 @@ class Rows:
         return np.append(starts, len(self))
 
     @property
+    def labels(self) -> Any:
+        """What ``fit`` takes for y."""
+        return self.y if self.preferences is None else self.preferences
+
+    @property
+    def others(self) -> dict[str, np.ndarray]:
+        """The columns beside labels, ids and weights, by the names that ``fit`` and tables have."""
+        named = {"propensity": self.propensity, "groups": self.groups}
+        return {name: column for name, column in named.items() if column is not None}
+
+    @property
     def fit_arguments(self) -> dict[str, Any]:
-        return {"qid": self.query, "sample_weight": self.weight}
+        if self.preferences is not None:
+            return {}
+        return {"qid": self.query, "sample_weight": self.weight, **self.others}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +114,7 @@ class Journey:
     def fit(self, rows: Rows | None = None, **changed: Any) -> Any:
         """Fit a clone to the rows, with changed arguments of ``fit``."""
         rows = self.rows if rows is None else rows
-        arguments = {"X": rows.X, "y": rows.y, **rows.fit_arguments} | changed
+        arguments = {"X": rows.X, "y": rows.labels, **rows.fit_arguments} | changed
         return clone(self.estimator).fit(
             **{name: value for name, value in arguments.items() if value is not None}
         )
@@ -113,8 +136,13 @@ class Journey:
             moved = values + share * rng.choice([-1.0, 1.0], len(values)) * (values - centre)
             column[:] = moved[place]
         weight = np.ones(len(X)) if self.rows.weight is None else self.rows.weight
-        weight = weight * (1.0 + min(share, 2.0**-40) * rng.choice([-1.0, 1.0], len(X)))
-        return replace(self, rows=replace(self.rows, X=X, weight=weight))
+        least = min(share, 2.0**-40)
+        weight = weight * (1.0 + least * rng.choice([-1.0, 1.0], len(X)))
+        compared = self.rows.preferences
+        if compared is not None:
+            moved = 1.0 + least * rng.choice([-1.0, 1.0], compared.n_pairs)
+            compared = compared.counting(moved)
+        return replace(self, rows=replace(self.rows, X=X, weight=weight, preferences=compared))
 
 
 SHAPES = ("wide", "square", "tall", "column")
@@ -181,6 +209,8 @@ def rows_of_queries(draw: Any) -> Rows:
         "tied": np.full(n, 1.0),
     }[draw(st.sampled_from(LABELS))]
     query = np.repeat(rng.permutation(len(sizes)), sizes)
+    if draw(st.sampled_from([False, False, False, True])):  # columns that describe the query
+        X[:, : d // 2] = X[np.repeat(np.cumsum(sizes) - sizes, sizes), : d // 2]
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], n) if draw(st.booleans()) else None
     return Rows(np.ascontiguousarray(X), y, query, weight)
 
@@ -190,14 +220,59 @@ class Kind:
     """An estimator and the settings that are drawn for it.
 
     A ridge is a share of the sum of squares of the columns, so that it matters at every scale.
+    `told` is what the rows have: a name of `OF_ROWS`.
     """
 
     make: Callable[..., Any]
     settings: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     ridge: str | None = None
     ridges: str | None = None
+    told: str = "labels"
 
 
+def _clicks(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows that were shown, of which some were clicked, once or twice."""
+    n = len(rows)
+    clicks = (rng.random(n) < 0.4) * rng.integers(1, 3, n).astype(float)
+    if n > 1:
+        clicks[rng.integers(n)] = 1.0
+    unseen = rng.choice([0.0, np.nan, 0.7], n)
+    shown = np.where(clicks > 0, rng.choice([1.0, 0.5, 0.2], n), unseen)
+    return replace(rows, y=clicks, propensity=shown)
+
+
+def _in_groups(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows with groups of one query to three."""
+    numbers = np.unique(rows.query, return_inverse=True)[1]
+    n_queries = numbers.max() + 1
+    of_query = rng.permutation(n_queries) // rng.integers(1, 4)
+    return replace(rows, groups=of_query[numbers])
+
+
+def _comparisons(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows of which some are compared, now and then as a tie, or in groups."""
+    n, n_pairs = len(rows), rng.integers(2, 3 * len(rows))
+    first = rng.integers(0, n, n_pairs)
+    second = (first + rng.integers(1, n, n_pairs)) % n
+    wins = rows.y[first] >= rows.y[second]
+    margin = rng.choice([0.0, 1.0, 2.5], n_pairs)
+    margin[0] = 1.0
+    compared = Preferences(
+        np.where(wins, first, second),
+        np.where(wins, second, first),
+        margin=margin,
+        weight=rng.choice([0.5, 1.0], n_pairs) if rng.random() < 0.5 else None,
+        groups=np.arange(n_pairs) % 3 if rng.random() < 0.5 else None,
+    )
+    return replace(rows, weight=None, preferences=compared)
+
+
+OF_ROWS: dict[str, Callable[[Rows, np.random.Generator], Rows]] = {
+    "labels": lambda rows, rng: rows,
+    "clicks": _clicks,
+    "groups": _in_groups,
+    "comparisons": _comparisons,
+}
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
 OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
@@ -207,6 +282,8 @@ MAPS = (
     RandomFourier(6, random_state=1),
     Nystroem(5, random_state=2),
     StandardScaler(),
+    Cross(0, slice(1, None)),
+    Cross(slice(1, None, 2), slice(2, None, 2), keep=0, left_map=RandomFourier(3, random_state=0)),
 )
 HELD_OUT = {
     "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
@@ -288,6 +365,74 @@ KINDS = {
     "RankSVMCV": Kind(
         RankSVMCV, {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, QueryKFold(2))}
     ),
+    "RankRLS of clicks": Kind(
+        RankRLS,
+        {
+            "pairs": ("with_ties", "clicks"),
+            "weighting": RIDGE["weighting"],
+            "scope": ("query",),
+            "target": ("label",),
+            "scale": (False, True),
+            "inputs": INPUTS,
+        },
+        "alpha",
+        told="clicks",
+    ),
+    "RankRLSCV of clicks": Kind(
+        RankRLSCV,
+        {
+            "scoring": (None, "ips_dcg@3"),
+            "store_held_out": HELD_OUT["store_held_out"],
+            "cv": (None, 2),
+            "inputs": (None, "standard", [None, "quantile"]),
+        },
+        ridges="alphas",
+        told="clicks",
+    ),
+    "RankSVM of clicks": Kind(
+        RankSVM, {"weighting": RIDGE["weighting"], "tol": (1e-9,), "C": (1e-2, 1.0)}, told="clicks"
+    ),
+    "RankSVMCV of clicks": Kind(
+        RankSVMCV, {"Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2,)}, told="clicks"
+    ),
+    "RankRLSCV of groups": Kind(
+        RankRLSCV, {**RIDGE, **HELD_OUT, "cv": (None, 2, "forward")}, told="groups"
+    ),
+    "RankSVMCV of groups": Kind(
+        RankSVMCV,
+        {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, "forward")},
+        told="groups",
+    ),
+    "RankRLS of comparisons": Kind(
+        RankRLS,
+        {
+            "pairs": ("with_ties",),
+            "weighting": ("pairs",),
+            "scope": ("query",),
+            "target": ("label",),
+            "scale": (False, True),
+            "inputs": INPUTS,
+        },
+        "alpha",
+        told="comparisons",
+    ),
+    "RankRLSCV of comparisons": Kind(
+        RankRLSCV,
+        {
+            "scoring": (None, "squared_error"),
+            "store_held_out": HELD_OUT["store_held_out"],
+            "cv": (None, 2, "leave-item-out", "leave-comparison-out", "item-folds"),
+            "inputs": (None, "standard"),
+        },
+        ridges="alphas",
+        told="comparisons",
+    ),
+    "RankSVM of comparisons": Kind(RankSVM, {"tol": (1e-9,), "C": (1e-2, 1.0)}, told="comparisons"),
+    "RankSVMCV of comparisons": Kind(
+        RankSVMCV,
+        {"scoring": (None, "squared_error"), "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (None, 2)},
+        told="comparisons",
+    ),
     "MPRank": Kind(MPRank, {"kernel": ("linear", "rbf"), "C": (0.1, 10.0)}),
     "LSSVR": Kind(LSSVR, {"kernel": ("linear", "rbf"), "C": (0.1, 10.0)}),
 }
@@ -296,7 +441,11 @@ KINDS = {
 @st.composite
 def journeys(draw: Any, name: str) -> Journey:
     """Draw rows, and the settings of an estimator of one of the kinds."""
-    drawn, kind = draw(rows_of_queries()), KINDS[name]
+    kind = KINDS[name]
+    drawn = draw(rows_of_queries())
+    if any(isinstance(value, Cross) for value in kind.settings.get("feature_map", ())):
+        assume(drawn.X.shape[1] > 2)  # a column for every part
+    drawn = OF_ROWS[kind.told](drawn, np.random.default_rng(draw(st.integers(0, 1000))))
     settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}
     columns = drawn.X - drawn.X.mean(axis=0)
     if any(

@@ -77,13 +77,12 @@ def outcome_of(
             for row in model.cv_results_["params"]
         ]
         equal["scoring"] = str(getattr(model, "scoring_", None))
-        equal["ranks"] = equal["scoring"] not in (
-            "pairwise_squared_error",
-            "pairwise_absolute_error",
-        )
+        equal["ranks"] = "_error" not in equal["scoring"]
         held_out = getattr(model, "held_out_", None)
         if held_out is not None and same_rows:
-            numbers["held out"] = _within_queries(held_out, journey.rows.query)
+            compared = journey.rows.preferences is not None  # scores are differences then
+            within = held_out if compared else _within_queries(held_out, journey.rows.query)
+            numbers["held out"] = within
     for name in ("alpha_", "C_"):
         if hasattr(model, name):
             numbers["ridge"] = np.atleast_1d(np.asarray(getattr(model, name), dtype=np.float64))

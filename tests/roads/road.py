@@ -68,6 +68,9 @@ ROADS: dict[str, Road] = {}
 ALL = tuple(KINDS)
 SINGLE = tuple(kind for kind in KINDS if "CV" not in kind)
 SEARCHES = tuple(kind for kind in KINDS if "CV" in kind)
+OF_CLICKS = tuple(kind for kind in KINDS if KINDS[kind].told == "clicks")
+OF_GROUPS = tuple(kind for kind in KINDS if KINDS[kind].told == "groups")
+COMPARED = tuple(kind for kind in KINDS if KINDS[kind].told == "comparisons")
 LINEAR = ("RankRLS", "RankRLSCV", "RankRLSCV of folds", "RankSVM", "RankSVMCV")
 
 

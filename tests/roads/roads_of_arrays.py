@@ -11,7 +11,7 @@ import scipy.sparse
 from journeys import Journey, Rows
 from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
-from road import LINEAR, SEARCHES, plain, road
+from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
 from pairgram import Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
@@ -37,18 +37,23 @@ def strides(journey: Journey) -> Outcome:
 
 @road()
 def read_only(journey: Journey) -> Outcome:
-    X, y = journey.rows.X.copy(), journey.rows.y.copy()
-    X.flags.writeable = y.flags.writeable = False
-    return outcome_of(journey, journey.fit(X=X, y=y), X)
+    rows = journey.rows
+    X, changed = rows.X.copy(), {}
+    if rows.preferences is None:
+        changed = {"y": rows.y.copy(), **{name: c.copy() for name, c in rows.others.items()}}
+    for array in (X, *changed.values()):
+        array.flags.writeable = False
+    return outcome_of(journey, journey.fit(X=X, **changed), X)
 
 
 @road()
 def lists(journey: Journey) -> Outcome:
     rows = journey.rows
-    weight = None if rows.weight is None else rows.weight.tolist()
-    X = rows.X.tolist()
-    fitted = journey.fit(X=X, y=rows.y.tolist(), qid=rows.query.tolist(), sample_weight=weight)
-    return outcome_of(journey, fitted, X)
+    X, told = rows.X.tolist(), {}
+    if rows.preferences is None:
+        told = {"y": rows.y, **rows.fit_arguments}
+    listed = {name: one.tolist() for name, one in told.items() if one is not None}
+    return outcome_of(journey, journey.fit(X=X, **listed), X)
 
 
 def single_precision(journey: Journey) -> Outcome:
@@ -186,14 +191,18 @@ def fitted_to_columns_in_another_order(journey: Journey) -> Outcome:
 
 
 @road()
-def group_sizes(journey: Journey) -> Outcome:
+def group_sizes(journey: Journey) -> Outcome | None:
+    if journey.rows.preferences is not None:
+        return None
     sizes = np.diff(journey.rows.offsets)
     return outcome_of(journey, journey.fit(qid=None, group=sizes))
 
 
 @road()
-def renamed_ids(journey: Journey) -> Outcome:
+def renamed_ids(journey: Journey) -> Outcome | None:
     """Other ids, of any types, change nothing."""
+    if journey.rows.preferences is not None:
+        return None
     rename = list(RENAMINGS.values())[journey.seed % len(RENAMINGS)]
     return outcome_of(journey, journey.fit(qid=rename(journey.rows.query)))
 
@@ -208,7 +217,10 @@ def _judged_by_pairs(journey: Journey) -> Journey:
     return journey.with_parameters(**changed)
 
 
-@road(kinds=("RankRLS", "RankRLSCV", "RankSVM"), plain=judged_by_pairs)
+@road(
+    kinds=("RankRLS", "RankRLSCV", "RankSVM", "RankRLS of clicks", "RankSVM of clicks"),
+    plain=judged_by_pairs,
+)
 def permuted_rows(journey: Journey) -> Outcome:
     rows, journey = journey.rows, _judged_by_pairs(journey)
     order = journey.rng().permutation(len(rows))
@@ -283,6 +295,27 @@ def comparisons(journey: Journey) -> Outcome | None:
     return outcome_of(journey, model)
 
 
+def of_inputs(journey: Journey) -> Outcome:
+    """The plain road of the columns themselves, as statistics have them."""
+    return plain(journey.with_parameters(inputs=None, form="primal"))
+
+
+@road(kinds=("RankRLS of comparisons",), plain=of_inputs, nudge=2.0**-40)
+def statistics_of_several_comparisons(journey: Journey) -> Outcome:
+    """Comparisons come in two parts, and one part twice, which is subtracted again."""
+    y, given, X = journey.rows.preferences, journey.parameters, journey.rows.X
+    first = journey.rng().random(y.n_pairs) < 0.5
+    first[0] = True  # no part may weigh nothing
+    total = Pairgram.from_rows(X, y.counting(first * 1.0))
+    if not first.all():
+        rest = y.counting(~first * 1.0)
+        total = total.update(X, rest).update(X, rest) - Pairgram.from_rows(X, rest)
+    total = Pairgram.from_bytes(total.to_bytes())
+    model = RankRLS.from_pairgram(total, given["alpha"], scale=given["scale"])
+    assert not model.uses_qid_
+    return outcome_of(journey, model)
+
+
 @road(kinds=("RankRLS",))
 def statistics_of_comparisons(journey: Journey) -> Outcome | None:
     y, given = _compared(journey), journey.parameters
@@ -291,6 +324,9 @@ def statistics_of_comparisons(journey: Journey) -> Outcome | None:
     total = Pairgram.from_rows(journey.rows.X, y)
     model = RankRLS.from_pairgram(total, given["alpha"], scale=given["scale"])
     return outcome_of(journey, model)
+
+
+OF_LABELS = tuple(kind for kind in SEARCHES if kind not in (*OF_GROUPS, *COMPARED))
 
 
 def _groups(journey: Journey) -> np.ndarray:
@@ -306,7 +342,7 @@ def of_folds_of_groups(journey: Journey) -> Outcome:
     return plain(journey.with_parameters(cv=splits))
 
 
-@road(kinds=SEARCHES, plain=of_folds_of_groups)
+@road(kinds=OF_LABELS, plain=of_folds_of_groups)
 def folds_of_groups(journey: Journey) -> Outcome | None:
     if len(journey.rows.offsets) <= 4:  # fewer groups than folds, or folds of rows
         return None
@@ -314,7 +350,7 @@ def folds_of_groups(journey: Journey) -> Outcome | None:
     return outcome_of(journey, model)
 
 
-@road(kinds=SEARCHES)
+@road(kinds=OF_LABELS)
 def groups_of_single_queries(journey: Journey) -> Outcome | None:
     if len(journey.rows.offsets) <= 2:  # rows are held out
         return None

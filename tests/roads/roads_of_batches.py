@@ -9,14 +9,14 @@ import pyarrow
 from journeys import Journey, Rows
 from outcomes import Outcome, outcome_of
 from query_ids import RENAMINGS
-from road import LINEAR, SINGLE, road
+from road import COMPARED, LINEAR, SINGLE, road
 from sklearn.linear_model import Ridge
 
 from pairgram import fit_many
 
 
 def _arguments(rows: Rows) -> dict[str, Any]:
-    named = {"X": rows.X, "y": rows.y, **rows.fit_arguments}
+    named = {"X": rows.X, "y": rows.labels, **rows.fit_arguments}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -59,12 +59,13 @@ def batch_of_targets(journey: Journey) -> Outcome | None:
     return outcome_of(journey, models[1])
 
 
+OF_KEYS = tuple(kind for kind in SINGLE if kind not in COMPARED)
 FRAMES = (pandas.DataFrame, polars.DataFrame, pyarrow.table)
 # Keys that a column of each package holds.
 KEYS = ("text", "int8", "numerals", "datetimes", "uint64")
 
 
-@road(kinds=(*SINGLE, "RankRLSCV", "PairwiseELMCV"))
+@road(kinds=(*OF_KEYS, "RankRLSCV", "PairwiseELMCV"))
 def batch_of_keys(journey: Journey) -> Outcome:
     """The rows of a key in a frame; rows to score in another order of columns, and other keys."""
     rows, rng = journey.rows, journey.rng()
@@ -78,6 +79,8 @@ def batch_of_keys(journey: Journey) -> Outcome:
         "qid": np.append(rows.query, [0, 0, 0, 0]),
         "weight": np.append(np.ones(n) if rows.weight is None else rows.weight, np.ones(4)),
     }
+    if rows.propensity is not None:
+        columns["propensity"] = np.append(rows.propensity, np.ones(4))
     frame_of = FRAMES[journey.seed % 3]
     # The rows of a key stand anywhere, in their order.
     place = rng.uniform(size=n + 4)
@@ -95,6 +98,7 @@ def batch_of_keys(journey: Journey) -> Outcome:
         label="label",
         qid="qid",
         sample_weight="weight",
+        propensity="propensity" if "propensity" in columns else None,
         on_error="raise",
     )
     model = batch.model_of(key[0])

@@ -5,6 +5,7 @@ import itertools
 import pickle
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from journeys import Journey, Rows
 from outcomes import Outcome, outcome_of, predicted, reads_lists
-from road import plain, road
+from road import COMPARED, OF_CLICKS, OF_GROUPS, plain, road
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -49,11 +50,12 @@ def copies(journey: Journey) -> Outcome:
 def fitted_again(journey: Journey) -> Outcome:
     """A model that was fitted to other rows before keeps nothing of them."""
     rows = journey.rows
-    other = Rows(np.hstack([rows.X, rows.X])[::-1] + 1.0, rows.y[::-1], rows.query[::-1])
+    wide = np.hstack([rows.X, rows.X])[::-1] + 1.0
+    other = Rows(wide, np.arange(len(wide)) % 3 * 1.0, rows.query[::-1])
     model = clone(journey.estimator)
     with suppress(ValueError):
         model.fit(other.X, other.y, qid=other.query)
-    again = model.set_params(**journey.parameters).fit(rows.X, rows.y, **rows.fit_arguments)
+    again = model.set_params(**journey.parameters).fit(rows.X, rows.labels, **rows.fit_arguments)
     fresh = journey.fit()
     assert vars(again).keys() == vars(fresh).keys()
     _same_bits(predicted(again, rows.X, rows.query), predicted(fresh, rows.X, rows.query))
@@ -93,10 +95,19 @@ def other_form(journey: Journey) -> Outcome:
     return outcome_of(journey, journey.with_parameters(form=form).fit())
 
 
-def _statistics(journey: Journey, rows: Rows) -> Pairgram:
+# The kinds of which statistics know all that matters, but for inputs.
+STATISTICS = ("RankRLS", "RankRLS of clicks")
+
+
+def _settings(journey: Journey) -> dict[str, Any]:
+    """Return the settings of statistics. Those of clicks are made with the pairs of clicks."""
     named = journey.parameters
     settings = {name: named[name] for name in ("pairs", "scope", "weighting", "target")}
-    return Pairgram.from_rows(rows.X, rows.y, **rows.fit_arguments, **settings)
+    return settings if journey.rows.propensity is None else settings | {"pairs": "clicks"}
+
+
+def _statistics(journey: Journey, rows: Rows) -> Pairgram:
+    return Pairgram.from_rows(rows.X, rows.y, **rows.fit_arguments, **_settings(journey))
 
 
 def _model(journey: Journey, statistics: Pairgram) -> Outcome:
@@ -111,15 +122,15 @@ def without_inputs(journey: Journey) -> Outcome:
     return plain(journey.with_parameters(inputs=None, form="primal"))
 
 
-@road(kinds=("RankRLS",), plain=without_inputs, refuses=("no rows",))
+@road(kinds=STATISTICS, plain=without_inputs, refuses=("no rows",))
 def statistics_of_all(journey: Journey) -> Outcome:
     return _model(journey, _statistics(journey, journey.rows))
 
 
 @road(
-    kinds=("RankRLS",),
+    kinds=STATISTICS,
     plain=without_inputs,
-    refuses=("scope='global'", "is rounding error"),
+    refuses=("scope='global'", "is rounding error", "y has no click"),
     nudge=2.0**-40,
 )
 def statistics_of_parts(journey: Journey) -> Outcome:
@@ -128,7 +139,7 @@ def statistics_of_parts(journey: Journey) -> Outcome:
     n_queries = len(rows.offsets) - 1
     of_row = np.repeat(rng.integers(0, 3, n_queries), np.diff(rows.offsets))
     parts = [rows.taken(of_row == k) for k in rng.permutation(3) if (of_row == k).any()]
-    extra = Rows(rows.X[::-1] * 0.7, rows.y, rows.query + 1000, rows.weight)
+    extra = replace(rows, X=rows.X[::-1] * 0.7, query=rows.query + 1000)
     sums = [_statistics(journey, part) for part in parts]
     added = _statistics(journey, extra)
     total = sum([*sums, added][1:], start=[*sums, added][0]) - added
@@ -155,9 +166,9 @@ def of_weighed_queries(journey: Journey) -> Outcome:
 
 
 @road(
-    kinds=("RankRLS",),
+    kinds=STATISTICS,
     plain=of_weighed_queries,
-    refuses=("scope='global'",),
+    refuses=("scope='global'", "y has no click"),
     nudge=2.0**-40,
 )
 def statistics_times_a_number(journey: Journey) -> Outcome:
@@ -171,22 +182,21 @@ def statistics_times_a_number(journey: Journey) -> Outcome:
     return _model(journey, Pairgram.from_bytes((total * factor).to_bytes()))
 
 
-@road(kinds=("RankRLS",), plain=without_inputs, refuses=("scope='global'",))
+@road(kinds=STATISTICS, plain=without_inputs, refuses=("scope='global'", "y has no click"))
 def statistics_of_a_stream(journey: Journey) -> Outcome:
     rows = journey.rows
-    named = journey.parameters
-    stream = Pairgram(**{name: named[name] for name in ("pairs", "scope", "weighting", "target")})
+    stream = Pairgram(**_settings(journey))
     for begin, end in pairwise(rows.offsets):
         part = rows.taken(slice(begin, end))
         stream.update(part.X, part.y, **part.fit_arguments)
     return _model(journey, stream)
 
 
-@road(kinds=("RankRLS", "RankSVM", "MPRank"))
+@road(kinds=("RankRLS", "RankSVM", "MPRank", *COMPARED, *OF_CLICKS, *OF_GROUPS))
 def pipeline(journey: Journey) -> Outcome:
     """A pipeline of the ranker alone."""
     with config_context(enable_metadata_routing=True):
         ranker = clone(journey.estimator).set_fit_request(qid=True, sample_weight=True)
         rows = journey.rows
-        model = make_pipeline("passthrough", ranker).fit(rows.X, rows.y, **rows.fit_arguments)
+        model = make_pipeline("passthrough", ranker).fit(rows.X, rows.labels, **rows.fit_arguments)
         return outcome_of(journey, model)

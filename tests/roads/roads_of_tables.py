@@ -1,8 +1,9 @@
 """The same rows as a table: arrays, functions, frames and files that are cut anywhere."""
 
+import functools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from journeys import Journey
 from outcomes import Outcome, outcome_of, predicted
-from road import plain, road
+from road import OF_CLICKS, OF_GROUPS, plain, road
 from roads_of_arrays import ITERATED, NUDGE_OF_STEPS, in_features, of_folds
 from scipy.sparse import csr_array
 
@@ -36,6 +37,8 @@ KINDS = (
     "PairwiseELM",
     "PairwiseELMCV",
     "RankSVM",
+    *OF_CLICKS,
+    *OF_GROUPS,
 )
 
 
@@ -58,8 +61,13 @@ def of_table(journey: Journey, table: Any) -> Outcome | None:
     model = _primal(journey).estimator.fit(table)
     scores = np.asarray(model.predict(table))
     np.testing.assert_array_equal(scores, predicted(model, journey.rows.X, journey.rows.query))
-    if (journey.rows.y >= 0).all():
-        rows = journey.rows
+    rows = journey.rows
+    if rows.propensity is not None:
+        told = {"sample_weight": rows.weight, "propensity": rows.propensity}
+        by_rows = evaluate("ips_dcg@5", rows.y, scores, rows.query, **told)
+        of_table = evaluate("ips_dcg@5", table, model)
+        np.testing.assert_allclose(of_table["ips_dcg@5"], by_rows["ips_dcg@5"])
+    elif (rows.y >= 0).all():
         by_rows = evaluate("ndcg@5", rows.y, scores, rows.query, sample_weight=rows.weight)
         of_table = evaluate("ndcg@5", table, model)
         np.testing.assert_allclose([*of_table.values()], [*by_rows.values()])
@@ -70,6 +78,16 @@ def _cuts(journey: Journey) -> list[int]:
     n = len(journey.rows)
     inner = journey.rng().integers(1, n, 3) if n > 1 else []
     return [0, *sorted({*map(int, inner)}), n]
+
+
+def _of_frames(travel: Callable[[Journey], Outcome | None]) -> Callable[..., Outcome | None]:
+    """Close a road of batches that are arrays to rows with columns that only frames can name."""
+
+    @functools.wraps(travel)
+    def travelled(journey: Journey) -> Outcome | None:
+        return None if journey.rows.others else travel(journey)
+
+    return travelled
 
 
 def _pieces(journey: Journey) -> Iterator[tuple[Any, ...]]:
@@ -84,11 +102,13 @@ def table_road(**named: Any) -> Any:
 
 
 @table_road()
+@_of_frames
 def function_of_arrays(journey: Journey) -> Outcome | None:
     return of_table(journey, scan(lambda: _pieces(journey)))
 
 
 @table_road()
+@_of_frames
 def function_that_fills_a_buffer_again(journey: Journey) -> Outcome | None:
     """What was yielded changes when the next batch is asked for."""
     n, d = journey.rows.X.shape
@@ -132,11 +152,12 @@ def _columns(journey: Journey) -> dict[str, np.ndarray]:
     rows = journey.rows
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     columns = {name: np.ascontiguousarray(c) for name, c in zip(rows.names, rows.X.T, strict=True)}
-    return {"label": rows.y, **columns, "query": rows.query, "weight": weight}
+    return {"label": rows.y, **columns, "query": rows.query, "weight": weight, **rows.others}
 
 
 def _scan(journey: Journey, source: Any, **named: Any) -> Any:
     order = {"label": "label", "qid": "query", "weight": "weight"}
+    order |= {name: name for name in journey.rows.others}
     return scan(source, **{**order, "features": journey.rows.names, **named})
 
 
@@ -148,7 +169,12 @@ def scanned_frame(journey: Journey) -> Outcome | None:
 
 @table_road()
 def scattered_rows(journey: Journey) -> Outcome | None:
-    """A table whose queries are brought together has the models of its rows in any order."""
+    """A table whose queries are brought together has the models of its rows in any order.
+
+    But for folds, which are made of queries in the order of their first rows.
+    """
+    if journey.parameters.get("cv") == 2:
+        return None
     columns = _columns(journey)
     # The rows of a query keep their order, because equal scores are ranked by it.
     place = journey.rng().uniform(size=len(journey.rows))
@@ -168,6 +194,7 @@ def csv_files(journey: Journey) -> Outcome | None:
     with tempfile.TemporaryDirectory() as folder:
         for number, (begin, end) in enumerate(pairwise(cuts)):
             part = frame.slice(begin, end - begin).to_pandas()
+            part = part.fillna({"propensity": 0.0})  # a first file without values has no type
             part.to_csv(Path(folder) / f"{number}.csv", index=False)
         return of_table(journey, _scan(journey, f"{folder}/*.csv"))
 

@@ -24,11 +24,13 @@ SHOWN = 400  # differences that are printed
 
 def write(path: Path, revision: str, only: str) -> None:
     """Run all configurations of which the name begins with a text."""
-    from . import fits, refusals, uses
+    from . import behaviour, fits, refusals, uses
     from .results import results_of
 
     start = time.perf_counter()
-    every = itertools.chain(*(module.configurations() for module in (fits, uses, refusals)))
+    every = itertools.chain(
+        *(module.configurations() for module in (fits, uses, behaviour, refusals))
+    )
     results = {name: results_of(run) for name, run in every if name.startswith(only)}
     archive.write(path, results, revision)
     seconds = time.perf_counter() - start

@@ -46,6 +46,8 @@ ATTRIBUTES = (
     "column_names_",
     "uses_qid_",
     "uses_offset_",
+    "cv_",
+    "decay_",
     "agreement_",
 )
 # What differs from run to run, in the tables of fitted models.

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import Pairgram, Preferences, RandomNodes, RankRLS, _core, evaluate, make_ranking
+from pairgram import (
+    Pairgram,
+    Preferences,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    _core,
+    drift,
+    evaluate,
+    make_ranking,
+)
 from tests import reference_comparisons as reference
 
 
@@ -218,3 +228,53 @@ def test_refused_evaluations(arguments, named, message):
         evaluate("accuracy", y, [1.0, 2.0])
     with pytest.raises(ValueError, match="score must not hold NaN"):
         evaluate("accuracy", y, [1.0, 2.0, np.nan])
+
+
+def test_updates_of_comparisons_are_no_queries():
+    X, winner, loser, margin, weight = problem(5)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    total = Pairgram().update(X, y).update(X, y).update(X, y)
+    assert total.n_queries == 0 and total.n_rows == 36
+    model = RankRLS.from_pairgram(total, 2.0)
+    assert not model.uses_qid_
+    assert not RankRLSCV.from_pairgrams([Pairgram.from_rows(X, y)] * 3).uses_qid_
+    np.testing.assert_allclose(model.coef_, RankRLS(2.0 / 3).fit(X, y).coef_, rtol=1e-9)
+    labels = np.arange(12) % 3
+    assert model.score(X, labels) == pytest.approx(
+        evaluate("ndcg@10", labels, model.predict(X))["ndcg@10"]
+    )
+    again = Pairgram.from_bytes(total.to_bytes())
+    assert again.n_queries == 0 and not RankRLS.from_pairgram(again).uses_qid_
+    assert (total - Pairgram.from_rows(X, y)).n_rows == 24 and (0.5 * total).n_queries == 0
+
+
+@pytest.mark.parametrize("first", ["labels", "comparisons"])
+def test_ids_are_checked_beside_comparisons(first):
+    X, labels, qid = make_ranking(8, 10, 4, random_state=0)
+    rows, winner, loser, margin, weight = problem(2)
+    y = Preferences(winner, loser, margin=margin, weight=weight)
+    total = Pairgram()
+    for step in (first, "labels" if first == "comparisons" else "comparisons"):
+        total = total.update(X, labels, qid=qid) if step == "labels" else total.update(rows, y)
+    assert total.n_queries == 8 and RankRLS.from_pairgram(total).uses_qid_
+    with pytest.raises(ValueError, match="qid"):
+        total.update(X, labels, qid=qid)
+    alone = Pairgram.from_rows(X, labels, qid=qid), Pairgram.from_rows(rows, y)
+    np.testing.assert_allclose(total.G, sum(alone).G)
+
+
+def test_statistics_of_comparisons_know_their_columns():
+    """Every row counts as often as it is compared."""
+    X, winner, loser, margin, _ = problem(6, 200, 4000)
+    X[3, 0] = 50.0
+    y = Preferences(winner, loser, margin=margin)
+    total = Pairgram().update(X, y).update(X, y)
+    today = X[:150] + np.array([0.0, 4.0, 0.0, 0.0])
+    found = drift(total, today)
+    both = X[np.concatenate([winner, loser])]
+    expected = (today.mean(axis=0) - both.mean(axis=0)) / both.std(axis=0)
+    np.testing.assert_allclose(found.table["shift"], expected, rtol=1e-9)
+    assert found.changed == [1] and found.n_queries == (400, 150)
+    labels = make_ranking(8, 10, 4, random_state=0)
+    mixed = Pairgram(ids=None).update(labels[0], labels[1], qid=labels[2]).update(X, y)
+    assert drift(mixed, today).n_queries == (208, 150)

@@ -3,11 +3,25 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from pairgram import MPRank, RankRLS, RankRLSCV, make_ranking, scan
+from pairgram import (
+    AutoRanker,
+    ELMRank,
+    ELMRankCV,
+    MPRank,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    fit_many,
+    make_ranking,
+    plots,
+    scan,
+)
 from problems import BY_STEPS
 
 # Steps are begun whatever they may take, and end when the direct solution would be there.
@@ -23,6 +37,24 @@ def sparse_rows(n_features=80):
 
 def has_folds(search):
     return "split0_test_score" in search.cv_results_
+
+
+@pytest.mark.parametrize("model", [RankRLSCV(), RankRLSCV([0.1, 10.0, 1.0], cv=3), AutoRanker()])
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_large_path_is_not_kept(set_limits, model, dense):
+    X, y, qid = sparse_rows()
+    X = X.toarray() if dense else X
+    model = clone(model)
+    if isinstance(model, AutoRanker):
+        model.set_params(time_budget=None, exportable_to="ranklib")
+    whole, few = clone(model).fit(X, y, qid=qid), clone(model)
+    set_limits(path_bytes=8 * whole.coef_path_.size - 1)
+    few.fit(X, y, qid=qid)
+    assert few.coef_path_ is None
+    np.testing.assert_allclose(few.coef_, whole.coef_, rtol=1e-12)
+    np.testing.assert_array_equal(few.scores_, whole.scores_)
+    with pytest.raises(ValueError, match=r"coef_path_ is None, because .* fewer alphas or columns"):
+        plots.coefficients(few)
 
 
 def test_small_rows_are_held_out_exactly():
@@ -107,6 +139,11 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
         (MPRank(kernel="rbf"), True, "Nystroem"),
         (RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
         (RankRLS(positive=True), False, "fewer columns"),
+        (RankSVM(), False, "fewer features"),
+        (RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
+        (RankSVM(loss="logistic"), True, "does not go through all pairs"),
+        (ELMRank(random_state=0, scope="query"), True, "fewer nodes, or a smaller n_estimators"),
+        (ELMRankCV(random_state=0, scope="query", cv=2), True, "fewer nodes, ranges or folds"),
     ],
 )
 def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
@@ -122,6 +159,36 @@ def test_long_steps_are_announced(set_limits):
     set_limits(**BY_STEPS, long_fit_seconds=1e-6)
     with pytest.warns(UserWarning, match="larger alpha needs fewer steps, as do fewer folds"):
         RankRLSCV(cv=3).fit(X, y, qid=qid)
+
+
+def test_long_pairs_that_are_held_out_are_announced(set_limits):
+    X, y, _ = make_ranking(1, 60, 5, random_state=0)
+    set_limits(long_fit_seconds=1e-6)
+    with pytest.warns(UserWarning, match="fewer rows or alphas, or cv a splitter") as told:
+        RankRLSCV(cv="leave-pair-out").fit(X, y)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("of_frame", [True, False])
+def test_many_long_fits_are_announced_once(set_limits, of_frame):
+    X, y, qid = make_ranking(200, 10, 3, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, user=qid)
+    problems = [(X[qid == user], y[qid == user]) for user in range(200)]
+    columns = {"by": "user", "label": "y"} if of_frame else {}
+
+    def fit(given):
+        return fit_many(RankRLS(), given, n_threads=1, **columns)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(frame if of_frame else problems)
+        set_limits(long_fit_seconds=1e-3)
+        if not of_frame:
+            fit(problems[:1])  # nothing is left to do
+            fit(one for one in problems)  # nobody knows how many
+    with pytest.warns(UserWarning, match="give fewer problems, or an estimator") as told:
+        fit(frame if of_frame else problems)
+    assert len(told) == 1
 
 
 def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):

@@ -235,13 +235,38 @@ def test_missing_values_are_filled_by_the_mean_of_all_rows(rows, frame, folders,
     same(model.predict(table), arrays.predict(X))
 
 
+@pytest.mark.parametrize("missing", [None, "mean"])
+def test_runs_lack_documents_as_in_arrays(rows, frame, tmp_path, missing):
+    X, y, qid, weights, _ = rows
+    holes = frame.copy()
+    holes.loc[700:, "x2"] = np.nan
+    X = X.copy()
+    known = np.arange(len(y)) < 700
+    X[~known, 2] = np.nan if missing is None else np.average(X[known, 2], weights=weights[known])
+    ranker = pairgram.RankRLS(inputs="runs")
+    arrays = pairgram.RankRLS(inputs="runs").fit(X, y, qid=qid, sample_weight=weights)
+    folder = parquet(holes, tmp_path)
+    for source in (holes, folder):
+        table = pairgram.scan(source, missing=missing, group_queries=True, **COLUMNS)
+        same(ranker.fit(table).coef_, arrays.coef_)
+    if missing is None:  # which other rankers do not take, of a search too
+        table = pairgram.scan(folder, group_queries=True, **COLUMNS)
+        for other in (pairgram.RankRLS(), pairgram.RankRLSCV(inputs=["runs", "rank"])):
+            with pytest.raises(
+                ValueError, match=r"column 'x2' has a missing value.*'mean'"
+            ) as told:
+                other.fit(table)
+            assert "row 700" in str(told.value) or ".parquet" in str(told.value)
+
+
 def test_messages_name_the_place_in_the_source(frame, tmp_path):
     frame.loc[700, "x2"] = np.nan
-    folder = parquet(frame, tmp_path)
-    with pytest.raises(
-        ValueError, match=r"2\.parquet, row 100, .*: column 'x2' has a missing value"
-    ):
-        pairgram.scan(folder, group_queries=True, **COLUMNS)
+    table = pairgram.scan(parquet(frame, tmp_path), group_queries=True, **COLUMNS)
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=r"2\.parquet, row 100, .*: column 'x2' has a missing value"
+        ):
+            pairgram.RankRLS().fit(table)
 
 
 def test_query_ids_are_needed(frame):

@@ -83,7 +83,7 @@ class Limits:
     # Refits that would take more flops than this are refused.
     refit_flops: float = 1e11
     # Of the queries that hold nearly all of a direction, so many at most are refitted without it.
-    held_refits: int = 32
+    held_refits: int = 256
     # The statistics of a group take as long as this many flops, however few rows it has,
     group_flops: float = 4.5e7
     # and those of all groups may take this many bytes.
@@ -121,6 +121,8 @@ class Limits:
     batch_bytes: int = 128 << 20
     # A prepared model is kept between calls if its arrays take at most this many bytes.
     kept_bytes: int = 64 << 20
+    # A search keeps the weights along its alphas if they take at most this many bytes.
+    path_bytes: int = 256 << 20
     # Trials that are expected to take longer than this many seconds are announced.
     long_seconds: float = 10.0
     # Trials of features and kernels without gain may cost this many times what the trials up to

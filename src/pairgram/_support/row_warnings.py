@@ -12,6 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from pairgram._support import limits
 from pairgram._support.checks import warn_caller
 from pairgram._support.parameters import OF_DISTANCES
 
@@ -58,8 +59,8 @@ def warn_of_equal_labels() -> None:
 
 
 def warn_of_time(seconds: float, advice: str) -> None:
-    """Warn that a fit is expected to take long; `advice` says what takes less time."""
-    if not _silent.get():
+    """Warn if a fit is expected to take long; `advice` says what takes less time."""
+    if seconds > limits.now.long_fit_seconds and not _silent.get():
         units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "s"))
         size, unit = next((s, unit) for s, unit in units if seconds >= 2 * s or s == 1)
         number = np.format_float_positional(seconds / size, 2, fractional=False, trim="-")

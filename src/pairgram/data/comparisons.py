@@ -91,11 +91,6 @@ class ComparedRows(RankingData):
 
     is_cut: bool = True
 
-    def take(self, rows: Rows | slice) -> RankingData:
-        """Return the given comparisons, whose differences are not made yet."""
-        some = RankingData.take(self, rows)
-        return ComparedRows(**vars(some), is_cut=self.is_cut)
-
     def features(self, rows: Rows | slice = slice(None)) -> Any:
         """Return the differences of the given comparisons."""
         return self.X[rows].made()
@@ -357,6 +352,7 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:
 def listed(data: RankingData, H: Matrix) -> ComparedRows:
     """Return the comparisons of checked rows as rows of a regression; see `compared`."""
     preferences = data.preferences
+    assert preferences is not None
     rows = _in_double(data, H)
     offset = None if data.offset is None else preferences.differences(data.offset)
     told = preferences.margin, preferences.queries, preferences.weight

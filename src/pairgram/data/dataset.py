@@ -16,10 +16,12 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import (
     blocks,
     column_names,
+    is_plain,
     read_rows,
     real_array,
     refuse_index,
     refuse_lossy,
+    require_label_each,
 )
 from pairgram._support.checks import (
     ArgumentError,
@@ -38,6 +40,7 @@ from pairgram.data.pairs import (
     no_pairs,
     no_training_pairs,
 )
+from pairgram.data.preferences import Preferences, as_preferences
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
     checked,
@@ -49,7 +52,7 @@ from pairgram.features.base import (
 )
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Matrix, RowsLike, Transformer
+    from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Transformer
 
 
 class Block(NamedTuple):
@@ -139,7 +142,7 @@ class RankingData:
     applied: Any = None
     names: NDArray[Any] | None = None
     group_of: Rows | None = None
-    preferences: Any = None
+    preferences: Preferences | None = None
     propensity: NDArray[np.float64] | None = None
     watch: Any = None
     # Whether blocks of rows become those whose squares add up to the squares of differences.
@@ -158,18 +161,7 @@ class RankingData:
         propensity: ArrayLike | None = None,
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
-        refuse_index(X)
-        X = read_rows(X)
-        refuse_lossy(y, "y")
-        labels = real_array(column_or_1d(y, warn=True), "y")
-        if len(labels) != X.shape[0]:
-            raise ArgumentError(
-                "y", f"must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
-            )
-        if (row := not_finite(labels)) is not None:
-            raise ArgumentError(
-                "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
-            )
+        X, labels = read_labelled(X, y)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         return cls.delimit(X, labels, qid, group, **weights, propensity=propensity)
 
@@ -186,11 +178,25 @@ class RankingData:
         groups: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
     ) -> RankingData:
-        """Group rows into queries, after X and y have been checked; check ids and weights.
+        """Group rows into queries, after `read_labelled` has read them; check ids and weights.
 
-        With propensities, y are clicks, and the labels are clicks / propensities.
+        With propensities, y are clicks, and the labels are clicks / propensities. Comparisons are
+        alone: nothing but offsets is told beside them.
         """
-        n_rows = X.shape[0]
+        n_rows, preferences = X.shape[0], as_preferences(y)
+        if preferences is not None:
+            preferences.require_alone(
+                {
+                    "qid": qid,
+                    "group": group,
+                    "sample_weight": sample_weight,
+                    "query_weight": query_weight,
+                    "groups": groups,
+                    "propensity": propensity,
+                }
+            )
+            preferences.require_rows(n_rows)
+            y, sample_weight = np.zeros(n_rows), preferences.counts(n_rows)
         queries = Queries.make(n_rows, qid=qid, group=group)
         labels = real_array(y, "y")
         shown = None
@@ -207,6 +213,7 @@ class RankingData:
             None if query_weight is None else queries.per_query(query_weight, "query_weight"),
             offset=None if offset is None else check_offset(offset, n_rows),
             group_of=None if groups is None else queries.groups(groups)[0],
+            preferences=preferences,
             propensity=shown,
         )
 
@@ -367,18 +374,17 @@ class RankingData:
         kept, numbers = np.unique(index[rows], return_inverse=True)
         queries = Queries.make(len(numbers), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]
-        return RankingData(
-            self.X[rows],
-            self.y[rows],
-            queries,
-            None if self.row_weights is None else self.row_weights[rows],
-            None if self.query_weights is None else self.query_weights[old],
-            self.feature_map,
-            None if self.offset is None else self.offset[rows],
-            self.applied,
-            self.names,
-            None if self.group_of is None else self.group_of[old],
-            None if self.propensity is None else self.propensity[rows],
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            queries=queries,
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
+            query_weights=None if self.query_weights is None else self.query_weights[old],
+            offset=None if self.offset is None else self.offset[rows],
+            group_of=None if self.group_of is None else self.group_of[old],
+            preferences=None,  # whose row numbers are others
+            propensity=None if self.propensity is None else self.propensity[rows],
         )
 
     def counting(self, counts: Vector) -> RankingData:
@@ -606,6 +612,48 @@ class RankingData:
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
             first = last
+
+
+def read_labelled(
+    X: RowsLike,
+    y: ArrayLike | Preferences | None,
+    of: str = "",
+    *,
+    estimator: BaseEstimator | None = None,
+    reset: bool = False,
+) -> tuple[Matrix, Any]:
+    """Return checked rows and their labels; comparisons stay as they are.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,), or Preferences
+    of : str, default=""
+        What follows the names "X" and "y" in messages.
+    estimator : estimator or None
+        As in `read_rows`. With None, labels that are not finite are refused here.
+    reset : bool, default=False
+        Whether this is a fit.
+    """
+    if not (is_plain(X) and is_plain(y) and X.shape[:1] == y.shape[:1]):
+        refuse_index(X)
+    if as_preferences(y) is not None:
+        return read_rows(X, f"X{of}", estimator=estimator, reset=reset), y
+    refuse_lossy(y, f"y{of}")
+    if estimator is not None:
+        require_label_each(X, y, of)
+        return read_rows(X, f"X{of}", estimator=estimator, y=cast("ArrayLike", y), reset=reset)
+    X = read_rows(X, f"X{of}")
+    labels = real_array(column_or_1d(y, warn=True), "y")
+    if len(labels) != X.shape[0]:
+        raise ArgumentError(
+            "y", f"must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+        )
+    if (row := not_finite(labels)) is not None:
+        raise ArgumentError(
+            "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
+        )
+    return X, labels
 
 
 def _in_range(weights: Vector | None) -> Vector | None:

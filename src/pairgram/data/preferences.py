@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -53,6 +53,8 @@ class Preferences:
     margin : ndarray of shape (n_pairs,), float64
     weight : ndarray of shape (n_pairs,), float64, or None
     groups : array-like or None
+    queries : Queries
+        The comparisons of every group; all of them if there are no groups.
 
     Raises
     ------
@@ -85,6 +87,7 @@ class Preferences:
     weight: Any = None
     margin: Any = 1.0
     groups: Any = None
+    queries: Queries = field(init=False)
 
     def __post_init__(self) -> None:
         winner, loser = _row_numbers(self.winner, "winner"), _row_numbers(self.loser, "loser")
@@ -126,8 +129,8 @@ class Preferences:
                 value = value.copy()  # the caller may change the array
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
-        if self.groups is not None:
-            self.queries  # noqa: B018  # which checks them
+        # The groups are checked here.
+        object.__setattr__(self, "queries", Queries.make(n_pairs, qid=self.groups, name="groups"))
 
     @classmethod
     def from_ids(
@@ -263,11 +266,6 @@ class Preferences:
     def w(self) -> Vector:
         """The weights, (n_pairs,); ones if none were given."""
         return np.ones(self.n_pairs) if self.weight is None else self.weight
-
-    @cached_property
-    def queries(self) -> Queries:
-        """The comparisons of every group; all of them if there are no groups."""
-        return Queries.make(self.n_pairs, qid=self.groups, name="groups")
 
     def listed(self) -> Preferences:
         """Return the same comparisons as a list of them."""
@@ -454,11 +452,21 @@ class CensoredLabels(Preferences):
         """The query of every comparison."""
         return self._listed[3] if self.has_lists else None
 
+    @cached_property
+    def queries(self) -> Queries:
+        """The comparisons of every list."""
+        return Queries.make(self.n_pairs, qid=self.groups, name="groups")
+
     def _sizes(self) -> tuple[int, int, int | None]:
         below, compared = self.pairs_of_rows
         n_groups = len(np.unique(self.lists.index()[compared > 0]))
         n_ties = self.n_pairs - int(below.sum())
         return int((compared > 0).sum()), n_ties, n_groups if self.has_lists else None
+
+
+def as_preferences(y: object) -> Preferences | None:
+    """Return comparisons that are given in the place of labels, or None for anything else."""
+    return y if isinstance(y, Preferences) else None
 
 
 def _listed(ids: ArrayLike) -> list[Any]:

@@ -21,6 +21,8 @@ from pairgram.files.transformers import columns_after
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from pairgram.features.inputs import ListInputs
+
 
 class _Named:
     """A model that knows the names of the columns that it reads, in the order of X."""
@@ -46,6 +48,10 @@ class VespaProfile(_Named, str):
 
     onnx: Any = None  # the OnnxModel that it reads, if it reads one
     template: str = ""  # the expression, with x[j] in the place of the name of column j
+
+
+class VespaListProfile(VespaProfile):
+    """A rank profile of a Vespa schema whose global phase compares the documents of a list."""
 
 
 class RanklibModel(_Named, str):
@@ -84,6 +90,9 @@ class Form:
     constant : float
     missing : ndarray of shape (n_names,), or None
         What takes the place of missing values.
+    lists : ListInputs or None
+        Inputs within lists, if there are any. The sources of `columns` are then what they make, and
+        not the caller's columns.
     """
 
     names: tuple[str, ...]
@@ -93,6 +102,7 @@ class Form:
     kernels: tuple[KernelTerm, ...] = ()
     constant: float = 0.0
     missing: Vector | None = None
+    lists: ListInputs | None = None
 
     @property
     def is_linear(self) -> bool:
@@ -113,8 +123,12 @@ class Form:
         return matrix, offset
 
     def folded(self) -> tuple[Vector, float]:
-        """Return (weights of the caller's columns, constant) of a linear form."""
-        weights, constant = np.zeros(len(self.names)), self.constant
+        """Return (weights of the sources, constant) of a linear form.
+
+        The sources are the caller's columns, or what inputs within lists make of them.
+        """
+        n_sources = len(self.names) if self.lists is None else self.lists.n_outputs
+        weights, constant = np.zeros(n_sources), self.constant
         for column, weight in zip(self.columns, self.weights.tolist(), strict=True):
             assert isinstance(column, Affine)
             weights[column.source] += weight * column.factor
@@ -156,6 +170,7 @@ def form_of(
     require: Callable[[Form], None] | None = None,
     *,
     unnamed: bool = False,
+    within_lists: bool = False,
 ) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
@@ -169,6 +184,8 @@ def form_of(
         asked for, and the names of its form are the numbers of the columns.
     unnamed : bool, default=False
         Whether columns without names are called x0, x1 and so on, because the engine needs none.
+    within_lists : bool, default=False
+        Whether the engine compares the rows of a list. The form then has `lists`.
 
     Raises
     ------
@@ -198,7 +215,12 @@ def form_of(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
             f"{'steps before it give' if steps else 'model has'} {len(columns)}"
         )
-    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns)
+    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns, within_lists)
+    if form.lists is not None and steps:
+        raise ValueError(
+            f"step {steps[0][0]!r} before inputs={form.lists.kind!r} cannot be exported: a scale "
+            "changes nothing within a list, so fit the ranker alone"
+        )
     if require is not None:
         require(form)
     given = getattr(first, "feature_names_in_", None) if features is None else features
@@ -294,14 +316,20 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     return names
 
 
-def _of_ranker(ranker: BaseEstimator, names: tuple[str, ...], columns: list[Column]) -> Form:
+def _of_ranker(
+    ranker: BaseEstimator, names: tuple[str, ...], columns: list[Column], within_lists: bool
+) -> Form:
     if getattr(ranker, "uses_offset_", False):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
             "read: fit without, or add them in the engine"
         )
     inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
-    columns = columns if inputs is None else inputs.formulas(columns)
+    lists = inputs if within_lists and getattr(inputs, "reads_lists", False) else None
+    if lists is not None:
+        columns = [Affine(j) for j in range(lists.n_outputs)]
+    elif inputs is not None:
+        columns = inputs.formulas(columns)
     terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
     form = Form(
         names,
@@ -311,6 +339,7 @@ def _of_ranker(ranker: BaseEstimator, names: tuple[str, ...], columns: list[Colu
         terms.kernels,
         sum(terms.constants, float(getattr(ranker, "intercept_", 0.0))),
         None if missing is None else np.asarray(missing),
+        lists,
     )
     prior = getattr(ranker, "prior_", None)
     if prior is None:

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +17,29 @@ from pairgram.export.form import (
     LtrPluginModel,
     RanklibModel,
     SolrModel,
+    VespaListProfile,
     VespaProfile,
     for_float32,
     form_of,
 )
 from pairgram.export.onnx import to_onnx
-from pairgram.export.text import expression
+from pairgram.export.text import expression, number
 from pairgram.features.formulas import Affine, Piecewise
+from pairgram.features.inputs import GAPS, RANK_OFFSET
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
 Normalizers = Literal["fold", "engine"]
+Phase = Literal["first", "second", "global"]
 
 # ZooKeeper, which keeps Solr's models, refuses more bytes than this by default.
 SOLR_LIMIT = 1 << 20
+# Documents of a list that Vespa's global phase compares.
+LIST_SIZE = 1_000
+# Between the reciprocal ranks of the first document and the second.
+FIRST_RANK = round(1 / (RANK_OFFSET + 1.5), 5)
 # Knots of a group are at least this share of its range apart.
 GROUP_RANGE = 1e3
 IN_SOLR = ("sigmoid", "tanh", "relu")
@@ -437,13 +444,17 @@ def to_vespa(
     *,
     features: Sequence[str] | None = None,
     inherits: str = "default",
-    phase: Literal["first", "second"] = "second",
+    phase: Phase | None = None,
     onnx: str | None = None,
+    rerank_count: int | None = None,
 ) -> VespaProfile:
     """Return a rank profile of Vespa.
 
     Linear models and quantile inputs are an expression. Other models are read from an ONNX file,
     which is the attribute `onnx` of the profile; write it to ``files/`` of the application.
+
+    Linear models with ``inputs="runs"``, such as the fusing model of `fuse`, are an expression of
+    the global phase, which compares the documents that a query found.
 
     Parameters
     ----------
@@ -456,10 +467,14 @@ def to_vespa(
         as they are.
     inherits : str, default="default"
         The profile that this one inherits, or several with commas between them.
-    phase : {"first", "second"}, default="second"
-        In which phase of ranking the model is computed.
+    phase : {"first", "second", "global"} or None, default=None
+        In which phase of ranking the model is computed. None stands for "second", and for "global",
+        the only one with lists, if the model has ``inputs="runs"``.
     onnx : str or None, default=None
         The name of the ONNX file. None takes ``name.onnx``.
+    rerank_count : int ≥ 1 or None, default=None
+        How many documents of a query the second or the global phase ranks. None leaves it to Vespa,
+        whose default is 100, and stands for 1000 if the model has ``inputs="runs"``.
 
     Raises
     ------
@@ -467,7 +482,7 @@ def to_vespa(
         If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
         float32; if a name of `features` is no rank feature, such as
         arithmetic, text with spaces or a number; or if a name has other characters than Vespa
-        takes.
+        takes. If inputs within lists are others than "runs", or not in the global phase.
 
     Warns
     -----
@@ -476,11 +491,33 @@ def to_vespa(
         that features must get in the engine.
     UserWarning
         If quantile inputs tell values apart that are equal in float32.
+
+    Notes
+    -----
+    With ``inputs="runs"`` a rank feature must be NaN for a document that its run lacks. BM25 and
+    closeness are 0 there: write a function such as ``if (bm25(title) > 0, bm25(title), 0.0 / 0.0)``
+    in the profile, and give its name. A list is what the global phase ranks, so `rerank_count` must
+    be no smaller than the number of documents that a query finds. Where documents of a run tie,
+    Vespa gives them different ranks, and the model their mean rank; if all of them tie, one has the
+    scaled score 1 and the others 1/2, and in the model all have 1. Everything else is the same.
     """
-    form = form_of(model, features)
+    form = form_of(model, features, _require_lists, within_lists=True)
+    if phase is None:
+        phase = "second" if form.lists is None else "global"
+    if phase not in get_args(Phase):
+        raise ValueError(f"phase must be 'first', 'second' or 'global', got {phase!r}")
+    if form.lists is not None and phase != "global":
+        raise ValueError(
+            f"phase must be 'global', which alone compares the documents of a list, got {phase!r}"
+        )
+    if rerank_count is None and form.lists is not None:
+        rerank_count = LIST_SIZE
+    elif rerank_count is not None and (phase == "first" or rerank_count < 1):
+        raise ValueError(
+            "rerank_count must be at least 1, and phase 'second' or 'global', got "
+            f"rerank_count={rerank_count} and phase={phase!r}"
+        )
     _warn_missing(form, "Vespa")
-    if phase not in ("first", "second"):
-        raise ValueError(f"phase must be 'first' or 'second', got {phase!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
     if not re.fullmatch(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+)*", inherits):
@@ -497,7 +534,10 @@ def to_vespa(
             "arithmetic, write a function in the profile, and give its name"
         )
     file, template = None, ""
-    if form.hidden or form.kernels:
+    if form.lists is not None:
+        places = [f"x[{number}]" for number in range(len(form.names))]
+        lines, template, rank = [], _of_lists(form, places), _of_lists(form, form.names)
+    elif form.hidden or form.kernels:
         file = to_onnx(model, features=features)
         path = onnx or f"{name}.onnx"
         listed = ", ".join(form.names)
@@ -522,15 +562,61 @@ def to_vespa(
             f"rank-profile {name} inherits {inherits} {{",
             *lines,
             f"    {phase}-phase {{",
+            *([] if rerank_count is None else [f"        rerank-count: {int(rerank_count)}"]),
             f"        expression: {rank}",
             "    }",
             "}",
             "",
         ]
     )
-    profile: VespaProfile = VespaProfile(text).named(form.names)
+    kind = VespaProfile if form.lists is None else VespaListProfile
+    profile: VespaProfile = kind(text).named(form.names)
     profile.onnx, profile.template = file, template
     return profile
+
+
+def _require_lists(form: Form) -> None:
+    """Refuse inputs within lists that Vespa cannot compute."""
+    if form.lists is None:
+        return
+    if form.lists.kind != GAPS:
+        raise ValueError(
+            f"Vespa has no function that makes inputs={form.lists.kind!r} of a list: its global "
+            "phase has scores from 0 to 1 and reciprocal ranks, so fit with inputs='runs'"
+        )
+    if form.hidden or form.kernels:
+        found = "hidden nodes" if form.hidden else "a kernel"
+        raise ValueError(
+            f"the global phase of Vespa takes weighted sums of inputs='runs', and this model has "
+            f"{found}: fit without feature_map and kernel"
+        )
+    if form.missing is not None:
+        raise ValueError(
+            "the model was fitted with values in the place of missing ones, which inputs='runs' of "
+            "Vespa cannot fill: scan the table with missing=None, and NaN is what a run lacks"
+        )
+
+
+def _of_lists(form: Form, names: Sequence[str]) -> str:
+    """Return a weighted sum of scores from 0 to 1 and reciprocal ranks, in the global phase.
+
+    `normalize_linear` is 1/2 where all scores are equal, as for the single document of a run. The
+    first of a run has 1 in any case.
+    """
+    weights, constant = form.folded()
+    scaled, reciprocal = np.split(weights * np.repeat([1.0, RANK_OFFSET], len(names)), 2)
+    terms = []
+    for name, of_scores, of_ranks in zip(names, scaled.tolist(), reciprocal.tolist(), strict=True):
+        rank, parts = f"reciprocal_rank({name}, {RANK_OFFSET})", []
+        if of_scores:
+            parts.append(
+                f"{number(of_scores)} * if({rank} > {FIRST_RANK}, 1.0, normalize_linear({name}))"
+            )
+        if of_ranks:
+            parts.append(f"{number(of_ranks)} * {rank}")
+        if parts:
+            terms.append(f"if(isNan({name}), 0.0, {' + '.join(parts)})")
+    return " + ".join([number(constant)] * (constant != 0) + terms) or "0.0"
 
 
 def _either(name: str, values: Sequence[str]) -> str:

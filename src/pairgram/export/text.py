@@ -52,11 +52,11 @@ def expression(
     if form.is_linear:
         weights, constant = form.folded()
         terms = [
-            f"{_number(weight)} * {column}"
+            f"{number(weight)} * {column}"
             for weight, column in zip(weights.tolist(), columns, strict=True)
             if weight != 0
         ]
-        return " + ".join([_number(constant)] * (constant != 0) + terms) or "0.0"
+        return " + ".join([number(constant)] * (constant != 0) + terms) or "0.0"
     constant, terms = form.constant, []
     singles = Counter(
         (one.source, _single(one)) for one in form.columns if isinstance(one, Indicator)
@@ -67,7 +67,7 @@ def expression(
         name = columns[column.source]
         if isinstance(column, Affine):
             constant += weight * column.offset
-            terms.append(f"{_number(weight * column.factor)} * {name}")
+            terms.append(f"{number(weight * column.factor)} * {name}")
         elif isinstance(column, Piecewise):
             lowest = float(column.values[0])
             constant += weight * lowest
@@ -79,27 +79,27 @@ def expression(
             for (knot, following), step in zip(pairs, steps, strict=True):
                 if step == 0:
                     continue
-                share = f"({name} - {_number(knot)}) / {_number(following - knot)}"
+                share = f"({name} - {number(knot)}) / {number(following - knot)}"
                 ramp = f"{least}({greatest}({share}, 0.0), 1.0)"
-                ramps.append(f"{_number(weight * step)} * {ramp}")
+                ramps.append(f"{number(weight * step)} * {ramp}")
             if not ramps:
                 continue
             text = f"({' + '.join(ramps)})"
             if known is not None:
                 fill = np.nan if form.missing is None else form.missing[column.source]
                 filled = weight * (float(column.of(np.array(fill))) - lowest)
-                other = "NULL" if np.isnan(filled) else _number(filled)
+                other = "NULL" if np.isnan(filled) else number(filled)
                 text = f"CASE WHEN {condition} THEN {text} ELSE {other} END"
             terms.append(text)
         else:
             single = _single(column)
             is_own = singles[column.source, single] == 1 and np.isfinite(single)
             values = dict.fromkeys([column.value, single] if is_own else [column.value])
-            terms.append(f"{_number(weight)} * {test(name, [*map(_number, values)])}")
-    return " + ".join([_number(constant), *terms])
+            terms.append(f"{number(weight)} * {test(name, [*map(number, values)])}")
+    return " + ".join([number(constant), *terms])
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     text = repr(float(value))
     return f"({text})" if value < 0 else text
 
@@ -185,7 +185,7 @@ def to_sql(
     columns = clean
     if form.missing is not None:
         filled = zip(clean, form.missing.tolist(), strict=True)
-        columns = [f"COALESCE({one}, {_number(value)})" for one, value in filled]
+        columns = [f"COALESCE({one}, {number(value)})" for one, value in filled]
     least, greatest = ("MIN", "MAX") if dialect == "sqlite" else ("LEAST", "GREATEST")
     text = expression(form, columns, least, greatest, _one_of, known)
     exported: SqlExpression = SqlExpression(text).named(form.names)

@@ -22,6 +22,7 @@ from pairgram.export.form import (
     RanklibModel,
     SolrModel,
     SqlExpression,
+    VespaListProfile,
     VespaProfile,
     form_of,
 )
@@ -108,7 +109,9 @@ def verify(
         A frame's columns are taken by the exported model's names if it has them all, else by the
         names that the model was fitted with, else by their place. A table is read in batches.
         Sparse rows are made dense. Missing values count as 0 in Solr, the plugin, RankLib and
-        Vespa, as in the engine.
+        Vespa, as in the engine. In a profile of Vespa's global phase for ``inputs="runs"``, whose
+        rows of a query are the hits in their order, NaN is a document that a run lacks; it is
+        computed in float64.
     qid : array-like of shape (n_rows,) or None
         Query ids. None means that all rows are one query. A table has ids itself.
 
@@ -126,24 +129,29 @@ def verify(
     """
     exported = _recognised(exported, model)
     if not hasattr(X, "for_model"):
-        theirs, own, bound = _both(exported, model, X)
-        return _parity(theirs, own, bound, Queries.make(len(own), qid=qid))
+        theirs, own, bound, queries = _both(exported, model, X, qid)
+        return _parity(theirs, own, bound, queries)
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, model = X.for_model(model)
     layout = replace(table.layout, label=None, weight=None)
     if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))
-    found = []
+    whole = isinstance(exported, VespaListProfile)  # whose lists may lie in several batches
+    found, batches = [], []
     ids: list[Any] = []
     for rows, sizes, of_runs in replace(table, layout=layout).each(_rows_and_runs):
-        found.append((*_both(exported, model, rows), sizes))
-        ids += of_runs
-    if not found:
+        if whole:
+            batches.append(rows)
+        else:
+            found.append(_both(exported, model, rows)[:3])
+        ids += [one for one, size in zip(of_runs, sizes.tolist(), strict=True) for _ in range(size)]
+    if not ids:
         raise ValueError("X must have rows, got a table without any")
-    theirs, own, sizes = (np.concatenate([one[k] for one in found]) for k in (0, 1, 3))
-    query_of_row = np.repeat(Queries.make(len(ids), qid=ids).index(), sizes)
-    queries = Queries.make(len(own), qid=query_of_row)
+    if whole:
+        return verify(exported, model, np.concatenate(batches), ids)
+    theirs, own = (np.concatenate([one[k] for one in found]) for k in (0, 1))
+    queries = Queries.make(len(own), qid=ids)
     return _parity(theirs, own, max(one[2] for one in found), queries)
 
 
@@ -172,18 +180,24 @@ def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:
     return rows.X, rows.sizes, ids
 
 
-def _both(exported: Any, model: BaseEstimator, X: ArrayLike) -> tuple[Vector, Vector, float]:
-    """Return the scores of the exported model, those of the model, and the bound of float32."""
+def _both(
+    exported: Any, model: BaseEstimator, X: ArrayLike, qid: ArrayLike | None = None
+) -> tuple[Vector, Vector, float, Queries]:
+    """Return the scores of the exported model and of the model, the bound of float32, the lists."""
     rows, given = _rows(exported, model, X)
-    form = form_of(model, list(exported.feature_names))
+    queries = Queries.make(len(rows), qid=qid)
+    form = form_of(model, list(exported.feature_names), within_lists=True)
     with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
-        theirs = np.asarray(_scores(exported, rows))
+        theirs = np.asarray(_scores(exported, rows, queries))
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        own = np.asarray(model.predict(given), np.float64)
+        ids = {} if form.lists is None else {"qid": queries.index()}
+        own = np.asarray(model.predict(given, **ids), np.float64)
+    if form.lists is not None:
+        rows = form.lists.values(rows, lists=queries)
     starts = range(0, len(rows), BLOCK)
     bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
-    return theirs, own, bound
+    return theirs, own, bound, queries
 
 
 def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Parity:
@@ -267,8 +281,14 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
     return bool((theirs > lowest[n_above]).any())
 
 
-def _scores(exported: object, X: Vector) -> Vector:
+def _scores(exported: object, X: Vector, queries: Queries) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
+    if isinstance(exported, VespaListProfile):  # in float64, a list at a time
+        scores, order = np.empty(len(X)), np.arange(len(X))
+        for query in range(queries.n_queries):
+            members = order[queries.rows(query)]
+            scores[members] = _of_vespa(exported, X[members])
+        return scores
     kind = next(kind for kind in ENGINES if isinstance(exported, kind))
     score, fills, dtype = ENGINES[kind]
     X = np.where(np.isnan(X), 0.0, X) if fills else X
@@ -368,12 +388,39 @@ def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
     if re.sub(r"x\[([0-9]+)\]", lambda one: names[int(one[1])], profile.template) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
     X = X.astype(np.float64)
-    scores = _evaluated(ast.parse(profile.template, mode="eval").body, X)
+    template = re.sub(r"\bif\(", "where(", profile.template)  # which Python does not parse
+    scores = _evaluated(ast.parse(template, mode="eval").body, X)
     return np.asarray(scores + np.zeros(len(X)))
 
 
 OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
-FUNCTIONS = {"min": np.minimum, "max": np.maximum}
+COMPARISONS = {ast.Eq: np.equal, ast.Gt: np.greater}
+
+
+def _normalized(x: Vector) -> Vector:
+    """Return what Vespa's normalize_linear makes of the documents of a list."""
+    found = x[np.isfinite(x)]
+    low, high = (found.min(), found.max()) if len(found) else (0.0, 0.0)
+    scale, middle = (1 / (high - low), (low + high) * 0.5) if high > low else (0.0, 0.0)
+    return np.asarray(0.5 + scale * (x - middle))
+
+
+def _reciprocal_ranks(x: Vector, offset: float) -> Vector:
+    """Return what reciprocal_rank makes of them, whose ties have ranks in the order of the hits."""
+    order = np.argsort(-np.where(np.isnan(x), -np.inf, x), kind="stable")
+    made = np.empty(len(x))
+    made[order] = 1 / (offset + 1 + np.arange(len(x)))
+    return made
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Vector], int]] = {
+    "min": (np.minimum, 2),
+    "max": (np.maximum, 2),
+    "where": (np.where, 3),
+    "isNan": (np.isnan, 1),
+    "normalize_linear": (_normalized, 1),
+    "reciprocal_rank": (_reciprocal_ranks, 2),
+}
 
 
 def _evaluated(node: ast.expr, X: Vector) -> Any:
@@ -388,16 +435,16 @@ def _evaluated(node: ast.expr, X: Vector) -> Any:
         value = -_evaluated(node.operand, X)
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         value = X[:, int(str(node.slice.value))]
-    elif isinstance(node, ast.Compare) and [type(one) for one in node.ops] == [ast.Eq]:
-        value = _evaluated(node.left, X) == _evaluated(node.comparators[0], X)
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
+        compare = COMPARISONS[type(node.ops[0])]
+        value = compare(_evaluated(node.left, X), _evaluated(node.comparators[0], X))
     elif (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in FUNCTIONS
-        and len(node.args) == 2
+        and len(node.args) == FUNCTIONS[node.func.id][1]
     ):
-        first, second = node.args
-        value = FUNCTIONS[node.func.id](_evaluated(first, X), _evaluated(second, X))
+        value = FUNCTIONS[node.func.id][0](*(_evaluated(one, X) for one in node.args))
     else:
         raise ValueError(f"exported has an expression with {ast.unparse(node)!r}, which is unknown")
     for one in reversed(above):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -33,7 +33,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import Vector, naming_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import PARAMETERS, stored
-from pairgram._support.schema import Kind
+from pairgram._support.schema import Kind, brief, check_record
 from pairgram._support.whole_fit import WholeFit
 from pairgram.features.formulas import Terms
 
@@ -243,8 +243,10 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return None
 
-    def _fit_checked(self, X: Matrix) -> Self:
+    def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
         """Fit the map to rows that a ranker has checked, except for NaN and infinity.
+
+        `names` are those of the columns, if they are known.
 
         A map that does not depend on the values need not check them, since the ranker will.
         """
@@ -557,6 +559,7 @@ def scores_in_blocks(
 
 # The maps that model files can hold, by the names there.
 MAPS = {
+    "Cross": "pairgram.features.cross",
     "KernelMap": "pairgram.features.kernel_map",
     "Nystroem": "pairgram.features.nystroem",
     "RandomFourier": "pairgram.features.random_fourier",
@@ -606,8 +609,19 @@ def kind_of_map(kind: str) -> Kind:
     own = _class_of(kind)
     names = signature(own).parameters
     keys = (key if (key := f"{kind}.{name}") in PARAMETERS else name for name in names)
-    settings, arrays, relations = own._in_file
-    return Kind({**stored(*keys), **settings}, arrays, relations)
+    in_file = own._in_file
+    return in_file._replace(settings={**stored(*keys), **in_file.settings})
+
+
+def check_map(settings: Any) -> Kind:
+    """Return what a file holds of the map that the settings name, after a check of the settings."""
+    kind = settings.get("kind") if isinstance(settings, dict) else None
+    if not isinstance(kind, str) or kind not in MAPS:
+        raise ValueError(f"a feature map of kind {brief(kind)} is not known to this version")
+    table = kind_of_map(kind)
+    own = {key: value for key, value in settings.items() if key != "kind"}
+    check_record(own, table.settings, "feature_map")
+    return table
 
 
 def same_map(a: object, b: object) -> bool:

@@ -92,10 +92,6 @@ class FittedInputs(ABC):
         """Whether NaN has a meaning, that the value is missing."""
         return False
 
-    def columns(self) -> _core.InputColumns:
-        """Return the compiled form of columns that each depend on a row alone."""
-        raise NotImplementedError
-
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that describe the function in a model file; see `restore_inputs`."""
@@ -103,11 +99,6 @@ class FittedInputs(ABC):
     @abstractmethod
     def rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
-
-    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
-        """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
-        make: Any = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
-        return make.after_columns(self.columns(), then)
 
     def transform(self, X: RowsLike) -> Any:
         """Return the columns of rows, (n_rows, n_outputs), float32 for float32 X, else float64.
@@ -139,22 +130,20 @@ class FittedInputs(ABC):
             require_finite(X, "X")
         return self.values(X)
 
-    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
-        """Return the columns of rows that have been checked, or may be: NaN stays NaN.
+    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
+        """Return the compiled map of rows of a dtype to the columns, and by `then` to features.
 
-        CSR rows stay sparse if 0 stays 0, and become dense otherwise. The `lists` of the rows are
-        read only by inputs that look at lists. None stands for a single one.
+        It is None for inputs that look at lists: compiled maps have the columns of a row alone.
         """
-        if scipy.sparse.issparse(X):
-            return self._of_sparse(X)
-        rows = np.require(X, None, ["C", "A"])
-        return self.node_map(X.dtype).map(rows, resolve_n_threads(n_threads))
+        return None
 
-    def _of_sparse(self, X: Any) -> Any:
-        out = np.empty((X.shape[0], self.n_outputs), X.dtype)
-        for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):
-            out[rows] = self.values(X[rows].toarray())
-        return out
+    @abstractmethod
+    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
+        """Return the columns of rows that have been checked, or may be.
+
+        The `lists` of the rows are read only by inputs that look at lists. None stands for a single
+        one.
+        """
 
     @abstractmethod
     def formulas(self, columns: list[Column]) -> list[Column]:
@@ -169,7 +158,37 @@ class FittedInputs(ABC):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScaledInputs(FittedInputs):
+class RowInputs(FittedInputs):
+    """Columns that each depend on a row alone, which compiled code makes within maps."""
+
+    @abstractmethod
+    def columns(self) -> _core.InputColumns:
+        """Return the compiled form."""
+
+    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
+        """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
+        make: Any = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
+        return make.after_columns(self.columns(), then)
+
+    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
+        """Return the columns of rows that have been checked, or may be: NaN stays NaN.
+
+        CSR rows stay sparse if 0 stays 0, and become dense otherwise.
+        """
+        if scipy.sparse.issparse(X):
+            return self._of_sparse(X)
+        rows = np.require(X, None, ["C", "A"])
+        return self.node_map(X.dtype).map(rows, resolve_n_threads(n_threads))
+
+    def _of_sparse(self, X: Any) -> Any:
+        out = np.empty((X.shape[0], self.n_outputs), X.dtype)
+        for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):
+            out[rows] = self.values(X[rows].toarray())
+        return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaledInputs(RowInputs):
     """Columns ``(x − centre) / scale``: kinds "standard", "minmax" and "maxabs".
 
     Attributes
@@ -225,7 +244,7 @@ class ScaledInputs(FittedInputs):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QuantileInputs(FittedInputs):
+class QuantileInputs(RowInputs):
     """The distribution function of every column, linear between knots: the "quantile" kinds.
 
     With "raw+quantile" the columns of X come first, and their functions after them.
@@ -332,8 +351,9 @@ LIST_KINDS = {
 }
 
 
-# The kind that takes NaN.
+# The kind that takes NaN, and what its reciprocal ranks add to a rank (Cormack et al., SIGIR 2009).
 GAPS = "runs"
+RANK_OFFSET = 60
 
 
 class Lists(Protocol):
@@ -428,6 +448,7 @@ class ListInputs(FittedInputs):
         raise ValueError(
             f"inputs={self.kind!r} compare every row with the others of its list, and engines "
             "that score rows alone cannot: take other inputs, such as 'quantile'"
+            + (", or to_vespa, whose global phase compares documents" * self.takes_gaps)
         )
 
     def names(self, names: Sequence[Any] | None) -> Any:
@@ -675,7 +696,8 @@ class InputMap(FeatureMap):
 
     @property
     def _is_compiled(self) -> bool:
-        return self.feature_map is None or is_compiled(self.feature_map)
+        compiled = self.feature_map is None or is_compiled(self.feature_map)
+        return compiled and not self.inputs.reads_lists
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         if self.feature_map is None:
@@ -783,11 +805,17 @@ def after_inputs(inputs: FittedInputs | None, feature_map: Transformer | None) -
     return InputMap(inputs, feature_map, getattr(feature_map, "n_threads", None))
 
 
-def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Matrix) -> FeatureMap:
+def fit_after(
+    inputs: FittedInputs | None,
+    feature_map: FeatureMap,
+    X: Matrix,
+    names: Sequence[Any] | None = None,
+) -> FeatureMap:
     """Fit a map of this package to what inputs make of checked rows; return the map of the rows."""
     if inputs is not None:  # a map that only draws needs no more than one row
         X = inputs.values(X[:1] if feature_map._draws_only else X)
-    fitted: FeatureMap = after_inputs(inputs, feature_map._fit_checked(X))
+        names = inputs.names(names)
+    fitted: FeatureMap = after_inputs(inputs, feature_map._fit_checked(X, names))
     return fitted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -163,7 +163,7 @@ class RandomNodes(FeatureMap):
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         return self
 
-    def _fit_checked(self, X: Matrix) -> Self:
+    def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
         """Draw the nodes; check the rows if Python maps them, which it does without row numbers."""
         draw_nodes(self, X.shape[1])
         if not self._is_compiled:

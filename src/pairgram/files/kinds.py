@@ -38,7 +38,7 @@ from pairgram._support.schema import (
     check_record,
     require,
 )
-from pairgram.features.base import MAPS, kind_of_map
+from pairgram.features.base import check_map
 from pairgram.features.inputs import LIST_KINDS
 
 # What files of versions 0.1 and 0.2 call otherwise: words of settings, and arrays.
@@ -441,12 +441,13 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     feature_map, wanted = settings["feature_map"], dict(table.arrays)
     of_map = None
     if feature_map is not None:
-        of_map = _kind_of_map(feature_map)
+        of_map = check_map(feature_map)
         wanted |= of_map.arrays
     inputs = own.get("inputs")
     if inputs is not None and inputs not in LIST_KINDS:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
-    sizes = check_arrays(arrays, wanted)
+    inner = () if of_map is None else of_map.inner
+    sizes = check_arrays({n: a for n, a in arrays.items() if not n.startswith(inner)}, wanted)
     if of_map is not None:
         of_map.relations(feature_map, arrays, sizes)
     elif "outputs" in sizes:
@@ -476,16 +477,3 @@ def _check_prior(prior: Mapping[str, Any], outer: Mapping[str, Any], arrays: Arr
         f"prior is of {fitted['n_features_in_']} features, but the model of "
         f"{outer['n_features_in_']}",
     )
-
-
-def _kind_of_map(settings: Any) -> Kind:
-    name = settings.get("kind") if isinstance(settings, dict) else None
-    if not isinstance(name, str) or name not in MAPS:
-        raise ValueError(f"a feature map of kind {brief(name)} is not known to this version")
-    table = kind_of_map(name)
-    check_record(
-        {key: value for key, value in settings.items() if key != "kind"},
-        table.settings,
-        "feature_map",
-    )
-    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +129,7 @@ def comparison_metric(
 
 
 def evaluate_comparisons(
-    metrics: object, y: Preferences, score: object, per_comparison: bool
+    metrics: Sequence[str | Metric], y: Preferences, score: object, per_comparison: bool
 ) -> dict[str, Any]:
     """Return metrics of comparisons by their names; see `evaluate`.
 
@@ -138,9 +138,7 @@ def evaluate_comparisons(
     ValueError
         If a metric is none of comparisons, or if there is not one finite score for every row.
     """
-    several = isinstance(metrics, (list, tuple))
-    listed: list[Any] = list(metrics) if several else [metrics]  # type: ignore[call-overload]
-    wanted = [comparison_metric(one, True, "metrics") for one in listed]
+    wanted = [comparison_metric(one, True, "metrics") for one in metrics]
     scores = real_array(score, "score")
     if scores.ndim not in (1, 2):
         raise ArgumentError(

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from pairgram._support.arrays import predicted
 from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import Convention, check_text
-from pairgram.data.preferences import Preferences
+from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.metrics.comparisons import evaluate_comparisons
 from pairgram.metrics.metric import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pairgram._support.types import BaseEstimator, Estimator, RowsLike
+    from pairgram.data.preferences import Preferences
 
 
 def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
@@ -537,11 +538,13 @@ def evaluate(
         "n_relevant": n_relevant,
         "propensity": propensity,
     }
-    if isinstance(y, Preferences):
+    preferences = as_preferences(y)
+    if preferences is not None:
         for name, given in others.items():
             if given is not None:
                 raise ArgumentError(name, "must be None for y=Preferences(...)")
-        return evaluate_comparisons(metrics, y, score, per_query)
+        listed = listed_metrics(metrics, _ORDER)
+        return evaluate_comparisons(listed, preferences, score, per_query)
     wanted = [
         m if isinstance(m, Metric) else get_metric(m, convention)
         for m in listed_metrics(metrics, _ORDER)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,88 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class BaseJudge(ABC):
+    """What is held out of some rows, or of their comparisons.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows, with the inputs and the map of the models.
+    metric : Metric or ComparisonMetric
+    splits : sequence of (training rows, test rows), or None
+    validation : RankingData or None
+        Rows to judge instead, as they were given. `splits` is then None.
+    n_threads : int or None
+    """
+
+    data: RankingData
+    metric: Metric | ComparisonMetric
+    splits: Splits | None
+    validation: RankingData | None
+    n_threads: int | None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that are split."""
+        return len(self.data.y)
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same judge with the inputs and the map of `data`."""
+        return replace(self, data=data)
+
+    def scores_of(self, data: RankingData, rows: Rows | slice, coefs: Vector) -> Vector:
+        """Return the scores of some rows of `data` by linear models, (n_models, n_rows)."""
+        return data.scores(rows, coefs, self.n_threads)
+
+    def validation_scores(self, coefs: Vector) -> Vector:
+        """Return the scores of the validation set by models of `data`, (n_models, n_rows)."""
+        rows = prepared_as(self.validation, self.data, self.n_threads)
+        return self.scores_of(rows, slice(None), coefs)
+
+    def shared(self, scores: Vector) -> Vector:
+        """Return the scores, where those that must be equal are."""
+        return scores
+
+    @abstractmethod
+    def judge(self, scores: Vector) -> Judged:
+        """Judge models by their scores of all that is held out, (n_models, n_held_out_rows)."""
+
+    def counts(self) -> list[Vector]:
+        """Return how often every split trains on each row."""
+        return [
+            np.bincount(train, minlength=self.n_rows).astype(np.float64)
+            for train, _ in self.splits or ()
+        ]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`, or those of all rows.
+
+        Parameters
+        ----------
+        data : Dataset of RankingData
+            The rows, with the feature map of the models.
+        scored : list of Dataset of RankingData
+            The rows as the models of each split take them.
+        coefs : list of ndarray of shape (n_models, n_features)
+        """
+        if self.splits is None:
+            scores = [self.of(data.pattern).validation_scores(coefs[0])]
+        else:
+            scores = [
+                self.scores_of(rows, test, coef)
+                for (_, test), coef, own in zip(self.splits, coefs, scored, strict=True)
+                for rows in own.each(lambda block: block)
+            ]
+        return self.judge(self.shared(np.hstack(scores)))
+
+
+@dataclass(frozen=True, eq=False)
+class Judge(BaseJudge):
     """Which rows of one data set are held out, and how their scores are judged.
 
     Attributes
@@ -83,18 +165,13 @@ class Judge:
         For each held-out row, the first row of its query that has the same values and therefore
         the same score, before the offsets are added. Rows that are held out one by one must also
         have the same label, weight and offset. None if no two rows are equal.
-    n_threads : int or None
     store : bool
         Whether to keep the held-out scores of the best model.
     """
 
-    data: RankingData
     metric: Metric
-    splits: Splits | None
-    validation: RankingData | None
     scored: RankingData
     first_equal: Rows | None
-    n_threads: int | None
     store: bool = False
 
     @classmethod
@@ -154,7 +231,7 @@ class Judge:
                 others.append(scored.offset)
             index = scored.queries.index()
             equal = first_equal_rows(held.X, rows, index, others, n_threads)
-            judges.append(cls(target, metric, splits, validation, scored, equal, n_threads, store))
+            judges.append(cls(target, metric, splits, validation, n_threads, scored, equal, store))
         return judges
 
     @classmethod
@@ -162,22 +239,12 @@ class Judge:
         """Return a judge of rows that are all held out."""
         index = data.queries.index()
         first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], n_threads)
-        return cls(data, metric, None, None, data, first_equal, n_threads)
+        return cls(data, metric, None, None, n_threads, data, first_equal)
 
     def sums(self, scores: Vector) -> MetricSums:
         """Return the sums of the metric over all queries for scores, (n_models, n_rows)."""
         values, weights, *_ = self.values(scores)
         return MetricSums.of(values, weights)
-
-    def of(self, data: RankingData) -> Judge:
-        """Return the same judge with the inputs and the map of `data`."""
-        return replace(self, data=data)
-
-    def validation_scores(self, coefs: Vector) -> Vector:
-        """Return the scores of the validation set by models of `data`, (n_models, n_rows)."""
-        rows = prepared_as(self.validation, self.data, self.n_threads)
-        scores: Vector = rows.scores(slice(None), coefs, self.n_threads)
-        return scores
 
     def shared(self, scores: Vector) -> Vector:
         """Return the scores, where equal rows of a query get the score of the first of them."""
@@ -238,41 +305,6 @@ class Judge:
         if data.query_weights is not None:
             weights = weights * data.query_weights
         return values, weights, split_of, queries, seen
-
-    def counts(self) -> list[Vector]:
-        """Return how often every split trains on each row."""
-        n_rows = len(self.data.y)
-        return [
-            np.bincount(train, minlength=n_rows).astype(np.float64)
-            for train, _ in self.splits or ()
-        ]
-
-    def judge_models(
-        self,
-        data: Dataset[RankingData],
-        scored: Sequence[Dataset[RankingData]],
-        coefs: Sequence[Vector],
-    ) -> Judged:
-        """Judge the models of every one of `counts`, or those of all rows.
-
-        Parameters
-        ----------
-        data : Dataset of RankingData
-            The rows, with the feature map of the models.
-        scored : list of Dataset of RankingData
-            The rows as the models of each split take them.
-        coefs : list of ndarray of shape (n_models, n_features)
-        """
-        threads = self.n_threads
-        if self.splits is None:
-            scores = [self.of(data.pattern).validation_scores(coefs[0])]
-        else:
-            scores = [
-                rows.scores(test, coef, threads)
-                for (_, test), coef, own in zip(self.splits, coefs, scored, strict=True)
-                for rows in own.each(lambda block: block)
-            ]
-        return self.judge(self.shared(np.hstack(scores)))
 
     def _stored(
         self, scores: Vector, values: Vector, queries: Queries, seen: Rows

@@ -402,7 +402,7 @@ def make_splits(cv: object, data: RankingData) -> Splits:
         raw = cv
     else:
         try:
-            if isinstance(cv, Integral) and data.held_together.n_filled == 1:
+            if isinstance(cv, Integral) and data.is_single_query:
                 folds = _kept_row_folds if n_rows <= limits.now.cached_rows else _row_folds
                 return folds(int(cv), n_rows)
             if data.group_of is not None:

@@ -97,6 +97,11 @@ def coefficients(search: BaseEstimator, ax: Axes | None = None, *, n_named: int 
         not such a number.
     """
     check_count("n_named", n_named, 0, len(COLOURS))
+    if getattr(search, "coef_path_", ()) is None:
+        raise ValueError(
+            "coef_path_ is None, because the weights along alphas_ would take more than 256 MiB: "
+            "give the search fewer alphas or columns"
+        )
     path = np.asarray(require(search, "coef_path_", "a fitted search with a path"), np.float64)
     tried = np.asarray(require(search, "alphas_", "a fitted search with a path"), np.float64)
     if getattr(search, "form_", "primal") == "dual" or search.feature_map_ is not None:

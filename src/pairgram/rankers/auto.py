@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ from pairgram.rankers.trials import (
 if TYPE_CHECKING:
     from pairgram._support.types import CV, RandomState
     from pairgram.metrics.evaluation import Scoring
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # Models whose difference is at most so many standard errors cannot be told apart. Features or a
 # kernel must lead by as many: they have more ways to be better by chance than linear models.
@@ -94,15 +94,19 @@ class TrialsSpec(Spec):
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
 
-    def of_preferences(self, name: str) -> TrialsSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the same: every trial takes comparisons."""
         return self
+
+    def of_clicks(self, name: str) -> Self:
+        """Return the trials of clicks, which all judge by clicks / propensities."""
+        return replace(self, search=self.search.of_clicks())
 
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Try the models that the budget allows; return the attributes of the best."""
         data, cv = rows.data, self.search.cv
         compares = data.preferences is not None  # which are held out by each trial alike
-        task = Task.of(data, (FIRST,) if compares else choices_of(data), 0)
+        task = Task.of(data, choices_of(data), 0)
         if (
             not compares and cv is None and validation is None and task.iterates
         ):  # all trials have these folds
@@ -115,7 +119,7 @@ class TrialsSpec(Spec):
             "cv": cv if compares else splits and list(splits),
         }
         named = rows.arguments | {"validation": validation}
-        if compares:  # trials are judged by the same comparisons
+        if data.preferences is not None:  # trials are judged by the same comparisons
             named["y"] = data.preferences.listed()
         course, mean = _Course(self, common, named), mean_of_linear(task)
         if self.within_lists and task.sparse:
@@ -318,7 +322,8 @@ class AutoRanker(LinearSearch):
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
-        The metric that judges, as in `RankRLSCV`.
+        The metric that judges, as in `RankRLSCV`. For clicks, of which `fit` gets the `propensity`,
+        it is one of clicks, and None stands for "ips_dcg@10".
     exportable_to : str or None, default=None
         An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
         or "python", which are functions of `pairgram.export`. "elasticsearch" and "opensearch"

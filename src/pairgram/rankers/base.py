@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -18,28 +16,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
-    is_plain,
     is_ready,
     predicted,
-    read_rows,
-    refuse_index,
     refuse_lossy,
-    require_label_each,
     without_names,
 )
 from pairgram._support.checks import (
     ArgumentError,
     naming_not_finite,
-    require_finite,
-    verbatim,
-    warn_caller,
 )
 from pairgram._support.whole_fit import WholeFit, by_keyword
-from pairgram.data.dataset import RankingData, RowInfo, check_offset
-from pairgram.data.preferences import Preferences
-from pairgram.data.queries import Queries, refuse_score_without_ids
-from pairgram.features.base import describe_map, is_known
-from pairgram.features.inputs import GAPS, FittedInputs, prepared_as
+from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_labelled
+from pairgram.data.preferences import as_preferences
+from pairgram.data.queries import refuse_score_without_ids
+from pairgram.features.base import describe_map
+from pairgram.features.inputs import GAPS, FittedInputs
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -47,10 +38,9 @@ from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
-    Prior,
     Spec,
-    frozen,
 )
+from pairgram.rankers.prior import frozen
 from pairgram.rankers.scores import (
     Scorer,
     checked_rows,
@@ -61,87 +51,18 @@ from pairgram.rankers.scores import (
     scores_of,
     scores_of_table,
 )
+from pairgram.rankers.validation import with_validation
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
-SPELLINGS = ("eval_set", "eval_group", "eval_qid")
 # What tools of scikit-learn hand on to `fit` and `score`.
 REQUESTED = ("qid", "sample_weight", "offset", "propensity")
-
-
-def with_validation(model: BaseEstimator, named: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fit` with `validation` in place of its other spellings.
-
-    Parameters
-    ----------
-    model : ranker
-    named : dict
-        The arguments by keyword. ``eval_set=[(X, y)]`` with ``eval_group=[sizes]`` or
-        ``eval_qid=[ids]``, lists of one entry each or the entry itself, stand for ``validation=(X,
-        y, qid)``. A ranker without settings to choose ignores them with a warning.
-
-    Raises
-    ------
-    ValueError
-        If `validation` is given as well, if there are several sets, or sizes or ids without rows.
-    """
-    given = {name: named[name] for name in SPELLINGS if named.get(name) is not None}
-    named = {name: value for name, value in named.items() if name not in SPELLINGS}
-    if not given:
-        return named
-    if "validation" not in inspect.signature(type(model).fit).parameters:
-        warn_caller(
-            f"{type(model).__name__} has no settings to choose, so fit ignores "
-            f"{' and '.join(given)}: take the class whose name ends with CV",
-            UserWarning,
-        )
-        return named
-    if named.get("validation") is not None:
-        raise ArgumentError(
-            "validation", f"and {' and '.join(given)} say the same: give one of them"
-        )
-    if "eval_set" not in given:
-        raise ValueError(f"{' and '.join(given)} came without eval_set, the rows (X, y)")
-    if "eval_group" in given and "eval_qid" in given:
-        raise ValueError("eval_group and eval_qid say the same in two ways: give one of them")
-    X, y = _pair(given["eval_set"])
-    qid, sizes = (_only(name, given.get(name)) for name in ("eval_qid", "eval_group"))
-    if sizes is not None:
-        try:
-            offsets = Queries.make(len(y), group=sizes).offsets
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"eval_{error}") from None  # which begins with "group"
-        qid = np.repeat(np.arange(len(sizes)), np.diff(offsets))
-    return named | {"validation": (X, y) if qid is None else (X, y, qid)}
-
-
-def _pair(sets: object) -> tuple[Any, Any]:
-    """Return the only (X, y)."""
-    if isinstance(sets, list) and len(sets) == 1:
-        (sets,) = sets
-    if isinstance(sets, tuple) and len(sets) == 2:
-        return sets
-    found = f"a list of {len(sets)}" if isinstance(sets, list) else type(sets).__name__
-    raise ValueError(f"eval_set must be [(X, y)], one set, got {found}")
-
-
-def _only(name: str, values: object) -> Any:
-    """Return the only array of a list, or the array that was given itself."""
-    if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
-        return values
-    if len(values) != 1:
-        raise ArgumentError(name, f"must have one entry, as eval_set has, got {len(values)}")
-    return values[0]
-
-
-# What errors of a validation set call it.
-_VALIDATION = ("validation", "X of validation", "y of validation")
 
 
 def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
@@ -276,18 +197,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
-        if isinstance(y, Preferences):
-            spec = spec.of_preferences(type(self).__name__)
-            y.require_alone(info._asdict())
         table = as_table(X, y=y, **info._asdict())
-        if info.propensity is not None or (table is not None and table.is_of_clicks):
-            spec = spec.of_clicks(type(self).__name__)
         rows: GivenArrays | GivenTable
         if table is None:
             rows = GivenArrays(self, X, y, info, spec.rows)
-            fitted = spec.fit_arrays(rows, validation)
+            fitted = rows.spec_of(spec).fit_arrays(rows, validation)
         else:
             rows = GivenTable(self, table, spec.rows)
+            spec = rows.spec_of(spec)
             known = rows.in_memory(validation)
             if known is None:
                 fitted = spec.fit_table(rows, validation)
@@ -305,13 +222,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
-        if isinstance(y, Preferences):
-            refuse_index(X)
-            X = read_rows(X, estimator=self, reset=True)
-            y.require_rows(X.shape[0])
-            info = RowInfo(sample_weight=y.counts(X.shape[0]), offset=info.offset)
-            data = delimited(X, np.zeros(X.shape[0]), info)
-            return replace(data, preferences=y, names=getattr(self, "feature_names_in_", None))
         if (
             is_ready(X, 2)
             and X.flags.c_contiguous
@@ -326,11 +236,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return delimited(X, y, info)
-        if not (is_plain(X) and is_plain(y) and X.shape[:1] == y.shape[:1]):
-            refuse_index(X)
-            refuse_lossy(y, "y")
-            require_label_each(X, y)
-        X, y = read_rows(X, estimator=self, y=y, reset=True)
+        X, y = read_labelled(X, y, estimator=self, reset=True)
         return replace(delimited(X, y, info), names=getattr(self, "feature_names_in_", None))
 
     @property
@@ -344,84 +250,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
         return with_validation(self, named)
-
-    def _held_rows(
-        self,
-        validation: Validation,
-        pattern: RankingData,
-        prior: Prior | None,
-        info: RowInfo,
-    ) -> RankingData:
-        """Return the rows of a validation set, with the scores of the prior.
-
-        `pattern` has the inputs and the map of the rows of `fit`.
-
-        Raises
-        ------
-        ValueError
-            If `validation` is not as described.
-        """
-        if pattern.preferences is not None:
-            raise ArgumentError(
-                "validation", "must be None for y=Preferences(...), which are held out by cv"
-            )
-        if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
-            raise ArgumentError(
-                "validation",
-                "must be (X, y), (X, y, qid) or (X, y, qid, offset or {'propensity': ...}), got "
-                f"{type(validation).__name__}",
-            )
-        try:
-            return self._validation(pattern, prior, info, *validation)
-        except ValueError as error:
-            if getattr(error, "parameter", None) in _VALIDATION:
-                raise
-            raise ArgumentError(
-                "validation", f": {verbatim(error)}"
-            ) from error  # not X, y and qid of fit
-
-    def _validation(
-        self,
-        pattern: RankingData,
-        prior: Prior | None,
-        info: RowInfo,
-        X: RowsLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        others: Any = None,
-    ) -> RankingData:
-        named = others if isinstance(others, Mapping) else {"offset": others}
-        unknown = [name for name in named if name not in ("offset", "propensity")]
-        if unknown:
-            raise ArgumentError(
-                "validation", f"may tell 'offset' and 'propensity' of its rows, got {unknown[0]!r}"
-            )
-        offset, propensity = named.get("offset"), named.get("propensity")
-        if (propensity is None) != (info.propensity is None):
-            wanted = "clicks and propensities: give (X, y, qid, {'propensity': ...})"
-            wanted = wanted if propensity is None else "no propensities"
-            raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
-        if qid is None and info.has_queries:
-            raise ArgumentError(
-                "validation",
-                "is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
-                "eval_group beside eval_set",
-            )
-        if (offset is None) != (info.offset is None):
-            wanted = "an offset: give (X, y, qid, offset)"
-            wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
-            raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
-        refuse_lossy(y, "y of validation")
-        require_label_each(X, y, " of validation")
-        given = X
-        X, y = read_rows(X, "X of validation", estimator=self, y=y)
-        takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
-        if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
-            require_finite(X, "X of validation")  # maps of other packages may take NaN
-        data = RankingData.delimit(X, y, qid, offset=offset, propensity=propensity)
-        if prior is None:
-            return data
-        return data.plus_offset(prior.scores(given, prepared_as(data, pattern, None), None))
 
     def predict(
         self, X: RowsLike, *, qid: ArrayLike | None = None, offset: ArrayLike | None = None
@@ -569,10 +397,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
-        if isinstance(y, Preferences):
-            y.require_alone({"qid": qid, "sample_weight": sample_weight, "propensity": propensity})
+        preferences = as_preferences(y)
+        if preferences is not None:
+            told = {"qid": qid, "sample_weight": sample_weight, "propensity": propensity}
+            preferences.require_alone(told)
             scores = self.predict(X, offset=offset)
-            return float(evaluate("accuracy", y, scores)["accuracy"])
+            return float(evaluate("accuracy", preferences, scores)["accuracy"])
         others = {"sample_weight": sample_weight, "offset": offset, "propensity": propensity}
         table = as_table(X, y=y, qid=qid, **others)
         if table is not None:
@@ -870,7 +700,8 @@ class LinearSearch(LinearRanker):
             offsets if `fit` gets `offset`, and propensities if `fit` gets these: others is
             ``{"offset": ..., "propensity": ...}``, or the offsets alone. All its rows have weight
             1. If X is a table, it is a table with the same features, whose weights count in the
-            mean over queries. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X,
+            mean over queries. Comparisons, `Preferences` of its own rows, are y if those of `fit`
+            are. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X,
             y)]`` with ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
 
         Returns

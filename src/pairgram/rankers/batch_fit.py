@@ -283,7 +283,7 @@ class BatchFit:
             scores[unknown] = _scores_of_others(fallback, X, rows, unknown, lists)
         if not len(known):
             return scores
-        if all(map(_is_product, fitted)) and not scipy.sparse.issparse(rows):
+        if all(map(is_product, fitted)) and not scipy.sparse.issparse(rows):
             coefs = self.coef_
             for part in blocks(len(known), block_rows(2 * rows.shape[1])):
                 at = known[part]
@@ -493,7 +493,7 @@ def _map_of(model: BaseEstimator) -> Any:
     return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
 
 
-def _is_product(model: BaseEstimator) -> bool:
+def is_product(model: BaseEstimator) -> bool:
     """Tell whether every score is the product of the row and the coefficients."""
     return bool(getattr(model, "_is_linear", False)) and _map_of(model) is None
 

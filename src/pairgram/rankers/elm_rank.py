@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.parameters import InputsName, Scope, check_parameters
+from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
@@ -36,8 +37,10 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv
 from pairgram.rankers.base import LinearRanker, LinearSearch
-from pairgram.rankers.preparation import Preparation, Prior, Search, needs_rows, warn_of_inputs
+from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
+from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import LeastSquares
+from pairgram.solvers.costs import drawn_seconds
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
 from pairgram.solvers.small_problems import (
@@ -146,10 +149,19 @@ class DrawnSpec(LeastSquares):
             warn_of_inputs(self, data, parts_of(data.feature_map)[0])
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
+                self._warn_of_time(data, 1)
                 (nodes,) = self.draws(data.n_features)
                 grids = [_grid(self.alphas, self.Cs)] * (1 if labels is None else labels.shape[1])
                 return self._models(data, labels, nodes, grids)
             return self._searched(data, labels, held)
+
+    def _warn_of_time(self, data: RankingData, n_systems: int) -> None:
+        """Warn if the draws are expected to take long."""
+        n_draws = self.n_estimators * len(self.ranges) * len(self.rows.kinds)
+        n_settings = len(self.alphas) * len(self.Cs)
+        seconds = drawn_seconds(len(data.y), self.n_nodes, n_draws, n_systems, n_settings)
+        what = "" if self.search is None else ", ranges or folds"
+        warn_of_time(seconds, f"take fewer nodes{what}, or a smaller n_estimators")
 
     def draws(self, n_features: int) -> list[list[RandomNodes]]:
         """Return, for every range, the fitted nodes of every draw. Each draw has its own seed.
@@ -225,6 +237,8 @@ class DrawnSpec(LeastSquares):
             else cv
         )
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
+        splits = judges[0].splits
+        self._warn_of_time(data, 1 + (0 if splits is None else len(splits)))
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
         grid = _grid(alphas, Cs)

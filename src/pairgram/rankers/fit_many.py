@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from numbers import Number, Real
+from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -36,11 +37,13 @@ from pairgram._support.machine import (
     resolve_n_threads,
     single_threaded_blas,
 )
-from pairgram._support.row_warnings import without_row_warnings
+from pairgram._support.row_warnings import warn_of_time, without_row_warnings
 from pairgram.data.dataset import RowInfo
+from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
-from pairgram.rankers.preparation import GivenArrays, frozen
+from pairgram.rankers.preparation import GivenArrays
+from pairgram.rankers.prior import frozen
 from pairgram.solvers.constrained import numbers_of
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 GROUP_SECONDS = 5e-3
 # Problems that take less time are solved in the calling thread.
 THREAD_SECONDS = 1e-3
+# The share of a long time after which the problems before tell how long all take.
+FIRST_SHARE = 1 / 60
 KNOWN = {"X", "y", *RowInfo._fields}
 
 
@@ -82,7 +87,8 @@ def fit_many(
         are fitted. An array may be read after the next problem has been asked for, so a generator
         must not reuse an array for other data. If y has shape (n_rows, n_targets), one model is
         fitted per target, and these models share the work that does not depend on y. This needs
-        ``pairs="with_ties"`` or None, because other pairs depend on y.
+        ``pairs="with_ties"`` or None, because other pairs depend on y. y may also be `Preferences`
+        where the estimator takes them.
     by : str or None, default=None
         The column of keys, such as users, if `problems` is a frame of pandas or polars or a pyarrow
         table. The rows of every key are one data set, wherever they stand.
@@ -183,7 +189,8 @@ def fit_many(
         check_fallback(fallback, names)
     fallback = prior if fallback is None else fallback
     estimator, nameless = _with_prior(estimator, prior, names)
-    batch = _Batch(estimator, n_threads)
+    total = length_hint(problems) if groups is None else groups.n_queries
+    batch, begun, told = _Batch(estimator, n_threads), perf_counter(), False
     fits = []
     for fit in batch.run(problems):
         if fit.error is not None and groups is not None:
@@ -194,6 +201,7 @@ def fit_many(
         if fit.error is not None:
             fit.error.__traceback__ = None  # its frames would keep the data in memory
         fits.append(fit)
+        told = told or _warn_of_time(perf_counter() - begun, len(fits), total)
     failed = [fit for fit in fits if fit.error is not None]
     if failed:
         first = failed[0]
@@ -268,6 +276,19 @@ class _Columns(NamedTuple):
         if both:
             raise ValueError(f"features must not have {both[0]!r}, which by, label or qid has")
         return names
+
+
+def _warn_of_time(seconds: float, n_done: int, n_problems: int) -> bool:
+    """Warn if all problems are expected to take long, and tell whether they are.
+
+    It is asked after each problem, as they differ, but not before a sixtieth of a long time, in
+    which few problems tell nothing of the others.
+    """
+    whole, limit = seconds * n_problems / n_done, limits.now.long_fit_seconds
+    if n_done == n_problems or seconds < FIRST_SHARE * limit or whole <= limit:
+        return False
+    warn_of_time(whole, "give fewer problems, or an estimator that takes less for one")
+    return True
 
 
 def _problem(number: int, groups: Queries | None) -> str:
@@ -471,9 +492,10 @@ class _Batch:
         X = fit.arguments["X"]
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         fit.n_rows = shape[0] if len(shape) == 2 else 0
-        if np.ndim(fit.arguments["y"]) != 2:
+        y = fit.arguments["y"]
+        if as_preferences(y) is not None or np.ndim(y) != 2:
             return
-        targets = real_array(fit.arguments["y"], "y")
+        targets = real_array(y, "y")
         if 0 in targets.shape:
             raise ValueError(f"y must have one label or more, got shape {targets.shape}")
         fit.many_targets, fit.targets = True, targets
@@ -520,9 +542,8 @@ class _Batch:
             return
         y = fit.arguments["y"] if fit.targets is None else fit.targets[:, 0].copy()
         info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
-        if info.propensity is not None:
-            spec = spec.of_clicks(type(model).__name__)
         rows = GivenArrays(model, fit.arguments["X"], y, info, spec.rows)
+        spec = rows.spec_of(spec)
         data = rows.fitted(spec.rows.kinds[0], spec.rows).whole
         fit.model, fit.n_queries = model, data.queries.n_queries
         if spec.is_small(data):

@@ -18,7 +18,7 @@ from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
 from pairgram.datasets.trec import by_trec_order
-from pairgram.features.inputs import ListInputs
+from pairgram.features.inputs import RANK_OFFSET, ListInputs
 from pairgram.metrics.evaluation import get_metric
 from pairgram.metrics.runs import Lists, qrels_of, run_of
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
@@ -27,7 +27,6 @@ from pairgram.solvers.pairgram import Pairgram
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
 
-RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al., SIGIR 2009)
 # With fewer judged queries nothing can tell learnt weights from equal ones.
 FEWEST_QUERIES = 5
 

@@ -74,10 +74,11 @@ def mean_of_columns(
         total = coordinates.statistics(settings, preparation.n_threads)
         sums = coordinates.column_sums(total, coef)
     mean: RankRLSCV = copy.copy(first)
+    path = first.coef_path_
     mean.inputs = kind
     fitted: dict[str, Any] = {
         "coef_": coef,
-        "coef_path_": _weights(first, first.coef_path_)[:, own],
+        "coef_path_": path if path is None else _weights(first, path)[:, own],
         "inputs_": inputs,
         "form_": "primal",
         "best_score_": float(judged.means[0]),

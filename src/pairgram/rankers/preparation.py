@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import predicted, reads_lists, real_array, without_names
-from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
+from pairgram._support.arrays import reads_lists
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import (
     sample_of,
@@ -27,13 +24,12 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import is_known, same_map, set_threads
+from pairgram.features.base import is_known, set_threads
 from pairgram.features.inputs import (
     GAPS,
     LIST_KINDS,
     FittedInputs,
     InputMap,
-    after_inputs,
     check_inputs,
     fit_after,
     fit_inputs,
@@ -43,9 +39,11 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.model_selection.judge import Judge, TableJudge, metric_of, table_metric
+from pairgram.model_selection.comparison_judge import ComparisonJudge
+from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
-from pairgram.rankers.scores import checked_rows
+from pairgram.rankers.prior import Prior
+from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
@@ -57,173 +55,8 @@ from pairgram.tables.table import Table, as_table
 QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator, Estimator, RowsLike, Transformer
-
-    Validation = (
-        tuple[RowsLike, ArrayLike]
-        | tuple[RowsLike, ArrayLike, ArrayLike | None]
-        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | Mapping[str, ArrayLike] | None]
-        | Table
-        | None
-    )
-
-
-def frozen(prior: object) -> Any:
-    """Return a fitted model as a FrozenEstimator, and any other prior as it is.
-
-    A clone of a model is not fitted, but a clone of a FrozenEstimator is the same object.
-    """
-    if not hasattr(prior, "fit") or isinstance(prior, (type, FrozenEstimator)):
-        return prior
-    try:
-        check_is_fitted(prior)
-    except NotFittedError:
-        return prior
-    return FrozenEstimator(prior)
-
-
-class Prior(NamedTuple):
-    """What the parameter `prior` says.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features,), float64, or None
-        Weights of the features of the new model. Its own weights are then a sum with these.
-    model : estimator or None
-        The fitted model that was frozen. Without `coef`, its scores are added to those of the new
-        model.
-    """
-
-    coef: Vector | None
-    model: Any
-
-    @property
-    def kept(self) -> Any:
-        """The model that `predict` adds to, or None if its weights are part of the new model."""
-        return self.model if self.coef is None else None
-
-    @classmethod
-    def of(
-        cls, prior: Estimator | ArrayLike | None, feature_map: Transformer | None, no_columns: str
-    ) -> Prior:
-        """Read the parameter.
-
-        Parameters
-        ----------
-        prior : array-like of shape (n_features,), fitted model or FrozenEstimator
-        feature_map : fitted transformer or None
-            The map of the new model, its inputs included.
-        no_columns : str
-            Why the new model has no columns that weights could belong to; "" if it has.
-
-        Raises
-        ------
-        ValueError
-            If the prior is none of these, or if it is weights and there are no columns.
-        TypeError
-            If the frozen estimator has no method `predict`.
-        """
-        prior = frozen(prior)
-        if isinstance(prior, FrozenEstimator):
-            model = prior.estimator
-            if not callable(getattr(model, "predict", None)):
-                raise TypeError(f"prior must have predict, got a frozen {type(model).__name__}")
-            if "coef_" not in vars(model):  # the check takes as long as a small fit
-                try:
-                    check_is_fitted(model)
-                except NotFittedError as error:
-                    raise ArgumentError("prior", f": {verbatim(error)}") from None
-            if getattr(model, "uses_offset_", False):
-                raise ArgumentError(
-                    "prior",
-                    f"is a {type(model).__name__} that needs an offset to predict: give its "
-                    "scores to fit, as offset",
-                )
-            linear = not no_columns and getattr(model, "_is_linear", False)
-            own = after_inputs(
-                getattr(model, "inputs_", None), getattr(model, "feature_map_", None)
-            )
-            if linear and same_map(own, feature_map):
-                return cls(model.coef_, model)
-            return cls(None, model)
-        if hasattr(prior, "fit"):
-            raise ArgumentError(
-                "prior",
-                f": this {type(prior).__name__} is not fitted: fit it before; in a grid of "
-                "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
-            )
-        if isinstance(prior, str):
-            raise ArgumentError(
-                "prior", f"must be a fitted model: give load_model({verbatim(repr(prior))})"
-            )
-        if np.ndim(prior) != 1:
-            raise ArgumentError(
-                "prior",
-                "must be None, weights of shape (n_features,), or a fitted model, got "
-                f"{type(prior).__name__}",
-            )
-        if no_columns:
-            raise ArgumentError(
-                "prior",
-                f"must be a fitted model with {no_columns}, got weights: there are "
-                "no fixed columns that they could belong to",
-            )
-        coef = real_array(prior, "prior")
-        if (column := not_finite(coef)) is not None:
-            raise ArgumentError(
-                "prior",
-                f"must not hold NaN or infinity, got {coef[column]} for {{place}}",
-                column=column,
-            )
-        return cls(coef, None)
-
-    def without_names(self) -> Prior:
-        """Return a prior that scores arrays whose column names have been checked."""
-        return self._replace(model=without_names(self.model))
-
-    def scores(self, X: RowsLike, data: RankingData, n_threads: int | None) -> Vector:
-        """Return the scores of rows, (n_rows,), float64.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_inputs)
-            The rows as the caller gave them.
-        data : RankingData
-            The same rows after the checks, with the feature map of the new model.
-        n_threads : int or None
-
-        Raises
-        ------
-        ValueError
-            If the prior cannot score the rows, as because they have other columns.
-        """
-        try:
-            if self.coef is None:
-                scores: ArrayLike = predicted(self.model, X, data.queries.index())
-            else:
-                if self.model is not None:
-                    checked_rows(self.model, X)  # the names and the number of columns
-                scores = self._of_columns(data, n_threads)
-        except ValueError as error:
-            if getattr(error, "parameter", None) == "prior":
-                raise
-            found = getattr(error, "found", None)
-            raise ArgumentError("prior", f": {verbatim(error)}", found=found) from error
-        scores = real_array(scores, "the scores of prior")
-        if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
-            data.require_finite_features()
-            raise ArgumentError("prior", "must give every row one finite score, but it does not")
-        return scores
-
-    def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
-        assert self.coef is not None
-        if len(self.coef) != data.n_features:
-            raise ArgumentError(
-                "prior",
-                f"must have a weight for each of {data.n_features} features, got {len(self.coef)}",
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
+    from pairgram._support.types import BaseEstimator, RowsLike
+    from pairgram.rankers.validation import Validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +182,8 @@ class Preparation:
             if not known:
                 y = data.y if data.preferences is None else data.preferences
                 return replace(data, feature_map=feature_map.fit(data.X, y))
-            return replace(data, feature_map=fit_after(inputs, feature_map, data.X))
+            names = None if data.names is None else data.names.tolist()
+            return replace(data, feature_map=fit_after(inputs, feature_map, data.X, names))
 
     def _require_memory(self, data: RankingData) -> None:
         X, precomputed = data.X, self.kernel == "precomputed"
@@ -392,6 +226,8 @@ class Search(NamedTuple):
         and "inputs".
     Cs : ndarray of shape (n_alphas,), or None
         What is told in place of the ridges: ``1 / alphas``.
+    has_probabilities : bool
+        Whether differences of scores are log-odds.
     """
 
     cv: Any
@@ -399,6 +235,7 @@ class Search(NamedTuple):
     store: bool
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
+    has_probabilities: bool = False
 
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.
@@ -470,7 +307,7 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
-    def of_preferences(self, name: str) -> Spec:
+    def of_preferences(self, name: str) -> Self:
         """Return what the ranker of this name fits to comparisons.
 
         Raises
@@ -490,6 +327,9 @@ class Spec(ABC):
         A spec without this method says in `Preparation.no_table` why, which is told before.
         """
         raise NotImplementedError
+
+
+_Spec = TypeVar("_Spec", bound=Spec)
 
 
 class GivenArrays:
@@ -529,10 +369,8 @@ class GivenArrays:
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
-        compares = self.data.preferences is None
-        if (
-            compares and not self.has_queries and model._needs_queries
-        ):  # ids seem to have been forgotten
+        has_labels = self.data.preferences is None
+        if has_labels and not self.has_queries and model._needs_queries:  # ids seem forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:
@@ -551,6 +389,13 @@ class GivenArrays:
         scores = self.prior.scores(self.arguments["X"], data, preparation.n_threads)
         return data.plus_offset(scores)
 
+    def spec_of(self, spec: _Spec) -> _Spec:
+        """Return what is fitted to rows like these: to labels, clicks or comparisons."""
+        name = type(self._model).__name__
+        if self.data.preferences is not None:
+            return spec.of_preferences(name)
+        return spec if self._info.propensity is None else spec.of_clicks(name)
+
     @property
     def told(self) -> dict[str, Any]:
         """The attributes of the model that its rows and its prior tell, after the fit."""
@@ -565,7 +410,8 @@ class GivenArrays:
         """Return the rows of a validation set as they are given, with the scores of the prior."""
         if validation is None:
             return None
-        held: RankingData = self._model._held_rows(validation, pattern, self.prior, self._info)
+        started = None if self.prior is None else self.prior.scores
+        held = held_rows(self._model, validation, pattern, started, self._info)
         return replace(held, row_weights=self.held_weights)
 
     def judge(
@@ -574,7 +420,7 @@ class GivenArrays:
         maps: Sequence[Any],
         search: Search,
         validation: Validation,
-    ) -> Judge:
+    ) -> BaseJudge:
         """Return which rows a search holds out, and what judges them.
 
         Parameters
@@ -591,6 +437,10 @@ class GivenArrays:
         shown = pattern if ours else replace(pattern, feature_map=maps[0])
         refuse_validation(search.cv, validation is not None)
         cv, held = search.cv, self.held(validation, shown)
+        if pattern.preferences is not None:
+            told = cv, held, search.scoring, n_threads, search.store
+            log_odds = search.has_probabilities
+            return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = default_cv(pattern.held_together.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(
@@ -645,6 +495,10 @@ class GivenTable:
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
             model.feature_names_in_ = np.array(self.table.feature_names, dtype=object)
+
+    def spec_of(self, spec: _Spec) -> _Spec:
+        """Return what is fitted to rows like these: to labels or clicks."""
+        return spec.of_clicks(type(self._model).__name__) if self.table.is_of_clicks else spec
 
     @property
     def told(self) -> dict[str, Any]:

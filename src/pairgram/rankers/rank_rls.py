@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import reduce
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
@@ -21,16 +18,14 @@ from pairgram._support.parameters import (
     check,
     check_C,
     check_parameters,
-    check_size,
 )
-from pairgram.data.pairs import Pairs, PairSettings, no_pairs
+from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
-from pairgram.model_selection.judge import Judged, as_list, search_results
+from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.of_statistics import of_days, of_statistics
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
-from pairgram.solvers.days import JudgedDays
-from pairgram.solvers.pair_sums import PairSums
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Estimator, Transformer
@@ -462,61 +457,8 @@ class RankRLS(LinearRanker):
         >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
         True
         """
-        total = _sums_of(pairgram, ": the statistics come first, and alpha second")
-        model = cls(
-            alpha,
-            pairs=pairgram.settings.pairs,
-            scope=pairgram.settings.scope,
-            weighting=pairgram.settings.weighting,
-            target=pairgram.settings.target,
-            scale=scale,
-            positive=positive,
-            l1_ratio=l1_ratio,
-            n_nonzero_coefs=n_nonzero_coefs,
-            prior=prior,
-            n_threads=pairgram.n_threads,
-        )
-        model.coef_ = pairgram.solve(
-            alpha,
-            scale=scale,
-            prior=prior,
-            positive=positive,
-            l1_ratio=l1_ratio,
-            n_nonzero_coefs=n_nonzero_coefs,
-        )
-        _tell_of_sums(model, total)
-        return model
-
-
-def _sums_of(pairgram: object, hint: str = "") -> PairSums:
-    """Return the sums of a Pairgram; anything else is a TypeError."""
-    total = getattr(pairgram, "_total", None)
-    if not isinstance(total, PairSums):
-        raise TypeError(f"pairgram must be a Pairgram, got {type(pairgram).__name__}{hint}")
-    return total
-
-
-def _require_pairs(total: PairSums) -> None:
-    """Raise the ValueError of `fit` if statistics hold no pair that counts."""
-    total.required()
-    # The weight of tied pairs includes that of a row with itself, which is all of single rows.
-    lists = 1 if total.settings.joins_all_rows else total.n_queries
-    single = total.settings.pairs is not None and total.n_rows <= lists
-    if single or not total.pair_weight > 0:
-        raise no_pairs(total.settings, total.n_rows)
-
-
-def _tell_of_sums(model: RankRLS | RankRLSCV, total: PairSums) -> None:
-    """Give a model of statistics what a fit to rows would tell beside its weights."""
-    _require_pairs(total)
-    model.feature_map = model.feature_map_ = total.feature_map
-    if total.feature_map is None and total.settings.pairs is not None:
-        model._column_sums = total.column_sums(model.coef_)
-    model.n_features_in_ = getattr(total.feature_map, "n_features_in_", total.n_features)
-    if total.names is not None:
-        model.feature_names_in_ = np.array(total.names, dtype=object)
-    model.form_ = "primal"
-    model.uses_qid_ = total.n_queries > 1
+        named = {"positive": positive, "l1_ratio": l1_ratio, "n_nonzero_coefs": n_nonzero_coefs}
+        return of_statistics(cls, pairgram, alpha, scale=scale, prior=prior, **named)
 
 
 @dataclass(eq=False, repr=False)
@@ -567,13 +509,16 @@ class RankRLSCV(LinearSearch):
 
         For comparisons, `Preferences`, the words are "leave-item-out", all comparisons of an item,
         where each is scored once without its winner and once without its loser;
-        "leave-comparison-out"; and "leave-group-out". All three are exact. An int makes folds of
-        groups if there are any, or of comparisons, of which splitters get as many indices. None
-        stands for groups if there are any; for items if some recur, unless half of them or more
-        have a column that varies in their own comparisons alone, as ids do; and otherwise for
-        single comparisons. `cv_` tells what was held out. Of `Preferences.from_intervals` rows are
-        held out, and judged by the pairs that they form with each other: every query by
-        "leave-group-out", which None stands for if there are several, or folds and splits of rows.
+        "leave-comparison-out"; and "leave-group-out". All three are exact. "item-folds" makes five
+        folds of items. An int makes folds of groups if there are any, or of comparisons, of which
+        splitters get as many indices. `Preferences.groups` are otherwise held out as ``groups``
+        are, also by "forward". None stands for groups if there are any; for items if some recur,
+        unless half of them or more have a column that varies in their own comparisons alone, as ids
+        do; and otherwise for single comparisons. With constrained weights, or where comparisons are
+        solved by conjugate gradients, it stands for five folds of these. `cv_` tells what was held
+        out. Of `Preferences.from_intervals` rows are held out, and judged by the pairs that they
+        form with each other: every query by "leave-group-out", which None stands for if there are
+        several, or folds and splits of rows.
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands
@@ -611,8 +556,9 @@ class RankRLSCV(LinearSearch):
         in descending order.
     scores_ : ndarray of shape (n_alphas,)
         Mean held-out scores along `alphas_`.
-    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows)
-        Weights along `alphas_`.
+    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows), or None
+        Weights along `alphas_`. None if they would take more than 256 MiB, as with the default
+        alphas and a million features: fit `RankRLS` to the alphas whose weights you want.
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
@@ -843,63 +789,4 @@ class RankRLSCV(LinearSearch):
         >>> RankRLSCV.from_pairgrams(days, decays=[0.9, 1.0]).decay_ in (0.9, 1.0)
         True
         """
-        statistics = list(days)
-        sums = [_sums_of(day) for day in statistics]
-        check("scale", scale)
-        check_size("skip", skip)
-        given = None if alphas is None else check_alphas(alphas, zero=True)
-        grid = None if given is None else np.sort(given)[::-1].copy()
-        listed = [None] if decays is None else as_list(decays, "decays")
-        for decay in listed:
-            if decay is not None and not (isinstance(decay, Real) and 0 < float(decay) <= 1):
-                raise ValueError(f"decays must be > 0 and <= 1, got {decay!r}")
-        if len(sums) < (2 if decays is None else skip + 1):
-            wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
-            raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
-        for one in sums:
-            _require_pairs(one)
-        whole = sum(statistics)  # days that cannot be added, or share a query, are an error
-        judged = [
-            JudgedDays.in_turn(sums, grid, scale)
-            if decay is None
-            else JudgedDays.forward(sums, grid, scale, float(decay), skip)
-            for decay in listed
-        ]
-        means = np.concatenate([one.losses.mean(axis=0) for one in judged])
-        best = int(np.argmin(means))
-        chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
-        settings = chosen.total.settings
-        model = cls(
-            alphas,
-            pairs=settings.pairs,
-            scope=settings.scope,
-            weighting=settings.weighting,
-            target=settings.target,
-            scale=scale,
-            n_threads=statistics[0].n_threads,
-        )
-        order = np.arange(len(chosen.alphas))
-        if given is not None:
-            order = np.argsort(np.argsort(-given, kind="stable"), kind="stable")
-        path = chosen.path.coef(chosen.alphas)
-        model.coef_, model.coef_path_ = path[at].copy(), path[order]
-        model.alphas_, model.alpha_ = chosen.alphas[order], float(chosen.alphas[at])
-        model.scores_ = chosen.losses.mean(axis=0)[order]
-        model.decay_ = listed[best // len(order)]
-        model.best_score_ = float(means[best])
-        rows = (len(order) * np.arange(len(judged))[:, None] + order).ravel()
-        model.best_index_ = int(np.argmax(rows == best))
-        columns = {"alpha": np.concatenate([one.alphas for one in judged])[rows]}
-        if decays is not None:
-            columns["decay"] = np.repeat(np.array(listed, np.float64), len(order))
-        losses = np.hstack([one.losses for one in judged])
-        table = Judged(means, losses.std(axis=0), losses).take(rows)
-        ranks = np.searchsorted(np.sort(means), means)[rows] + 1
-        model.cv_results_ = search_results(columns, table, ranks)
-        model.pairs_, model.target_ = settings.pairs, settings.target
-        model.scale_, model.gamma_ = scale, None
-        _tell_of_sums(model, chosen.total)
-        if model.decay_ is not None:
-            whole = reduce(lambda before, day: model.decay_ * before + day, statistics)
-        model.pairgram_ = whole
-        return model
+        return of_days(cls, days, alphas, decays=decays, skip=skip, scale=scale)

@@ -17,12 +17,12 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
-from pairgram.data.comparisons import listed
+from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
 from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
 from pairgram.model_selection.judge import (
-    Judge,
+    BaseJudge,
     Judged,
     TableJudge,
     as_list,
@@ -36,11 +36,11 @@ from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
     Preparation,
-    Prior,
     Search,
     Spec,
 )
-from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
+from pairgram.rankers.prior import Prior
+from pairgram.solvers.costs import newton_seconds
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
@@ -53,7 +53,7 @@ from pairgram.tables.blocks import Arrays, Dataset
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, RowsLike, Transformer
     from pairgram.metrics.evaluation import Scoring
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # A larger trace counts as this one, whose inverse is still far from 0.
 LARGEST_TRACE = 1e290
@@ -88,7 +88,7 @@ class SvmSpec(Spec):
     maps: tuple[Transformer | None, ...] = ()
     last: tuple[Transformer | None, Vector] | None = None
 
-    def of_preferences(self, name: str) -> SvmSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
         if self.settings.weighting != "pairs":
             raise ArgumentError(
@@ -125,6 +125,7 @@ class SvmSpec(Spec):
         """Fit one feature map and one C."""
         assert self.Cs is not None
         data = rows.fitted(self.rows.kinds[0], self.rows)
+        self._warn_of_time(data, 1)
         training = Training.make(data, self.settings, exact=False)
         feature_map = whole_map(data.pattern)
         start, origin = None, _origin(rows.prior)
@@ -145,17 +146,17 @@ class SvmSpec(Spec):
         if settings.of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)
-        judge: Judge | TableJudge | HeldOutComparisons
-        if whole.pattern.preferences is None:
-            judge = rows.judge(whole, self.maps, search, validation)
-        else:
-            judge = self._judge_of_comparisons(rows, whole.pattern, search, validation)
+        judge = rows.judge(whole, self.maps, search, validation)
         candidates: list[_Candidate] = []
         training = None
         for kind, feature_map in itertools.product(kinds, self.maps):
             training = None  # frees the memory for the features of the next map
             own = replace(self.rows, feature_map=feature_map)
             data = rows.fitted(kind, own)
+            if not candidates:  # of which the others are judged alike
+                n_Cs = len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
+                n_solved = n_Cs * max(1, len(judge.counts()))
+                self._warn_of_time(data, 1 + n_solved * len(kinds) * len(self.maps))
             training = Training.make(data, settings, exact=True)
             mapped_part = partial(_mapped_part, own, data.pattern)
             started = data.pattern.offset is not None
@@ -175,27 +176,14 @@ class SvmSpec(Spec):
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
 
-    def _judge_of_comparisons(
-        self,
-        rows: GivenArrays | GivenTable,
-        items: RankingData,
-        search: Search,
-        validation: Validation,
-    ) -> HeldOutComparisons:
-        """Return which comparisons the search holds out."""
-        assert isinstance(rows, GivenArrays)
-        rows.held(validation, items)  # which refuses it
-        return HeldOutComparisons.make(
-            listed(items, np.empty((len(items.y), 0))),
-            items.X,
-            items.preferences,
-            search.cv,
-            search.scoring,
-            self.settings.n_threads,
-            search.store,
-            refits=True,
-            has_probabilities=self.settings.loss == "logistic",
-        )
+    def _warn_of_time(self, data: Dataset[RankingData], n_solutions: int) -> None:
+        """Warn if so many solutions are expected to take long."""
+        all_pairs = self.settings.loss == "logistic"
+        seconds = newton_seconds(data.pattern, data.n_rows, n_solutions, all_pairs=all_pairs)
+        advice = "take fewer features" + ", values of C or folds" * (n_solutions > 1)
+        if all_pairs:
+            advice += ", or loss='squared_hinge', which does not go through all pairs of a query"
+        warn_of_time(seconds, advice)
 
     def _results(
         self, candidates: list[_Candidate], judged: Judged, ranks: Rows, best: int
@@ -245,7 +233,7 @@ class _Candidate:
 def _held_out(
     training: Training,
     data: Dataset[RankingData],
-    judge: Judge | TableJudge | HeldOutComparisons,
+    judge: BaseJudge | TableJudge,
     mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
 ) -> tuple[Judged, list[Convergence]]:
@@ -257,7 +245,7 @@ def _held_out(
         The rows, prepared for solutions.
     data : Dataset of RankingData
         The rows, with the feature map fitted to all of them.
-    judge : Judge or TableJudge
+    judge : BaseJudge or TableJudge
     mapped_part : callable
         Takes row numbers, and returns these rows with a map that is fitted to them.
     Cs : ndarray of shape (n_Cs,), ascending
@@ -595,8 +583,8 @@ class RankSVMCV(_Probabilities, LinearSearch):
         If `fit` gets ``groups``, whole groups are held out, as in `RankRLSCV`. "forward" holds
         every group out by the model of those before it.
 
-        Comparisons, `Preferences`, are split themselves: into folds of their groups, if there are
-        any, or of comparisons, of which splitters get as many indices. `cv_` tells it.
+        Comparisons, `Preferences`, are split as in `RankRLSCV` with constrained weights: into five
+        folds of their groups, of items or of comparisons. `cv_` tells it.
 
         A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
         in memory. It needs query ids, and feature maps of this package.
@@ -693,5 +681,7 @@ uses_qid_, prior_, uses_offset_ :
             tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
         )
         told = ("inputs",) if self.inputs is not None else ()
-        search = Search(self.cv, self.scoring, self.store_held_out, told)
+        log_odds = self.loss == "logistic"
+        held = self.cv, self.scoring, self.store_held_out
+        search = Search(*held, told, has_probabilities=log_odds)
         return SvmSpec(rows, settings, Cs, search, tuple(maps))

@@ -12,19 +12,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import warn_of_equal_labels
-from pairgram.data.comparisons import CensoredRows, compared
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import require_default
+from pairgram.data.preferences import CensoredLabels, require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
+from pairgram.model_selection.comparison_judge import (
+    BY_COMPARISON,
+    BY_GROUP,
+    BY_ITEM,
+    ComparisonJudge,
+)
+from pairgram.model_selection.interval_judge import IntervalJudge
 from pairgram.model_selection.judge import (
     HeldOutModels,
     Judge,
@@ -41,17 +49,17 @@ from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
     Preparation,
-    Prior,
     Search,
     Spec,
 )
+from pairgram.rankers.prior import Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_intervals_out import HeldOutIntervals
-from pairgram.solvers.leave_out import HeldOutRows, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     refuse_folds,
@@ -67,10 +75,10 @@ from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
-    from pairgram.rankers.preparation import Validation
+    from pairgram.rankers.validation import Validation
 
 # What holds rows, or comparisons, out of a ridge problem and judges their scores.
-HeldOut = HeldOutRows | LeavePairOut | HeldOutComparisons | HeldOutIntervals
+HeldOut = HoldOut | LeavePairOut
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -189,10 +197,10 @@ class RidgeSpec(LeastSquares):
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
         return not self.has_intercept and super().warns_of_ties
 
-    def of_preferences(self, name: str) -> RidgeSpec:
+    def of_preferences(self, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         if self.has_intercept:
-            return super().of_preferences(name)  # type: ignore[return-value]
+            return super().of_preferences(name)
         for one in self.settings:
             require_default(one)
         return replace(self, settings=(PairSettings(None),))
@@ -208,7 +216,7 @@ class RidgeSpec(LeastSquares):
 
     def is_small(self, data: RankingData) -> bool:
         """Tell whether compiled code can solve the problem of some rows."""
-        return SmallProblem.fits(data)
+        return data.preferences is None and SmallProblem.fits(data)
 
     def fit(
         self,
@@ -285,7 +293,7 @@ class RidgeSpec(LeastSquares):
             return Coordinates(data, scale=scale, constraints=constraints, work=work)
         if self.search is not None:
             cv = self.search.cv
-            compares = data.preferences is not None and isinstance(cv, str)
+            compares = data.preferences is not None and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
             iterate = False if compares or _leaves_pairs_out(cv) else iterate
         return Coordinates.choose(
             data,
@@ -374,10 +382,8 @@ class RidgeSpec(LeastSquares):
         iterate: bool | None = None
         for own in self._mapped(data):
             if judges:
-                judges = [judge.of(replace(own, y=judge.data.y)) for judge in judges]
-            elif (
-                self.rows.kernel is not None and own.preferences is None
-            ):  # what is wrong is told before the kernel is made
+                judges = [judge.of(own) for judge in judges]
+            elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
                 judges = self._judges(own, labels, len(own.y), "dual", held)
             coordinates = self._coordinates(
                 own, small, validates=held is not None, iterate=iterate
@@ -387,15 +393,17 @@ class RidgeSpec(LeastSquares):
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
                 exact = not coordinates.iterate
-                if own.preferences is None:
-                    judges = self._judges(own, labels, width, form, held, exact)
-                else:
-                    judges = [self._judge_of_comparisons(own, coordinates)]
+                judges = self._judges(own, labels, width, form, held, exact)
             here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
-            if not small:  # solving a small problem tells what is wrong as quickly
-                self._refuse(coordinates, here[0])
-                if not candidates:
-                    coordinates.warn_of_time(len(judges) * self._n_candidates)
+            more_seconds = 0.0
+            if small:  # solving a small problem tells what else is wrong as quickly
+                for settings in self.settings:
+                    here[0].require(settings, 0, coordinates.form)
+            else:
+                more_seconds = self._refuse(coordinates, here[0])
+            if not small and not candidates:
+                n_times = len(judges) * self._n_candidates
+                coordinates.warn_of_time(n_times, more_seconds=more_seconds)
             for settings, scale in itertools.product(self.settings, self.scales):
                 found = self._along(own, coordinates, settings, scale, labels, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
@@ -442,6 +450,15 @@ class RidgeSpec(LeastSquares):
         """Return the object that holds rows out, for every target."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
+        if data.preferences is not None:
+            told = search.cv, held, search.scoring, n_threads, search.store
+            exact = exact and self.constraints is None
+            judged = data if held is None else held
+            if isinstance(judged.preferences, CensoredLabels):
+                of_rows = IntervalJudge.make(data, *told, exact=exact)
+                return [HeldOutIntervals(of_rows.rows, of_rows, n_threads)]
+            of_pairs = ComparisonJudge.make(data, *told, exact=exact)
+            return [HeldOutComparisons(of_pairs.rows, of_pairs, n_threads)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(
@@ -467,24 +484,18 @@ class RidgeSpec(LeastSquares):
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
 
-    def _judge_of_comparisons(self, items: RankingData, coordinates: Coordinates) -> HeldOut:
-        """Return the object that holds comparisons of items out, which are rows there."""
-        assert self.search is not None
-        cv, scoring, store = self.search.cv, self.search.scoring, self.search.store
-        told, data = (cv, scoring, self.rows.n_threads, store), coordinates.data
-        refits = self.constraints is not None or coordinates.iterate
-        if isinstance(data, CensoredRows):
-            return HeldOutIntervals.make(data, *told, refits=refits)
-        return HeldOutComparisons.make(data, items.X, items.preferences, *told, refits=refits)
+    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> float:
+        """Raise the errors of the search before a matrix is decomposed.
 
-    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> None:
-        """Raise the errors of the search before a matrix is decomposed."""
-        data = coordinates.data
+        Otherwise return the seconds that holding out takes besides what the shape tells, for one of
+        the settings.
+        """
+        data, seconds = coordinates.data, 0.0
         for settings in self.settings:
             data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-            held_out.require(settings, n_alphas, coordinates.form)
+            seconds += held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
                 require_memory(
                     len(data.y),
@@ -494,6 +505,7 @@ class RidgeSpec(LeastSquares):
                     basis=held_out.needs_basis(settings, True),
                     held_out=held_out.n_matrices(settings),
                 )
+        return seconds / len(self.settings)
 
     def _along(
         self,
@@ -561,9 +573,12 @@ class RidgeSpec(LeastSquares):
         if self.alphas is not None:
             order = np.argsort(np.argsort(-self.alphas, kind="stable"), kind="stable")
         rows = (n_alphas * np.arange(len(candidates))[:, None] + order).ravel()
-        in_order = bool((order == np.arange(n_alphas)).all())  # a path may take gigabytes
-        path = chosen.coordinates.coefs(chosen.solved if in_order else chosen.solved[order])
-        coef = path[int(np.argmax(order == at))].copy()
+        width = max(chosen.solved.shape[1], chosen.data.n_features)
+        if 8 * n_alphas * width > limits.now.path_bytes:  # as of millions of columns
+            models = {"coef_": chosen.coordinates.coefs(chosen.solved[at : at + 1])[0].copy()}
+        else:
+            path = chosen.coordinates.coefs(chosen.solved[order])
+            models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -571,9 +586,10 @@ class RidgeSpec(LeastSquares):
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
             "gamma_": None,
-            "_column_sums": chosen.coordinates.known_sums(chosen.settings, coef),
+            "_column_sums": chosen.coordinates.known_sums(chosen.settings, models["coef_"]),
             **chosen.judged.stored,
-            **self._kept(chosen.data, prior, {"coef_path_": path, "coef_": coef}),
+            "coef_path_": None,
+            **self._kept(chosen.data, prior, models),
         }
         if search.Cs is None:
             columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
@@ -709,11 +725,7 @@ def _constrained(
     def coefs_of(rest: Statistics) -> Vector:
         return coordinates.constrained(rest, alphas, scale)[1]
 
-    if isinstance(held_out, HeldOutComparisons | HeldOutIntervals):
-        assert held_out.splits is not None
-        found = split_scores(data, total, held_out.splits, coefs_of, n_threads)
-        return alphas, solved, held_out.judge_splits(np.hstack(found))
-    assert isinstance(held_out, HeldOutRows)
+    assert isinstance(held_out, HoldOut)
     judge = held_out.judge
     if judge.validation is not None:
         scores = judge.validation_scores(solved)
@@ -735,8 +747,8 @@ def _iterated(
     As many are as memory holds, and at most eight, which one pass over X multiplies. The result is
     None if so many products are taken that direct solutions are faster.
     """
-    assert isinstance(held_out, HeldOutRows | HeldOutComparisons)
-    judge = held_out.judge if isinstance(held_out, HeldOutRows) else held_out
+    assert isinstance(held_out, HoldOut)
+    judge = held_out.judge
     data, n_threads = coordinates.data, held_out.n_threads
     splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
     alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
@@ -757,8 +769,6 @@ def _iterated(
             for (_, test), coefs in zip(tests, found, strict=True)
         ]
     assert alphas is not None
-    if isinstance(judge, HeldOutComparisons):
-        return alphas, solved, judge.judge_splits(np.hstack(scores))
     if judge.validation is not None:
         scores = [judge.validation_scores(coordinates.coefs(solved))]
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))

@@ -12,6 +12,7 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.parameters import EngineName, InputsName, PluginName, Target, words
+from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.features.inputs import LIST_KINDS
 from pairgram.features.nystroem import Nystroem
@@ -23,18 +24,6 @@ from pairgram.solvers.ridge_path import DEFAULT_POWERS
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState
 
-# Seconds per operation, near what trials take on two cores. They say what a trial costs beside
-# others, on every machine alike. How many seconds it takes is told by `Rates`.
-SECONDS = {
-    "trial": 2e-3,
-    "inputs": 2e-8,  # a value of X whose place among the knots of its column is looked up
-    "gram": 3e-11,  # a product and a sum of the Gram matrix
-    "eigenvectors": 2e-10,  # times n³
-    "band": 1e-10,  # times n³
-    "held out": 3e-9,  # a feature of a row at one ridge
-    "map": 2e-10,  # a product and a sum of a feature map or a kernel
-    "steps": 2e-9,  # an entry of sparse rows in a step of conjugate gradients
-}
 Work = Mapping[str, float]
 # The steps that all ridges take on wide sparse rows.
 STEPS = 300
@@ -53,6 +42,7 @@ OF_QUANTILES = 1 / 12
 # Pairs and target.
 Choice = tuple[str, Target]
 FIRST: Choice = ("with_ties", "label")
+OF_CLICKS: Choice = ("clicks", "label")
 
 
 class InputKind(NamedTuple):
@@ -103,7 +93,7 @@ class Task:
     n_entries : int
         The values of X that are stored.
     choices : tuple of (pairs, target)
-        What linear models choose from. `FIRST` is the first.
+        What linear models choose from.
     sparse : bool
     iterates : bool
         Whether linear models are found by conjugate gradients.
@@ -161,7 +151,7 @@ class Trial:
         What the model is linear in, for people: "columns", "500 Fourier features, gamma 0.1".
     inputs : str or None
     work : mapping of str to float
-        The operations of the search, by the names in `SECONDS`.
+        The work of the search, by the kinds in `SECONDS`.
     parameters : dict
         Further parameters of `RankRLSCV`.
     choice : (pairs, target) or None
@@ -187,7 +177,7 @@ class Trial:
     @property
     def cost(self) -> float:
         """The seconds at the rates of `SECONDS`, which are the same on every machine."""
-        return sum(SECONDS[kind] * amount for kind, amount in self.work.items())
+        return seconds_of(self.work)
 
 
 class Rates:
@@ -206,8 +196,7 @@ class Rates:
     @property
     def slowness(self) -> float:
         """How many times the seconds of `SECONDS` all work has taken together."""
-        expected = sum(SECONDS[kind] * amount for kind, amount in self._work.items())
-        return (self.KNOWN + sum(self._seconds.values())) / (self.KNOWN + expected)
+        return (self.KNOWN + sum(self._seconds.values())) / (self.KNOWN + seconds_of(self._work))
 
     def _parts(self, work: Work) -> dict[str, float]:
         known = self.KNOWN
@@ -290,17 +279,17 @@ def _linear(task: Task, kind: InputKind) -> Work:
     searched = {"inputs": float(task.n_entries if kind.searches else 0)}
     if task.iterates:
         entries = float(task.n_entries) * (1 + task.n_refits)
-        return {"trial": 1.0, "steps": entries * STEPS} | searched
+        return {"trial": 1.0, "step entry": entries * STEPS} | searched
     return _path(task, task.n_columns * kind.width) | searched
 
 
 def _path(task: Task, n_features: int) -> dict[str, float]:
     """Return the work of a path of ridges of features, and of its held-out scores."""
     if n_features > task.n_rows:
-        return _dual_path(task) | {"gram": float(task.n_rows) ** 2 * n_features}
+        return _dual_path(task) | {"gram": 2 * float(task.n_rows) ** 2 * n_features}
     return {
         "trial": 1.0,
-        "gram": float(task.n_rows) * n_features**2 * (1 + bool(task.n_refits)),
+        "gram": float(task.n_rows) * n_features**2 * (2 if task.n_refits else 3),
         "eigenvectors": float(n_features) ** 3 * (1 + task.n_refits),
         "held out": float(task.n_rows) * n_features * len(DEFAULT_POWERS),
     }
@@ -351,6 +340,8 @@ def choices_of(data: RankingData) -> tuple[Choice, ...]:
     """Return the pairs and targets that linear models choose from, by the labels."""
     if data.is_single_query:  # without tied pairs, every row held out would need a fit
         return (FIRST,)
+    if data.propensity is not None:
+        return (OF_CLICKS,)
     y = data.y
     graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)
     if not graded:

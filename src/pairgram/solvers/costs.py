@@ -1,35 +1,24 @@
-"""About how long a fit by least squares takes, by the shape of its rows, and on which road."""
+"""About how long fits take, by the shape of their rows, and on which road least squares goes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
 import scipy.sparse
 
 from pairgram._support import limits, machine as memory
+from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.statistics import SPARSE_GRAM
 
-# Seconds on two cores. They are measured, and only ratios of sums decide anything.
-# A product of two entries of sparse rows, which lands anywhere in a matrix.
-SPARSE_PRODUCT = 5e-9
-# A product in a dense Gram matrix or in a matrix product.
-DENSE_PRODUCT = 1.5e-11
-# The cube and the square of the order of a system that is solved for one ridge,
-ONE_CUBE, ONE_SQUARE = 1e-11, 5e-8
-# the cube if it is decomposed for many, in the primal form and in the dual one,
-PATH_CUBE, DUAL_CUBE = 2e-10, 9e-11
-# and if all eigenvectors are needed.
-BASIS_CUBE = 2.7e-10
-# A product of conjugate gradients: an entry of X, a feature, and what any product takes.
-STEP_ENTRY, STEP_FEATURE, STEP = 1.4e-9, 4e-8, 1e-4
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
 FIRST_STEPS, FURTHER_STEPS = 30, 4
-# The weights of a constrained problem take about this, times the cube of the features.
-CONSTRAINED_CUBE = 1e-10
+# The share of a first solution of RankSVM that each solution that starts from another one takes.
+FURTHER_SOLUTION = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,7 @@ ONE_RIDGE = Work()
 
 def step_seconds(data: RankingData) -> float:
     """Return the time that a product with XᵀLX of sparse rows takes, for one of several systems."""
-    return STEP_ENTRY * float(data.n_entries) + STEP_FEATURE * float(data.X.shape[1]) + STEP
+    return seconds_of({"step entry": data.n_entries, "step column": data.X.shape[1], "step": 1})
 
 
 def steps_of(work: Work) -> int:
@@ -73,39 +62,77 @@ def primal_seconds(
     """Return the time that direct solutions take in the primal form, for so many rows of `data`."""
     d = float(data.n_features)
     n_rows = len(data.y) if n_rows is None else n_rows
-    seconds = 0.0
+    work_of = dict.fromkeys(("gram", "sparse gram", "held out"), 0.0)
     if scipy.sparse.issparse(data.X) and data.feature_map is None:
         for count in (n_rows, max(1, data.queries.n_queries)):  # the rows, and sums over queries
             filled = min(d, data.X.nnz / count)
             few = filled <= limits.now.dense_share * d
-            seconds += count * (SPARSE_PRODUCT * filled**2 if few else DENSE_PRODUCT * d**2)
+            work_of["sparse gram" if few else "gram"] += count * (filled if few else d) ** 2
     elif isinstance(data, ComparedRows):  # sums of items, whose products are few
-        seconds += DENSE_PRODUCT * d * (8.0 * n_rows + data.X.H.shape[0] * d)
-        if work.exact:
-            seconds += BASIS_CUBE * d**3 + 4 * DENSE_PRODUCT * n_rows * d * work.n_alphas
-            return float(seconds)
+        work_of["gram"] += d * (8.0 * n_rows + data.X.H.shape[0] * d)
     else:
-        seconds += DENSE_PRODUCT * n_rows * d * (d + 2.0 * int(data.X.shape[1]))
+        work_of["gram"] += n_rows * d * (d + 2.0 * int(data.X.shape[1]))
     if constrained:
-        return seconds + work.n_systems * work.n_alphas * CONSTRAINED_CUBE * d**3
+        return seconds_of(work_of | {"constrained": work.n_systems * work.n_alphas * d**3})
     if work.exact:
-        held_out = 2 * DENSE_PRODUCT * n_rows * d * (d + 20 * work.n_alphas)
-        return seconds + BASIS_CUBE * d**3 + held_out
-    cube = PATH_CUBE if work.path else ONE_CUBE
-    return seconds + work.n_systems * (cube * d**3 + ONE_SQUARE * d**2)
+        if isinstance(data, ComparedRows):
+            work_of["gram"] += 4.0 * n_rows * d * work.n_alphas
+        else:
+            work_of["gram"] += 2.0 * n_rows * d * d
+            work_of["held out"] += float(n_rows) * d * work.n_alphas
+        return seconds_of(work_of | {"basis": d**3})
+    cube = "eigenvectors" if work.path else "solution"
+    return seconds_of(work_of | {cube: work.n_systems * d**3, "square": work.n_systems * d**2})
 
 
 def dual_seconds(data: RankingData, work: Work) -> float:
     """Return the time that direct solutions take in the dual form."""
     n, d = float(len(data.y)), float(data.X.shape[1])
     if scipy.sparse.issparse(data.X):
-        seconds = SPARSE_PRODUCT * float(data.X.nnz) ** 2 / max(1.0, d)
+        matrix = {"sparse gram": float(data.X.nnz) ** 2 / max(1.0, d)}
     else:
-        seconds = 2 * DENSE_PRODUCT * n**2 * d
+        matrix = {"gram": 2 * n**2 * d}
     if not work.path:
-        return seconds + ONE_CUBE * n**3 + ONE_SQUARE * n**2
-    twice = work.n_systems > 1 and not work.exact  # folds come from the same decomposition
-    return seconds + (1 + twice) * (DUAL_CUBE * n**3 + ONE_SQUARE * n**2)
+        return seconds_of(matrix | {"solution": n**3, "square": n**2})
+    n_times = 2 if work.n_systems > 1 and not work.exact else 1  # all folds from one decomposition
+    return seconds_of(matrix | {"band": n_times * n**3, "square": n_times * n**2})
+
+
+def newton_seconds(data: RankingData, n_rows: int, n_solutions: int, *, all_pairs: bool) -> float:
+    """Return the time that solutions of RankSVM take, for so many rows of `data`.
+
+    All but the first start from another one. With `all_pairs` the loss goes through all pairs of a
+    query.
+    """
+    n, d, share = float(n_rows), float(data.n_features), n_rows / max(1, len(data.y))
+    work_of = {"newton row": n}
+    if scipy.sparse.issparse(data.X) and data.feature_map is None:
+        work_of["newton sparse"] = data.X.nnz * share
+    else:
+        work_of["newton entry"] = n * d
+    if all_pairs and data.preferences is None:
+        work_of["newton pair"] = (
+            float(np.square(data.queries.sizes, dtype=np.float64).sum()) * share
+        )
+    once = {"trial": 1.0}
+    if data.feature_map is not None:
+        once["map"] = n * d * data.X.shape[1]
+    if d <= limits.now.widest_gram:
+        once |= {"gram": n * d**2, "solution": d**3}
+    return seconds_of(once) + (1 + FURTHER_SOLUTION * (n_solutions - 1)) * seconds_of(work_of)
+
+
+def drawn_seconds(
+    n_rows: int, n_nodes: int, n_draws: int, n_systems: int, n_settings: int
+) -> float:
+    """Return the time that draws of ELMRank take, each with a path for every system."""
+    n, d = float(n_rows), float(n_nodes)
+    work_of = {"node": n * d, "gram": n * d**2}
+    if n_systems == 1:
+        work_of["eigenvectors"] = d**3
+    else:
+        work_of |= {"band": n_systems * d**3, "held out": n * d * n_settings}
+    return n_draws * seconds_of(work_of)
 
 
 def most_products(

@@ -262,10 +262,13 @@ class Coordinates:
             return steps_of(self.work) * step_seconds(self.data)
         return self._seconds_in(self.form)
 
-    def warn_of_time(self, n_times: int, n_rows: int | None = None) -> None:
+    def warn_of_time(
+        self, n_times: int, n_rows: int | None = None, more_seconds: float = 0.0
+    ) -> None:
         """Warn if the work, so many times, is expected to take long, and say what takes less.
 
-        `n_rows` is the number of rows of a table, of which this has some.
+        `n_rows` is the number of rows of a table, of which this has some. The work takes
+        `more_seconds` besides what its shape tells.
         """
         if self.iterate:
             advice = "a larger alpha needs fewer steps" + ", as do fewer folds" * self.work.path
@@ -277,9 +280,10 @@ class Coordinates:
             advice = "take fewer features"
             if scipy.sparse.issparse(self.data.X):
                 advice += ", or RankSVM, which makes no matrix of them"
-        seconds = n_times * (self.seconds if n_rows is None else self._seconds_in("primal", n_rows))
-        if seconds > limits.now.long_fit_seconds:
-            warn_of_time(seconds, advice)
+        if more_seconds > self.seconds:
+            advice = "take fewer rows or alphas, or cv a splitter"
+        seconds = self.seconds if n_rows is None else self._seconds_in("primal", n_rows)
+        warn_of_time(n_times * (seconds + more_seconds), advice)
 
     def _seconds_in(self, form: str, n_rows: int | None = None) -> float:
         if form == "dual":

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import check_flag
 from pairgram.data.comparisons import ComparedRows
-from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import Preferences
 from pairgram.data.queries import Queries
-from pairgram.metrics.comparisons import (
-    ComparisonMetric,
-    ComparisonScoring,
-    comparison_metric,
-)
-from pairgram.metrics.metric import MetricSums
-from pairgram.model_selection.judge import NOT_STORED, Judged, best_of
-from pairgram.model_selection.splits import N_SPLITS, Splits, make_splits
+from pairgram.model_selection.comparison_judge import BY_COMPARISON, BY_GROUP, ComparisonJudge
+from pairgram.model_selection.judge import Judged
 from pairgram.solvers.leave_out import (
-    BY_GROUP,
     LARGEST_HELD,
+    HoldOut,
     PathTies,
     leave_query_out,
     scores_in_primal,
@@ -38,13 +26,10 @@ from pairgram.solvers.leave_out import (
 from pairgram.solvers.leave_out_dual import SMALLEST_PIVOT
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
-from pairgram.tables.blocks import Dataset
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Matrix
     from pairgram.solvers.formulation import Statistics
 
-BY_ITEM, BY_COMPARISON = "leave-item-out", "leave-comparison-out"
 # Holding rows out takes so many times the flops of their product with the basis, for each alpha.
 FLOPS_OF_ROWS = 20.0
 # Comparisons are judged in blocks of this many scores.
@@ -52,131 +37,18 @@ BLOCK_SCORES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutComparisons:
-    """Holds comparisons out, and judges the differences of their scores.
+class HeldOutComparisons(HoldOut):
+    """Holds comparisons out as a `ComparisonJudge` says, by identities where they hold.
 
     Attributes
     ----------
-    data : RankingData
-        The comparisons as rows of a regression: `ComparedRows`, or sparse ones for splits alone.
-    preferences : Preferences
-    metric : ComparisonMetric
-    way : str
-        What is held out together: `BY_ITEM`, `BY_COMPARISON`, `BY_GROUP`, or words for the splits.
-    splits : tuple of (training comparisons, test comparisons), or None
+    data : ComparedRows
+        The comparisons as rows of a regression.
+    judge : ComparisonJudge
     n_threads : int or None
-    store : bool
-        Whether to keep the held-out scores of the best model.
     """
 
-    data: RankingData
-    preferences: Preferences
-    metric: ComparisonMetric
-    way: str
-    splits: Splits | None
-    n_threads: int | None
-    store: bool = False
-
-    @classmethod
-    def make(
-        cls,
-        data: RankingData,
-        X: Matrix,
-        preferences: Preferences,
-        cv: CV,
-        scoring: ComparisonScoring,
-        n_threads: int | None,
-        store: bool = False,
-        *,
-        refits: bool = False,
-        has_probabilities: bool = False,
-    ) -> HeldOutComparisons:
-        """Choose the metric and what is held out.
-
-        Parameters
-        ----------
-        data : RankingData
-            The comparisons as rows of a regression.
-        X : array or CSR matrix of shape (n_items, n_columns)
-            The items, which tell whether columns belong to single ones.
-        preferences : Preferences
-        cv : None, str, int, splitter or iterable of splits
-        scoring : str, ComparisonMetric or None
-        n_threads : int or None
-        store : bool
-        refits : bool
-            Whether models without some comparisons are fitted anew, so that None stands for folds.
-        has_probabilities : bool
-            Whether differences of scores are log-odds.
-
-        Raises
-        ------
-        ValueError
-            If `cv`, `scoring` or `store` is not as described, or if there is a single comparison.
-        """
-        check_flag("store_held_out", store)
-        metric = comparison_metric(scoring, has_probabilities)
-        if preferences.n_pairs < 2:
-            raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
-        if not (metric.defined(preferences.margin) & (preferences.w > 0)).any():
-            raise ValueError(
-                f"scoring={metric.name!r} counts no comparison: all that have weight are ties: "
-                "give scoring='squared_error'"
-            )
-        has_groups = preferences.groups is not None
-        if cv is None and refits:
-            n_parts = preferences.queries.n_queries if has_groups else preferences.n_pairs
-            cv = max(2, min(N_SPLITS, n_parts))
-        if cv is None:
-            cv = BY_GROUP if has_groups else BY_COMPARISON
-            if not has_groups and _items_recur(preferences) and not _own_columns(X, preferences):
-                cv = BY_ITEM
-        if not isinstance(cv, str):
-            splits = make_splits(cv, data)
-            what = "groups" if has_groups and isinstance(cv, int) else "comparisons"
-            way = f"{len(splits)} splits of {what}"
-            return cls(data, preferences, metric, way, splits, n_threads, store)
-        known = (BY_ITEM, BY_COMPARISON, BY_GROUP)
-        if cv not in known or refits:
-            raise ArgumentError(
-                "cv",
-                "must be a number of folds, a splitter or splits of comparisons"
-                + ("" if refits else ", None, " + ", ".join(map(repr, known)))
-                + f" for y=Preferences(...), got {cv!r}",
-            )
-        if cv == BY_GROUP:
-            if not has_groups:
-                raise ArgumentError(
-                    "cv", f"{{argument}}={cv!r} needs the groups: give Preferences(groups=...)"
-                )
-            if preferences.queries.n_queries < 2:
-                raise ArgumentError("cv", f"{{argument}}={cv!r} needs two groups or more, got 1")
-        return cls(data, preferences, metric, cv, None, n_threads, store)
-
-    def of(self, data: RankingData) -> HeldOutComparisons:
-        """Return the same, whatever the features of the items."""
-        return self
-
-    def within(self, data: RankingData) -> HeldOutComparisons:
-        """Return the same for the same comparisons in other coordinates."""
-        return replace(self, data=data)
-
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise a ValueError if a split has nothing to train on."""
-        for number, (train, _) in enumerate(self.splits or ()):
-            self.data.require_training_pairs(settings, number, train)
-
-    def n_matrices(self, settings: PairSettings) -> int:
-        """Return 0: the problem of comparisons is solved in the primal form."""
-        return 0
-
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
-        """Tell whether `judge_path` will need eigenvectors."""
-        return self.splits is None
-
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each; None if there are none."""
-        return self.splits
+    judge: ComparisonJudge
 
     def judge_path(
         self,
@@ -187,106 +59,28 @@ class HeldOutComparisons:
         coefs: Callable[[Vector], Vector],
         scores: Vector | None = None,
     ) -> Judged:
-        """Judge the models of all ridges; see `HeldOutRows.judge_path`."""
+        """Judge the models of all ridges; see `HoldOut.judge_path`."""
         ties = PathTies.of(self.data, settings, ridge, alphas)
+        if self.judge.validation is not None:
+            scores = self.judge.validation_scores(coefs(ridge.coef(ties.alphas)))
         if scores is not None:
-            return self.judge_splits(ties.join_differences(scores))
-        alphas = ties.alphas
+            return self.judge.judge(ties.join_differences(scores))
+        way, rows = self.judge.way, self._compared
+        if way == BY_COMPARISON:
+            parts = _one_by_one(rows, ridge, ties.alphas)
+        elif way == BY_GROUP:
+            parts = _in_blocks(
+                leave_query_out(rows, settings, ridge, ties.alphas, statistics, self.n_threads)
+            )
+        else:
+            parts = self._by_item(settings, ridge, ties.alphas)
+        joined = ((part, ties.join_differences(of_ridges)) for part, of_ridges in parts)
+        return self.judge.judge_parts(joined, len(alphas))
+
+    @property
+    def _compared(self) -> ComparedRows:
         assert isinstance(self.data, ComparedRows)
-        if self.way == BY_COMPARISON:
-            return self._judge(ties, _one_by_one(self.data, ridge, alphas))
-        if self.way == BY_GROUP:
-            found = leave_query_out(self.data, settings, ridge, alphas, statistics, self.n_threads)
-            return self._judge(ties, _in_blocks(found))
-        return self._judge(ties, self._by_item(settings, ridge, alphas), 2)
-
-    def counts(self) -> list[Vector]:
-        """Return how often every split trains on each comparison."""
-        n_pairs = self.preferences.n_pairs
-        return [
-            np.bincount(train, minlength=n_pairs).astype(np.float64)
-            for train, _ in self.splits or ()
-        ]
-
-    def judge_models(
-        self,
-        data: Dataset[RankingData],
-        scored: Sequence[Dataset[RankingData]],
-        coefs: Sequence[Vector],
-    ) -> Judged:
-        """Judge the models of every one of `counts`; see `Judge.judge_models`."""
-        parts = []
-        for (_, test), coef, own in zip(self.splits or (), coefs, scored, strict=True):
-            (items,) = own.each(lambda block: block)
-            of_items = items.scores(slice(None), coef, self.n_threads)
-            parts.append(self.preferences.differences(of_items)[:, test])
-        return self.judge_splits(np.hstack(parts))
-
-    def judge_splits(self, scores: Vector) -> Judged:
-        """Judge models of every split, (n_models, n_test_comparisons), by its test comparisons."""
-        assert self.splits is not None
-        sums, begin, kept = [], 0, self._kept(len(scores))
-        for _, test in self.splits:
-            part = scores[:, begin : begin + len(test)]
-            begin += len(test)
-            sums.append(self._judge_part(kept, test, part))
-        whole = reduce(MetricSums.join, sums)
-        of_splits = np.array([one.defined for one in sums])
-        known = ~np.isnan(of_splits)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n_known = known.sum(axis=0)
-            mean = np.where(known, of_splits, 0.0).sum(axis=0) / n_known
-            squares = np.where(known, of_splits - mean, 0.0) ** 2
-            deviations = np.sqrt(squares.sum(axis=0) / n_known)
-        return self._stored(Judged(whole.defined, deviations, of_splits), kept)
-
-    def _judge_part(
-        self, kept: _Kept, rows: Rows, scores: Vector, share: float = 1.0
-    ) -> MetricSums:
-        """Return the sums of the metric over some comparisons, and keep what is stored."""
-        if self.data.offset is not None:
-            scores = scores + self.data.offset[rows]
-        margin = self.preferences.margin[rows]
-        values = self.metric.values(margin, scores)
-        if self.store:
-            kept.add(rows, scores, np.where(self.metric.defined(margin), values, np.nan))
-        return self.metric.sums(margin, values, self.preferences.w[rows] * share)
-
-    def _kept(self, n_models: int) -> _Kept:
-        n_kept = self.preferences.n_pairs if self.store else 0
-        shape = n_models, n_kept
-        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
-
-    def _judge(
-        self, ties: PathTies, parts: Iterator[tuple[Rows, Vector]], n_times: int = 1
-    ) -> Judged:
-        """Judge parts of comparisons and their scores, (n_models, n_comparisons of the part).
-
-        The models are those at the ridges of `ties`. Every comparison is there `n_times`. A model
-        that has a NaN among its scores gets NaN.
-        """
-        n_models = len(ties.alphas) - ties.n_added
-        total, known, kept = None, np.ones(n_models, dtype=bool), self._kept(n_models)
-        for rows, of_ridges in parts:
-            scores = ties.join_differences(of_ridges)
-            known &= np.isfinite(scores).all(axis=1)
-            sums = self._judge_part(kept, rows, scores, 1 / n_times)
-            total = sums if total is None else total.join(sums)
-        assert total is not None
-        means = np.where(known, total.defined, np.nan)
-        return self._stored(Judged(means, total.deviations), kept)
-
-    def _stored(self, judged: Judged, kept: _Kept) -> Judged:
-        """Return what was judged, with the held-out scores of the best model if they are kept."""
-        judged = judged._replace(stored={**NOT_STORED, "cv_": self.way})
-        if not self.store or np.isnan(judged.means).all():
-            return judged
-        best = best_of(judged.means, self.metric)
-        with np.errstate(invalid="ignore"):
-            scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
-        table = {"comparison": np.arange(len(scores)), self.metric.name: values}
-        stored = {"held_out_": scores, "per_query_": table}
-        return judged._replace(stored={**judged.stored, **stored})
+        return self.data
 
     def _by_item(
         self, settings: PairSettings, ridge: RidgePath, alphas: Vector
@@ -296,8 +90,7 @@ class HeldOutComparisons:
         The comparisons of an item are subtracted from the statistics. Every comparison stands in a
         list of those of its winner and in one of those of its loser.
         """
-        data = self.data
-        assert isinstance(data, ComparedRows)
+        data = self._compared
         pairs, threads = data.comparisons, resolve_n_threads(self.n_threads)
         offsets, numbers = pairs.offsets(), pairs.pairs()
         eigen, most = ridge.eigen, max(1, BLOCK_SCORES // len(alphas))
@@ -356,28 +149,6 @@ class HeldOutComparisons:
         scores[lost] = self.data.scores(test, coefs, self.n_threads)
 
 
-class _Kept(NamedTuple):
-    """Sums of what was held out of every comparison; of none if nothing is stored.
-
-    Attributes
-    ----------
-    scores, values : ndarray of shape (n_models, n_pairs) or (n_models, 0)
-    times : ndarray of shape (n_pairs,) or (0,)
-        How often each was held out.
-    """
-
-    scores: Vector
-    values: Vector
-    times: Vector
-
-    def add(self, rows: Rows, scores: Vector, values: Vector) -> None:
-        """Add scores and values of some comparisons, which may repeat."""
-        np.add.at(self.times, rows, 1.0)
-        for whole, part in ((self.scores, scores), (self.values, values)):
-            for of_model, own in zip(whole, part, strict=True):
-                np.add.at(of_model, rows, own)
-
-
 def _in_blocks(scores: Vector) -> Iterator[tuple[Any, Vector]]:
     """Cut scores, (n_models, n_comparisons), into blocks that a cache holds."""
     for rows in blocks(scores.shape[1], max(1, BLOCK_SCORES // len(scores))):
@@ -410,44 +181,3 @@ def _one_by_one(
             own[own < SMALLEST_PIVOT] = np.nan
             fit /= own
             yield np.arange(rows.start, rows.stop), np.ascontiguousarray(fit.T)
-
-
-def _items_recur(preferences: Preferences) -> bool:
-    """Tell whether an item is in more than one comparison."""
-    items = np.concatenate([preferences.winner, preferences.loser])
-    return bool((np.bincount(items) > 1).any())
-
-
-def _own_columns(X: Matrix, preferences: Preferences) -> bool:
-    """Tell whether half of the items or more have a column that varies in their comparisons alone.
-
-    So it is for ids of items as columns: the model without an item knows nothing of it.
-    """
-    first, second = preferences.winner, preferences.loser
-    # The two items of the first comparison in which a column varies, as long as they are in all
-    # such comparisons; -1 before the first, and -2 for another.
-    owners = np.full((2, X.shape[1]), -1, dtype=np.int64)
-    begin, step = 0, 64
-    while begin < len(first) and (owners != -2).any():
-        a, b = first[begin : begin + step], second[begin : begin + step]
-        rows, columns = _varying(X[a] - X[b], (owners != -2).any(axis=0))
-        a, b = a[rows], b[rows]
-        fresh, at = np.unique(columns, return_index=True)
-        at, fresh = at[owners[0, fresh] == -1], fresh[owners[0, fresh] == -1]
-        owners[0, fresh], owners[1, fresh] = a[at], b[at]
-        for of in owners:
-            of[columns[(a != of[columns]) & (b != of[columns])]] = -2
-        begin, step = begin + step, 2 * step
-    own = np.unique(owners[owners >= 0])
-    return 2 * len(own) >= len(np.union1d(first, second))
-
-
-def _varying(X: Matrix, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
-    """Return the rows and the columns of the entries other than 0 in the columns asked for."""
-    if scipy.sparse.issparse(X):
-        entries: Any = X.tocoo()
-        kept = asked[entries.col] & (entries.data != 0)
-        return entries.row[kept], entries.col[kept]
-    numbers = np.flatnonzero(asked)
-    rows, columns = np.nonzero(X[:, numbers])
-    return rows, numbers[columns]

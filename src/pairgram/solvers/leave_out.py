@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, score_features
 from pairgram.features.inputs import factors_of
+from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import Judge, Judged
+from pairgram.model_selection.judge import BaseJudge, Judge, Judged
 from pairgram.model_selection.splits import GroupSplits, Splits
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.leave_group_out import rests_of_groups, scores_by_sums
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
-# Queries that hold nearly all of a direction whose eigenvalue is more than this many ridges are
-# held out by refits. The identities would lose several digits.
-LARGEST_HELD = 1e5
+# Queries that hold nearly all of a direction are held out by refits if the geometric mean of its
+# eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
+LARGEST_HELD = 1e2
 # A smaller ridge counts as this share of λ_max.
 SMALLEST_SHARE = 1e-200
 # Scores that are further apart than this share of the range never tie. Compiled code has the same
@@ -227,7 +229,9 @@ def leave_query_out(
         scores = scores_by_sums(data, settings, ridge, alphas, n_threads, held, total.parts)
     else:
         scores = scores_in_primal(data, settings, ridge, alphas, n_threads, held)
-    # Where a query holds nearly all of a large direction, what is left has lost its digits.
+    # Where a query holds nearly all of a large direction, what is left has lost its digits. A
+    # direction that is not the largest has lost some to that one before.
+    held = np.sqrt(held * (ridge.largest))
     if held.max() > LARGEST_HELD * alphas[-1]:
         _refit(data, settings, ridge.factor, alphas, held, scores, n_threads)
     return scores
@@ -242,17 +246,40 @@ def _refit(
     scores: Vector,
     n_threads: int | None,
 ) -> None:
-    """Write the scores of what holds the largest directions, by models without its rows."""
+    """Write the scores of what holds the largest directions, by models without its rows.
+
+    It takes ``n d² + m d² log k`` flops for the m rows of k queries, and ``10 k d³``. The sums are
+    added, and none is subtracted, which would lose the digits again.
+    """
     limit = LARGEST_HELD * alphas[-1]
     tests = [test for test in data.rows_held_together() if held[test[0]] > limit]
     tests.sort(key=lambda test: -held[test[0]])
-    most = limits.now.refit_flops / flops_of_refits(len(data.y), data.n_features, settings, 1)
-    for test in tests[: min(int(most), limits.now.held_refits)]:
-        train = np.setdiff1d(np.arange(len(data.y)), test)
-        rest = PairSums.of(data.take(train), settings, n_threads, may_vanish=True)
+    most = limits.now.refit_flops / flops_of_refits(0, data.n_features, settings, 1)
+    tests = tests[: min(int(most), limits.now.held_refits)]
+    if not tests:
+        return
+    others = np.setdiff1d(np.arange(len(data.y)), np.concatenate(tests))
+    rest = PairSums(settings, n_threads=n_threads)
+    if len(others):
+        rest = rest.with_rows(data.take(others), n_threads, may_vanish=True)
+    for test, sums in _sums_without_each(data, tests, rest, n_threads):
         lost = alphas * LARGEST_HELD < held[test[0]]
-        coefs = rest.path_at(factor).coef(alphas[lost])
+        coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
         scores[np.ix_(lost, test)] = data.scores(test, coefs, n_threads)
+
+
+def _sums_without_each(
+    data: RankingData, tests: Sequence[Rows], rest: PairSums, n_threads: int | None
+) -> Iterator[tuple[Rows, PairSums]]:
+    """Yield each of some queries, and the sums of all others with those of the `rest`."""
+    if len(tests) == 1:
+        yield tests[0], rest
+        return
+    halves = tests[: len(tests) // 2], tests[len(tests) // 2 :]
+    for own, others in (halves, halves[::-1]):
+        rows = data.take(np.sort(np.concatenate(others)))
+        more = rest.with_rows(rows, n_threads, may_vanish=True)
+        yield from _sums_without_each(data, own, more, n_threads)
 
 
 def scores_in_primal(
@@ -403,6 +430,7 @@ def split_scores(
     if (
         isinstance(total, PairSums)
         and isinstance(splits, GroupSplits)
+        and data.group_of is not None
         and (have_sums(data, total.settings))
     ):
         rests = rests_of_groups(data, total, splits, n_threads)
@@ -452,41 +480,45 @@ def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int,
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutRows:
-    """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
+class HoldOut(ABC):
+    """Holds out what a judge says, by the identities of least squares where they hold.
 
     Attributes
     ----------
     data : RankingData
         The rows in the coordinates in which their problem is solved.
-    judge : Judge
+    judge : BaseJudge
     n_threads : int or None
     """
 
     data: RankingData
-    judge: Judge
+    judge: BaseJudge
     n_threads: int | None
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> Metric | ComparisonMetric:
         """The metric that judges."""
         return self.judge.metric
 
-    def of(self, data: RankingData) -> HeldOutRows:
-        """Return the same with another feature map, which the validation set shares."""
-        return replace(self, data=data, judge=self.judge.of(data))
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map of the rows, which the validation set shares."""
+        return replace(self, judge=self.judge.of(data))
 
-    def within(self, data: RankingData) -> HeldOutRows:
+    def within(self, data: RankingData) -> Self:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone.
+
+        Otherwise return the seconds that it takes besides what `costs` tells of a search: none.
+        """
         if self.judge.splits is not None:
             for number, (train, _) in enumerate(self.judge.splits):
                 self.data.require_training_pairs(settings, number, train)
         elif self.judge.validation is None and not self.data.is_single_query:
             require_leave_query_out(self.data, settings)
+        return 0.0
 
     def n_matrices(self, settings: PairSettings) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
@@ -518,6 +550,7 @@ class HeldOutRows:
             return None
         return splits
 
+    @abstractmethod
     def judge_path(
         self,
         settings: PairSettings,
@@ -543,6 +576,29 @@ class HeldOutRows:
             If `refits` gave splits, the scores of their test rows by the models at the ridges
             ``PathTies.of(...).alphas``.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows(HoldOut):
+    """Holds out the rows that a `Judge` says."""
+
+    judge: Judge
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map, which the validation set shares."""
+        data = replace(data, y=self.data.y)
+        return replace(self, data=data, judge=self.judge.of(data))
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
+    ) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""
         ties = PathTies.of(self.data, settings, ridge, alphas)
         if scores is None:
             scores = self._scores(settings, ridge, ties.alphas, statistics, coefs)

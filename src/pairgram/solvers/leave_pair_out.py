@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairgram._support import limits
 from pairgram._support.checks import Vector
+from pairgram._support.rates import seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
@@ -77,14 +78,17 @@ class LeavePairOut:
 
     def of(self, data: RankingData) -> LeavePairOut:
         """Return the same with another feature map."""
-        return replace(self, data=data)
+        return replace(self, data=replace(data, y=self.data.y))
 
     def within(self, data: RankingData) -> LeavePairOut:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise a ValueError if there are several queries, or if the work would take too long."""
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+        """Raise a ValueError if there are several queries, or if the work would take too long.
+
+        Otherwise return the seconds that `judge_path` is expected to take.
+        """
         data = self.data
         n_queries = data.queries.n_filled
         if n_queries > 1 and settings.scope != "global":
@@ -97,18 +101,20 @@ class LeavePairOut:
             _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
             n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
             refuse_long_refits(data, settings, n_pairs, what)
-        else:
-            factors = _factors_without_pairs(data, settings)
-            # An elementwise operation on single pairs takes as long as 30 flops of a product.
-            per_entry = 75.0 if factors is None else 2.0 * len(factors)
-            n_rows, rank = len(data.y), data.n_features
-            flops = per_entry * n_rows**2 * rank * n_alphas
-            if flops > limits.now.pair_flops:
-                raise ValueError(
-                    f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas "
-                    f"takes the time of {flops:.0e} flops, at most {limits.now.pair_flops:.0e}: "
-                    "give fewer alphas, or cv a splitter"
-                )
+            return 0.0
+        factors = _factors_without_pairs(data, settings)
+        # An elementwise operation on single pairs takes as long as 30 flops of a product.
+        per_entry = 75.0 if factors is None else 2.0 * len(factors)
+        n_rows, rank = len(data.y), data.n_features
+        n_solved = float(n_rows) ** 2 * n_alphas
+        flops = per_entry * n_solved * rank
+        if flops > limits.now.pair_flops:
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas "
+                f"takes the time of {flops:.0e} flops, at most {limits.now.pair_flops:.0e}: "
+                "give fewer alphas, or cv a splitter"
+            )
+        return seconds_of({"pair out": n_solved, "gram": flops / 2})
 
     def n_matrices(self, settings: PairSettings) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""

@@ -18,6 +18,7 @@ from pairgram._support.checks import Rows, Vector
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import require_default
 from pairgram.features.base import same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
@@ -185,7 +186,13 @@ class PairSums:
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
-        factor = self.scale_factors() if scale else None
+        return self.solve_at(alpha, self.scale_factors() if scale else None)
+
+    def solve_at(self, alpha: float, factor: Vector | None) -> Vector:
+        """Return the coefficients of one ridge for a given scaling of the features.
+
+        Features of very different sizes lose no digits here, as they do in the path.
+        """
         return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads)
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
@@ -272,12 +279,14 @@ class PairSums:
     ) -> PairSums:
         """Return the sums with those of checked rows.
 
-        With `counts`, the queries in which each feature varies are counted. For `may_vanish` see
-        `sums_of`.
+        Their comparisons are pairs like those of labels. With `counts`, the queries in which each
+        feature varies are counted. For `may_vanish` see `sums_of`.
         """
         if data.feature_map is None and self.feature_map is not None:
             fitted = self.fitted_map(data.X) if self.sums is None else self.feature_map
             data = replace(data, feature_map=fitted)
+        if data.preferences is not None:
+            return self._with_comparisons(data, n_threads)
         n_features = data.n_features
         if self.sums is not None and n_features != len(self.sums) - 1:
             raise ValueError(f"X must have {len(self.sums) - 1} features, got {n_features}")
@@ -314,21 +323,18 @@ class PairSums:
             raise ValueError("X or y too large: the weighted sum of squared differences overflows")
         return merged
 
-    def with_comparisons(self, data: RankingData, n_threads: int | None) -> PairSums:
-        """Return the sums with those of the comparisons of checked rows, which are pairs too."""
-        fitted = self.feature_map
-        if fitted is not None and self.sums is None:
-            fitted = self.fitted_map(data.X)
-        data = replace(data, feature_map=fitted)
+    def _with_comparisons(self, data: RankingData, n_threads: int | None) -> PairSums:
+        """Return the sums with those of comparisons, which are pairs too, but of no query."""
+        require_default(self.settings)
         differences = compared(data, data.features())
         sums = PairSums.of(differences, PairSettings(None), n_threads, counts=True)
         added = replace(
             sums,
             settings=self.settings,
-            feature_map=fitted,
+            feature_map=data.feature_map,
             names=self.names,
             n_rows=len(data.y),
-            n_queries=1,
+            n_queries=0,
             sums_weight=2 * sums.sums_weight,
             n_threads=self.n_threads,
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support import limits
-from pairgram._support.arrays import check_alphas, read_rows, real_array, refuse_index
+from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import ArgumentError, naming_not_finite, verbatim
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
@@ -21,7 +21,6 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.data.preferences import Preferences, require_default
 from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
@@ -296,19 +295,8 @@ class Pairgram:
             raise ValueError("y must be the labels of the rows of X, got None")
         names = names_of(X)
         self._require_names(names)
-        if isinstance(y, Preferences):
-            require_default(self.settings)
-            y.require_alone({"qid": qid, "group": group, **others})
-            refuse_index(X)
-            rows = read_rows(X)
-            data = RankingData.make(rows, np.zeros(rows.shape[0]))
-            y.require_rows(len(data.y))
-            ids, before = self._ids_with(data), replace(self._total, names=names)
-            with naming_not_finite(names):
-                total = before.with_comparisons(replace(data, preferences=y), self.n_threads)
-            self._total, self._ids = total, ids
-            return self
-        data = ColumnWatch.on(RankingData.make(X, y, qid=qid, group=group, **others))
+        data = RankingData.make(X, y, qid=qid, group=group, **others)
+        data = data if self._total.feature_map is not None else ColumnWatch.on(data)
         ids = self._ids_with(data)
         with naming_not_finite(names):
             total = replace(self._total, names=names).with_rows(data, self.n_threads, counts=True)
@@ -365,7 +353,7 @@ class Pairgram:
 
     def _ids_with(self, data: RankingData) -> QueryIds:
         """Return the ids together with those of further rows; an id that is there is an error."""
-        if self.settings.scope == "global":
+        if self.settings.scope == "global" or data.preferences is not None:
             return self._ids
         return self._ids.of_rows(data.queries, self.n_queries)
 
@@ -786,7 +774,8 @@ def _of_table(empty: Pairgram, pattern: RankingData, has_gaps: bool, rows: Table
 def seen_of(data: RankingData, settings: PairSettings, n_threads: int | None) -> SeenColumns:
     """Return what is seen of the columns. Where no query is told, rows that need none are alone."""
     without_queries = data.queries.ids is None and data.queries.n_queries == 1
-    alone = without_queries and (settings.joins_all_rows or settings.pairs is None)
+    needs_none = settings.joins_all_rows or settings.pairs is None or data.preferences is not None
+    alone = without_queries and needs_none
     return SeenColumns.of(data, n_threads, by_rows=alone)
 
 

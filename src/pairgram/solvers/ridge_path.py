@@ -20,6 +20,7 @@ from pairgram._support.machine import (
     resolve_n_threads,
     single_threaded_blas,
 )
+from pairgram._support.rates import seconds_of
 
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
 LARGEST_POWER = 200
@@ -406,14 +407,12 @@ def has_band(order: int) -> bool:
     return order >= limits.now.band_order
 
 
-# Seconds of eigenvectors for each n³, about twice what they take on one core. LAPACK cannot be
-# interrupted, so they must end in time on a slower machine too.
-SECONDS_OF_EIGENVECTORS = 4e-10
-
-
 def require_time_for_eigenvectors(order: int) -> None:
-    """Raise a TimeoutError if the time of this thread ends before eigenvectors would."""
-    deadline().require(SECONDS_OF_EIGENVECTORS * order**3)
+    """Raise a TimeoutError if the time of this thread ends before eigenvectors would.
+
+    LAPACK cannot be interrupted, so they must end in time on a machine of half the speed too.
+    """
+    deadline().require(2 * seconds_of({"eigenvectors": float(order) ** 3}))
 
 
 def smallest_eigenvalue(order: int, largest: float) -> float:

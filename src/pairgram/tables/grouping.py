@@ -21,7 +21,7 @@ from pairgram.tables.columns import Columns, TableRows, in_batches, value_type
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
-from pairgram.tables.table import Table
+from pairgram.tables.table import GAP, Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,7 +56,8 @@ def grouped(table: Table) -> Table:
             "memory, where those of a query may stand anywhere",
         )
     arrow = pyarrow_for("group_queries=True")
-    pieces = _checked(table)
+    known: dict[str, Any] = {}
+    pieces = _checked(table, known)
     waiting: list[Any] = []
     n_bytes, folder = 0, None
     for piece in pieces:
@@ -73,7 +74,7 @@ def grouped(table: Table) -> Table:
         spread = _spread(chain(waiting, pieces), folder.path, 0)
         source = source_of(arrow.dataset.dataset(list(spread), format="ipc"))
     layout = table.layout if table.schema is not None else _array_columns(table, source.schema)
-    known = {"folder": folder}
+    known["folder"] = folder
     return replace(
         table,
         layout=layout,
@@ -98,16 +99,16 @@ def _remove(path: str, owner: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _checked(table: Table) -> Iterator[Any]:
+def _checked(table: Table, known: dict[str, Any]) -> Iterator[Any]:
     """Yield all columns of the rows as pyarrow tables without dictionaries, with the hashes.
 
-    Rows are checked here, where messages can still say where they come from.
+    Rows are checked here, where messages can still say where they come from. Some models take
+    missing features, so the error that names the first one is kept in `known`, for the others.
     """
     import pyarrow
 
-    columns, schema = table.layout, table.schema
-    if table.missing is not None:
-        columns = replace(columns, fill=np.full(columns.n_features, np.nan))
+    schema = table.schema
+    columns = replace(table.layout, fill=np.full(table.n_features, np.nan))
     if schema is not None:
         columns = replace(columns, keep=tuple(schema.names))
         schema = pyarrow.schema([(field.name, value_type(field.type)) for field in schema])
@@ -115,8 +116,20 @@ def _checked(table: Table) -> Iterator[Any]:
         for number, partition in enumerate(table.partitions):
             for rows in partition.batches(number, columns, True):
                 piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
+                if table.missing is None and GAP not in known and np.isnan(rows.X).any():
+                    known[GAP] = _error_of_gap(table, number, partition)
                 hashes = np.repeat(hash_of_runs(rows), rows.sizes)
                 yield piece.append_column(HASH, pyarrow.array(hashes))
+
+
+def _error_of_gap(table: Table, number: int, partition: Any) -> ArgumentError | None:
+    """Return the error that names the first missing feature of a partition."""
+    try:
+        for _ in partition.batches(number, table.layout, True):
+            pass
+    except ArgumentError as error:
+        return error.with_traceback(None)
+    return None
 
 
 def _of_arrays(rows: TableRows) -> Any:

@@ -49,6 +49,10 @@ COLUMNS = {
 }
 
 
+# Under this name a table whose queries were brought together knows the error of a missing feature.
+GAP = "gap"
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows that are read when they are needed. `scan` makes tables.
@@ -277,6 +281,8 @@ class Table:
         reads the rows once. The mean of a column without values is 0.
         """
         if self.missing is None:
+            if self._known.get(GAP) is not None:
+                raise self._known[GAP]
             return self
         if self.layout.sparse:
             raise ArgumentError(

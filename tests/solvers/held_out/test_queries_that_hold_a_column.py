@@ -26,7 +26,7 @@ def without(X, y, qid, v, alpha, pairs, query):
     with mpmath.workdps(60):
         L = mpmath.matrix(laplacian(y[rest], qid[rest], pairs, v[rest])[0].tolist())
         H = mpmath.matrix(X[rest].tolist())
-        G = H.T * L * H + mpmath.mpf(float(alpha)) * mpmath.eye(N_FEATURES)
+        G = H.T * L * H + mpmath.mpf(float(alpha)) * mpmath.eye(X.shape[1])
         w = mpmath.lu_solve(G, H.T * (L * mpmath.matrix(y[rest].tolist())))
         return np.array([float(s) for s in mpmath.matrix(X[~rest].tolist()) * w])
 
@@ -92,4 +92,31 @@ def test_the_largest_directions_are_refitted_first(set_limits):
     none = search.fit(X, y, qid=qid).held_out_
     differs = [bool((one[qid == q] != none[qid == q]).any()) for q in range(8)]
     assert differs == [False] * 7 + [True]
-    assert (one[qid == 7] == every[qid == 7]).all()
+    np.testing.assert_allclose(one[qid == 7], every[qid == 7], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("big", "small"), [(1e4, 1e3), (1e4, 30.0), (1e4, 10.0), (1e4, 0.01)])
+def test_small_ridges_keep_their_digits(big, small):
+    """The share of a column that others hold goes over the bound above which they are asked."""
+    X, y, qid, v = rows(big, small)
+    largest = RankRLSCV(cv=3).fit(X, y, qid=qid, sample_weight=v).alphas_[0] / 3.2768
+    for alpha in largest / 10.0 ** np.array([0, 3, 5, 7, 10]):
+        search = RankRLSCV([alpha], form="primal", store_held_out=True)
+        scores = search.fit(X, y, qid=qid, sample_weight=v).held_out_[qid == 0]
+        assert error(scores, without(X, y, qid, v, alpha, "with_ties", 0)) < 3e-10
+
+
+@pytest.mark.parametrize("leak", [0.0, 1e-6])
+def test_columns_that_each_query_has_for_itself(leak):
+    """The small columns lose no more digits than the large ones."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(36), 4)
+    own = leak * 1e4 * rng.normal(size=(144, 36))
+    own[np.arange(144), qid] = 1e4 * (1 + qid) * rng.normal(size=144)
+    X, y = np.hstack([rng.normal(size=(144, 3)), own]), rng.integers(0, 4, 144).astype(float)
+    largest = RankRLSCV(cv=3).fit(X, y, qid=qid).alphas_[0] / 3.2768
+    for alpha in largest / np.array([1e6, 1e10]):
+        search = RankRLSCV([alpha], form="primal", store_held_out=True).fit(X, y, qid=qid)
+        for query in (0, 35):
+            exact = without(X, y, qid, np.ones(144), alpha, "with_ties", query)
+            assert error(search.held_out_[qid == query], exact) < 1e-12

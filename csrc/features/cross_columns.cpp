@@ -1,0 +1,164 @@
+#include "features/cross_columns.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "features/node_map.hpp"
+#include "linear_algebra/row_scores.hpp"
+#include "support/simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+template <class T>
+PAIRGRAM_CLONES void scale(std::ptrdiff_t n, T factor, const T* x, T* out) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = factor * x[j];
+}
+
+PAIRGRAM_CLONES void add_scaled(std::ptrdiff_t n, double factor, const double* x, double* out) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] += factor * x[j];
+}
+
+template <class T>
+std::ptrdiff_t width_of(const node_map<T>* map, const buffer<std::int64_t>& columns) {
+    return map ? map->n_outputs : static_cast<std::ptrdiff_t>(columns.size());
+}
+
+template <class T>
+void gather(const buffer<std::int64_t>& columns, std::ptrdiff_t n, const T* rows,
+            std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < columns.size(); ++j)
+            out[i * ldo + static_cast<std::ptrdiff_t>(j)] = rows[i * ldr + columns[j]];
+}
+
+// What a map makes of some columns, or these columns where it is null.
+template <class T>
+void map_columns(const node_map<T>* map, const buffer<std::int64_t>& columns, std::ptrdiff_t n,
+                 const T* rows, std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
+    if (!map) return gather(columns, n, rows, ldr, out, ldo);
+    const auto width = static_cast<std::ptrdiff_t>(columns.size());
+    buffer<T> gathered(n * width);
+    gather(columns, n, rows, ldr, gathered.data(), width);
+    map_rows(*map, n, gathered.data(), width, out, ldo);
+}
+
+template <class T>
+void map_left(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+              T* out, std::ptrdiff_t ldo) {
+    const std::ptrdiff_t own = cross.common == T{0} ? 0 : 1;
+    for (std::ptrdiff_t i = 0; i < n && own; ++i) out[i * ldo] = cross.common;
+    map_columns(cross.of_left, cross.left, n, rows, ldr, out + own, ldo);
+}
+
+template <class T>
+void map_right(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+               T* out, std::ptrdiff_t ldo) {
+    gather(cross.kept, n, rows, ldr, out, ldo);
+    map_columns(cross.of_right, cross.right, n, rows, ldr, out + cross.n_kept(), ldo);
+}
+
+// Calls use(first row, number of rows, ũ) for runs of rows of which the left columns have the same
+// bits.
+template <class T, class Use>
+void by_left_side(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows,
+                  std::ptrdiff_t ldr, const Use& use) {
+    const auto same = [&](std::ptrdiff_t a, std::ptrdiff_t b) {
+        return std::all_of(cross.left.begin(), cross.left.end(), [&](std::int64_t j) {
+            return std::memcmp(rows + a * ldr + j, rows + b * ldr + j, sizeof(T)) == 0;
+        });
+    };
+    buffer<T> left(cross.n_left());
+    for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && same(begin, end);) ++end;
+        map_left(cross, 1, rows + begin * ldr, ldr, left.data(), cross.n_left());
+        use(begin, end - begin, left.data());
+    }
+}
+
+}  // namespace
+
+template <class T>
+std::ptrdiff_t cross_columns<T>::n_left() const {
+    return width_of(of_left, left) + (common == T{0} ? 0 : 1);
+}
+
+template <class T>
+std::ptrdiff_t cross_columns<T>::n_right() const {
+    return width_of(of_right, right);
+}
+
+template <class T>
+std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part) {
+    switch (part) {
+        case cross_part::left:
+            return cross.n_left();
+        case cross_part::right:
+            return cross.n_kept() + cross.n_right();
+        case cross_part::left_columns:
+            return static_cast<std::ptrdiff_t>(cross.left.size());
+        case cross_part::products:
+            break;
+    }
+    return cross.n_kept() + cross.n_left() * cross.n_right();
+}
+
+template <class T>
+void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n, const T* rows,
+               std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
+    if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
+    if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
+    if (part == cross_part::left_columns) return gather(cross.left, n, rows, ldr, out, ldo);
+    const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
+    buffer<T> right(n * (k + r));
+    map_right(cross, n, rows, ldr, right.data(), k + r);
+    by_left_side(cross, n, rows, ldr, [&](std::ptrdiff_t begin, std::ptrdiff_t size, const T* u) {
+        for (auto i = begin; i < begin + size; ++i) {
+            const T* const v = right.data() + i * (k + r);
+            T* const row = out + i * ldo;
+            std::copy_n(v, k, row);
+            for (std::ptrdiff_t a = 0; a < p; ++a) scale(r, u[a], v + k, row + k + a * r);
+        }
+    });
+}
+
+template <class T>
+void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs, double* out) {
+    const auto k = cross.n_kept(), r = cross.n_right();
+    std::copy_n(coefs, k, out);
+    std::fill_n(out + k, r, 0.0);
+    for (std::ptrdiff_t a = 0; a < cross.n_left(); ++a)
+        add_scaled(r, static_cast<double>(left[a]), coefs + k + a * r, out + k);
+}
+
+template <class T>
+void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+                 std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
+                 std::ptrdiff_t ld) {
+    const auto width = cross.n_kept() + cross.n_right();
+    buffer<T> right(n * width);
+    map_right(cross, n, rows, ldr, right.data(), width);
+    buffer<double> of_right(n_models * width);
+    by_left_side(cross, n, rows, ldr, [&](std::ptrdiff_t begin, std::ptrdiff_t size, const T* u) {
+        for (std::ptrdiff_t m = 0; m < n_models; ++m)
+            fold_left(cross, u, coefs + m * ldc, of_right.data() + m * width);
+        const linear_models models(n_models, width, of_right.data());
+        const matrix_rows<T> of_run{size, width, right.data() + begin * width, nullptr};
+        models.score(of_run, 0, size, scores + begin, ld);
+    });
+}
+
+#define PAIRGRAM_CROSS_COLUMNS(T)                                                               \
+    template struct cross_columns<T>;                                                           \
+    template std::ptrdiff_t n_outputs<T>(const cross_columns<T>&, cross_part);                  \
+    template void map_cross<T>(const cross_columns<T>&, cross_part, std::ptrdiff_t, const T*,   \
+                               std::ptrdiff_t, T*, std::ptrdiff_t);                             \
+    template void fold_left<T>(const cross_columns<T>&, const T*, const double*, double*);      \
+    template void score_cross<T>(const cross_columns<T>&, std::ptrdiff_t, const T*,             \
+                                 std::ptrdiff_t, std::ptrdiff_t, const double*, std::ptrdiff_t, \
+                                 double*, std::ptrdiff_t);
+PAIRGRAM_CROSS_COLUMNS(double)
+PAIRGRAM_CROSS_COLUMNS(float)
+
+}  // namespace pairgram

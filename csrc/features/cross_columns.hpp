@@ -1,0 +1,54 @@
+// Products of two groups of columns, ũ ⊗ v, behind columns that are kept as they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "support/buffer.hpp"
+
+namespace pairgram {
+
+template <class T>
+struct node_map;
+
+// Which columns of a row go where. The left side is ũ = (common, map of the left columns), without
+// the first if common is 0; the right side is v, a map of the right columns.
+template <class T>
+struct cross_columns {
+    std::ptrdiff_t n_inputs = 0;
+    buffer<std::int64_t> kept, left, right;
+    const node_map<T>* of_left = nullptr;  // null keeps the columns themselves
+    const node_map<T>* of_right = nullptr;
+    T common = 0;
+
+    std::ptrdiff_t n_kept() const { return static_cast<std::ptrdiff_t>(kept.size()); }
+    std::ptrdiff_t n_left() const;   // of ũ
+    std::ptrdiff_t n_right() const;  // of v
+};
+
+// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the left columns.
+enum class cross_part { products, left, right, left_columns };
+
+template <class T>
+std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part);
+
+// out (n, n_outputs; stride ldo) from rows (n, n_inputs; stride ldr). The products of neighbouring
+// rows of one left side map it once.
+template <class T>
+void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n, const T* rows,
+               std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo);
+
+// out (n_kept + n_right) = the weights of [kept, v] of one model of the products, (kept, W): those
+// of the kept columns, and Wᵀũ, in double.
+template <class T>
+void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs, double* out);
+
+// scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by n_models models of the products,
+// model m at coefs + m·ldc, in double: Wᵀũ once for neighbouring rows of one left side, and a
+// product with [kept, v] for every row. A score has the same bits wherever its row stands.
+template <class T>
+void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+                 std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
+                 std::ptrdiff_t ld);
+
+}  // namespace pairgram

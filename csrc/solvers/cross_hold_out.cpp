@@ -1,0 +1,215 @@
+#include "solvers/cross_hold_out.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "linear_algebra/blas.hpp"
+#include "solvers/cached_product.hpp"
+#include "solvers/cross_gram.hpp"
+#include "solvers/gram.hpp"
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+using blas::trans;
+
+constexpr std::ptrdiff_t queries_together = 16;  // that read the basis together
+
+// The features of queries, and the path of their models.
+template <class T>
+struct cross_problem {
+    const ranking_problem& problem;
+    const feature_rows<T>& features;
+    const ridge_path& path;
+    const node_map<T>& left;  // ũ of a row
+    feature_rows<T> rows;     // [kept, v] and the target of a row
+    std::ptrdiff_t kept, n_left, n_right;
+
+    std::ptrdiff_t n_columns() const { return kept + n_right; }
+
+    // out (n_columns, rank) of every query of a range = P_q.
+    void project(std::ptrdiff_t first, std::ptrdiff_t last, buffer<double>& out) const;
+
+    // The rows (n, n_columns + 1) of a query, or as many, of which the products are those of the
+    // half-Laplacian of its [kept, v, y].
+    void rows_of_products(std::ptrdiff_t query, buffer<double>& out) const;
+
+    // scores (n_alphas, n) of the rows of a query by weights (n_columns, stride) of [kept, v].
+    void score(std::ptrdiff_t query, std::ptrdiff_t stride, const double* weights,
+               double* scores) const;
+};
+
+template <class T>
+void cross_problem<T>::project(std::ptrdiff_t first, std::ptrdiff_t last,
+                               buffer<double>& out) const {
+    const auto n = last - first, rank = path.rank, values = n_columns() * rank;
+    out.resize(n * values);
+    buffer<double> lefts(n * n_left, 0.0);
+    buffer<T> of_row(n_left);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        if (problem.rows.size(first + i) == 0) continue;
+        const auto row = problem.rows.row(problem.rows.begin(first + i));
+        map_rows(left, 1, features.inputs + row * left.n_inputs, left.n_inputs, of_row.data(),
+                 n_left);
+        std::copy(of_row.begin(), of_row.end(), lefts.begin() + i * n_left);
+        std::copy_n(path.basis, kept * rank, out.begin() + i * values);
+    }
+    blas::gemm(trans::no, trans::no, n, n_right * rank, n_left, 1.0, lefts.data(), n_left,
+               path.basis + kept * rank, n_right * rank, 0.0, out.data() + kept * rank, values);
+}
+
+// An upper triangular R with RᵀR = S in place of positive semidefinite S (n, n), of which a pivot
+// that is rounding error of its column is raised to what rounding may have left.
+void factorize(std::ptrdiff_t n, double* s) {
+    const double noise = static_cast<double>(n) * std::numeric_limits<double>::epsilon();
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        double* const row = s + j * n;
+        double pivot = row[j];
+        for (std::ptrdiff_t k = 0; k < j; ++k) pivot -= s[k * n + j] * s[k * n + j];
+        pivot = std::max(pivot, noise * row[j]);
+        const double root = std::sqrt(pivot);
+        for (std::ptrdiff_t k = 0; k < j; ++k) {
+            const double factor = s[k * n + j];
+            for (auto i = j + 1; i < n; ++i) row[i] -= factor * s[k * n + i];
+        }
+        row[j] = root;
+        for (auto i = j + 1; i < n; ++i) row[i] = root > 0 ? row[i] / root : 0.0;
+        std::fill_n(row, j, 0.0);
+    }
+}
+
+template <class T>
+void cross_problem<T>::rows_of_products(std::ptrdiff_t query, buffer<double>& out) const {
+    const auto one = problem_of_query(problem, query);
+    const auto width = n_columns() + 1, n = problem.rows.size(query);
+    if (n <= n_columns()) {
+        half_laplacian_blocks<T> blocks(one, rows, n);
+        buffer<T> transformed(n * width);
+        if (blocks.n_blocks() > 0) blocks.transform(0, transformed.data(), width);
+        out.assign(transformed.begin(), transformed.end());
+        return;
+    }
+    out.resize(width * width);
+    gram<T>(one, rows, 0, out.data(), nullptr, nullptr, 1);
+    factorize(width, out.data());
+    out.resize(n_columns() * width);  // the last row has products with nothing but itself
+}
+
+template <class T>
+void cross_problem<T>::score(std::ptrdiff_t query, std::ptrdiff_t stride, const double* weights,
+                             double* scores) const {
+    const auto& queries = problem.rows;
+    const auto n = queries.size(query), width = n_columns(), begin = queries.begin(query);
+    const bool pointwise = problem.rule.kind == pair_kind::none;
+    buffer<T> made(n * width), gathered;
+    rows.map_to(
+        n, [&](std::ptrdiff_t i) { return queries.row(begin + i); }, made.data(), width, gathered);
+    buffer<double> from_first((n + 1) * width, 0.0), found((n + 1) * stride, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < width; ++j)
+            from_first[i * width + j] = static_cast<double>(made[i * width + j]) -
+                                        (pointwise ? 0.0 : static_cast<double>(made[j]));
+    if (!pointwise) std::copy_n(made.begin(), width, from_first.begin() + n * width);
+    add_cached_product(n + 1, stride, width, 1.0, {from_first.data(), width, 1}, weights, stride,
+                       found.data(), stride);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
+            scores[j * queries.n_rows() + queries.row(begin + i)] =
+                found[i * stride + j] + found[n * stride + j];
+}
+
+// Folds that stand together, of queries [first, last).
+struct fold_batch {
+    std::ptrdiff_t first_fold, last_fold, first, last;
+};
+
+buffer<fold_batch> batches_of(const buffer<std::int64_t>& folds) {
+    buffer<fold_batch> batches;
+    for (std::ptrdiff_t f = 0; f + 1 < static_cast<std::ptrdiff_t>(folds.size()); ++f) {
+        const auto begin = static_cast<std::ptrdiff_t>(folds[f]),
+                   end = static_cast<std::ptrdiff_t>(folds[f + 1]);
+        if (batches.empty() || end - batches.back().first > queries_together)
+            batches.push_back({f, f + 1, begin, end});
+        else
+            batches.back().last_fold = f + 1, batches.back().last = end;
+    }
+    return batches;
+}
+
+}  // namespace
+
+template <class T>
+void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& features,
+                    const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
+                    double* held, int n_threads) {
+    const auto& cross = *cross_of(*features.map);
+    const part_of_cross<T> left(*features.map, cross_part::left),
+        right(*features.map, cross_part::right);
+    feature_rows<T> rows = features;
+    rows.map = &right.map();
+    rows.n_features = right.map().n_outputs;
+    const cross_problem<T> products{problem, features,       path,           left.map(),
+                                    rows,    cross.n_kept(), cross.n_left(), cross.n_right()};
+    const path_models models(path);
+    const auto rank = path.rank, width = products.n_columns(), stride = models.stride;
+    const auto batches = batches_of(folds);
+    parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
+        const auto& batch = batches[task];
+        held_out_weights weights;
+        buffer<double> projected, of_query, of_columns(width * stride);
+        // Calls use(query, P_q) for some queries of the batch, of which a few are projected at
+        // once.
+        std::ptrdiff_t first = 0, last = 0;
+        const auto each = [&](std::ptrdiff_t begin, std::ptrdiff_t end, const auto& use) {
+            for (auto q = begin; q < end; ++q) {
+                if (q < first || q >= last) {
+                    check_interrupt();
+                    first = q;
+                    last = std::min(q + queries_together, batch.last);
+                    products.project(first, last, projected);
+                }
+                if (problem.rows.size(q) > 0) use(q, projected.data() + (q - first) * width * rank);
+            }
+        };
+        for (auto f = batch.first_fold; f < batch.last_fold; ++f) {
+            const auto begin = static_cast<std::ptrdiff_t>(folds[f]),
+                       end = static_cast<std::ptrdiff_t>(folds[f + 1]);
+            weights.e.clear();
+            std::ptrdiff_t n = 0;
+            each(begin, end, [&](std::ptrdiff_t q, const double* p) {
+                products.rows_of_products(q, of_query);
+                const auto m = static_cast<std::ptrdiff_t>(of_query.size()) / (width + 1);
+                weights.e.resize((n + m) * (rank + 1));
+                double* const e = weights.e.data() + n * (rank + 1);
+                blas::gemm(trans::no, trans::no, m, rank, width, 1.0, of_query.data(), width + 1, p,
+                           rank, 0.0, e, rank + 1);
+                for (std::ptrdiff_t i = 0; i < m; ++i)
+                    e[i * (rank + 1) + rank] = of_query[i * (width + 1) + width];
+                n += m;
+            });
+            if (n == 0) continue;
+            const double* const found = weights.solve(path, models, n);
+            const double largest = held ? weights.held_eigenvalue(path, n) : 0.0;
+            each(begin, end, [&](std::ptrdiff_t q, const double* p) {
+                std::fill(of_columns.begin(), of_columns.end(), 0.0);
+                add_cached_product(width, stride, rank, 1.0, {p, rank, 1}, found, stride,
+                                   of_columns.data(), stride);
+                products.score(q, stride, of_columns.data(), scores);
+                for (auto i = problem.rows.begin(q); held && i < problem.rows.begin(q + 1); ++i)
+                    held[problem.rows.row(i)] = largest;
+            });
+        }
+    });
+}
+
+#define PAIRGRAM_CROSS_HOLD_OUT(T)                                                           \
+    template void cross_hold_out<T>(const ranking_problem&, const feature_rows<T>&,          \
+                                    const buffer<std::int64_t>&, const ridge_path&, double*, \
+                                    double*, int);
+PAIRGRAM_CROSS_HOLD_OUT(double)
+PAIRGRAM_CROSS_HOLD_OUT(float)
+
+}  // namespace pairgram

@@ -1,0 +1,304 @@
+"""Products of two groups of columns: people × things, queries × documents."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.base import clone
+
+import pairgram._core as _core
+from pairgram._support.checks import ArgumentError, verbatim
+from pairgram._support.parameters import COUNT, check_parameters, is_integer
+from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
+from pairgram.features.base import (
+    FeatureMap,
+    check_map,
+    describe_map,
+    finite_rows,
+    is_known,
+    node_map_of,
+    restore_map,
+    same_map,
+)
+
+if TYPE_CHECKING:
+    from pairgram._support.checks import Rows
+    from pairgram._support.types import Matrix, RowsLike, Transformer
+
+    Columns = str | int | slice | Sequence[str | int]
+
+_SIDES = ("left", "right")
+
+
+@dataclass(eq=False, repr=False)
+class Cross(FeatureMap):
+    """Products ``u_a v_b`` of columns u of one side and v of the other, such as people × things.
+
+    A linear model of these features is ``f(u, v) = uᵀ W v``. If u describes a person (or a query)
+    and v a thing (or a document), the model ranks for people and things that it has never seen.
+    ``(sqrt(1 / ratio), u)`` takes the place of u, so that a part of the model, ``w₀ᵀ v``, is the
+    same for everybody.
+
+    Products are never stored. If the left side is the same for all rows of a query, as it is if
+    a query is a person, they are never made: the Gram matrix of q queries takes
+    ``n r² + q (p r)² / 2`` multiplications for p columns times r, in place of ``n (p r)²``.
+
+    Parameters
+    ----------
+    left : str, int, slice, or list of str and int
+        The columns u, by names of X as a frame or by numbers.
+    right : str, int, slice, or list of str and int
+        The columns v.
+    keep : str, int, slice, list of str and int, or None, default=None
+        Columns that are features as they are. They vary within a query if they are to matter.
+    left_map, right_map : FeatureMap or None, default=None
+        A map of the columns of a side, such as `RandomFourier` or `Nystroem`, whose features take
+        the place of the columns.
+    common_ridge : float > 0 or None, default=1.0
+        The ridge of the part that is the same for everybody, as a multiple of the ridge of the
+        products. None leaves this part out.
+    n_threads : int or None, default=None
+        Number of threads of `transform`.
+
+    Attributes
+    ----------
+    kept_, left_, right_ : ndarray of int64
+        The numbers of the columns.
+    left_map_, right_map_ : fitted FeatureMap or None
+    n_features_in_ : int
+
+    Notes
+    -----
+    The features are the kept columns, then ``sqrt(1 / common_ridge) v``, then ``u_a v`` for every
+    a. `transform` takes one multiplication per feature.
+
+    References
+    ----------
+    Pahikkala, Waegeman, Tsivtsivadze, Salakoski, De Baets. Learning intransitive reciprocal
+    relations with kernel methods. European Journal of Operational Research 206, 2010. Pahikkala,
+    Airola, Stock, De Baets, Waegeman. Efficient regularized least-squares algorithms for
+    conditional ranking on relational data. Machine Learning 93, 2013. §4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairgram import Cross
+    >>> Cross([0, 1], [2, 3], common_ridge=None).fit_transform(np.array([[2.0, 3, 5, 7]]))
+    array([[10., 14., 15., 21.]])
+    """
+
+    left: Columns
+    right: Columns
+    _: KW_ONLY
+    keep: Columns | None = None
+    left_map: Transformer | None = None
+    right_map: Transformer | None = None
+    common_ridge: float | None = 1.0
+    n_threads: int | None = None
+
+    def fit(self, X: RowsLike, y: object = None) -> Self:
+        """Find the columns, and fit the maps of the sides to rows X, (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            If a column is unknown or on both sides, or a parameter is not as described. The
+            message names it.
+        """
+        return self._fit_named(
+            finite_rows(self, X, reset=True), getattr(self, "feature_names_in_", None)
+        )
+
+    def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
+        self.n_features_in_ = X.shape[1]
+        return self._fit_named(X, names)
+
+    def _fit_named(self, X: Matrix, names: Sequence[Hashable] | None) -> Self:
+        check_parameters(self, "common_ridge")
+        self.kept_ = _numbers(self.keep, "keep", X.shape[1], names)
+        self.left_ = _numbers(self.left, "left", X.shape[1], names)
+        self.right_ = _numbers(self.right, "right", X.shape[1], names)
+        for name, columns in (("left", self.left_), ("right", self.right_)):
+            if not len(columns):
+                raise ArgumentError(name, "must name a column or more, got none")
+        both = np.intersect1d(self.left_, self.right_)
+        if len(both):
+            shown = int(both[0]) if names is None else names[both[0]]
+            raise ArgumentError(
+                "left",
+                f"must not have columns of the right side, got {verbatim(repr(shown))} on both: "
+                "give keep a column that is its square",
+            )
+        self.left_map_ = _fitted(self.left_map, "left_map", X, self.left_)
+        self.right_map_ = _fitted(self.right_map, "right_map", X, self.right_)
+        self._n_features_out = int(self._node_map(np.float64).n_outputs)
+        return self
+
+    def _node_map(self, dtype: DTypeLike) -> Any:
+        kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
+        common = 0.0 if self.common_ridge is None else float(self.common_ridge) ** -0.5
+        sides = (node_map_of(one, dtype) for one in (self.left_map_, self.right_map_))
+        columns = self.kept_, self.left_, self.right_
+        return kind.cross(self.n_features_in_, *columns, *sides, common)
+
+    @staticmethod
+    def _check_sides(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+        """Check the maps of the sides, and that all columns are those of the rows."""
+        n_features = settings["fitted"]["n_features"]
+        widths = {}
+        for side in _SIDES:
+            columns = arrays[f"map_{side}"]
+            own = _of_side(arrays, side)
+            widths[side] = len(columns)
+            if (of_map := settings[f"{side}_map"]) is None:
+                require(not own, f"there are arrays of {side}_map, which is None")
+                continue
+            table = check_map(of_map)
+            require(not table.inner, f"{side}_map must not be a {of_map['kind']}")
+            inner = check_arrays(own, table.arrays)
+            table.relations(of_map, own, inner)
+            require(
+                inner["features"] == len(columns),
+                f"{side}_map is of {inner['features']} columns, but the side has {len(columns)}",
+            )
+            widths[side] = inner["outputs"]
+        for name in ("map_kept", "map_left", "map_right"):
+            columns = arrays[name]
+            inside = ((columns >= 0) & (columns < n_features)).all()
+            require(inside, f"{name} must be columns of the {n_features} of X")
+            require(len(np.unique(columns)) == len(columns), f"{name} must name a column once")
+        n_left = widths["left"] + (settings["common_ridge"] is not None)
+        sizes["features"] = n_features
+        n_outputs = len(arrays["map_kept"]) + n_left * widths["right"]
+        require(sizes.setdefault("outputs", n_outputs) == n_outputs, f"want {n_outputs} features")
+
+    _in_file = Kind(
+        {"fitted": {"n_features": COUNT}},
+        {
+            "map_kept": Array(INT64, ("n_kept",)),
+            "map_left": Array(INT64, ("left",)),
+            "map_right": Array(INT64, ("right",)),
+        },
+        _check_sides,
+        tuple(f"{side}." for side in _SIDES),
+    )
+
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
+        settings: dict[str, Any] = self.get_params(deep=False)
+        for name in ("left", "right", "keep"):
+            settings[name] = _in_json(settings[name], arrays.get(f"map_{name}", self.kept_))
+        for side in _SIDES:
+            own, described = describe_map(getattr(self, f"{side}_map_"))
+            arrays |= {f"{side}.{name}": array for name, array in own.items()}
+            settings[f"{side}_map"] = described
+        return arrays, {**settings, "fitted": {"n_features": self.n_features_in_}}
+
+    @classmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        fitted = settings.pop("fitted")
+        maps = {
+            side: restore_map(_of_side(arrays, side), settings.pop(f"{side}_map"))
+            for side in _SIDES
+        }
+        self = cls(**settings)
+        self.n_features_in_ = fitted["n_features"]
+        self.kept_, self.left_, self.right_ = (
+            arrays[name] for name in ("map_kept", "map_left", "map_right")
+        )
+        self.left_map_, self.right_map_ = maps["left"], maps["right"]
+        self.left_map, self.right_map = (
+            None if found is None else clone(found) for found in maps.values()
+        )
+        self._n_features_out = int(self._node_map(np.float64).n_outputs)
+        return self
+
+    def _same(self, other: Self) -> bool:
+        return (
+            self.common_ridge == other.common_ridge
+            and all(
+                np.array_equal(getattr(self, name), getattr(other, name))
+                for name in ("kept_", "left_", "right_")
+            )
+            and same_map(self.left_map_, other.left_map_)
+            and same_map(self.right_map_, other.right_map_)
+        )
+
+
+def _of_side(arrays: Arrays, side: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the map of a side, by the names that its own file would give."""
+    return {
+        name.removeprefix(f"{side}."): array
+        for name, array in arrays.items()
+        if name.startswith(f"{side}.")
+    }
+
+
+def _in_json(columns: Any, numbers: Rows) -> Any:
+    """Return columns as JSON has them: text stays, and numbers become those that were found."""
+    if columns is None or isinstance(columns, str):
+        return columns
+    by_name = not isinstance(columns, (slice, int, np.integer)) and all(
+        isinstance(column, str) for column in columns
+    )
+    if by_name:
+        return list(columns)
+    return numbers.tolist() or None
+
+
+def _numbers(
+    columns: Columns | None, parameter: str, n_features: int, names: Sequence[Hashable] | None
+) -> Rows:
+    """Return the numbers of columns that are given by names or numbers.
+
+    Raises
+    ------
+    ValueError
+        If a column is unknown, or is there twice.
+    """
+    if columns is None:
+        return np.empty(0, np.int64)
+    if isinstance(columns, slice):
+        return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
+    listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    places = {} if names is None else {name: place for place, name in enumerate(names)}
+    found = []
+    for column in listed:
+        if is_integer(column):
+            if not -n_features <= column < n_features:
+                raise ArgumentError(
+                    parameter, f"must name columns of X, of n_features={n_features}, got {column}"
+                )
+            found.append(int(column) % n_features)
+        elif column in places:
+            found.append(places[column])
+        else:
+            known = "X has no names: give numbers" if names is None else f"X has {list(names)}"
+            raise ArgumentError(
+                parameter,
+                verbatim(f"must name columns of X, got {column!r}; {known}"),
+            )
+    numbers = np.array(found, np.int64)
+    values, counts = np.unique(numbers, return_counts=True)
+    if (counts > 1).any():
+        twice = int(values[counts > 1][0])
+        shown = twice if names is None else names[twice]
+        raise ArgumentError(parameter, verbatim(f"must name a column once, got {shown!r} twice"))
+    return numbers
+
+
+def _fitted(feature_map: Any, parameter: str, X: Matrix, columns: Rows) -> Any:
+    """Return a clone of the map of a side that is fitted to its columns."""
+    if feature_map is None:
+        return None
+    if not is_known(feature_map):
+        raise ArgumentError(
+            parameter,
+            "must be a feature map of pairgram, or None, got "
+            f"{verbatim(type(feature_map).__name__)}",
+        )
+    return clone(feature_map).fit(X[:, columns])

@@ -1,0 +1,350 @@
+"""Judge differences of scores of held-out comparisons, and choose what is held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+
+from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.parameters import check_flag
+from pairgram.data.dataset import RankingData
+from pairgram.data.preferences import Preferences
+from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, comparison_metric
+from pairgram.metrics.metric import MetricSums
+from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of
+from pairgram.model_selection.splits import (
+    FORWARD,
+    N_SPLITS,
+    GroupSplits,
+    Splits,
+    make_splits,
+    refuse_validation,
+)
+
+if TYPE_CHECKING:
+    from pairgram._support.types import CV, Matrix
+
+BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
+# The word for `cv` that makes folds of items.
+BY_FOLDS_OF_ITEMS = "item-folds"
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonJudge(BaseJudge):
+    """Which comparisons of items are held out, and how differences of their scores are judged.
+
+    Attributes
+    ----------
+    data : RankingData
+        The items, with the inputs and the map of the models.
+    metric : ComparisonMetric
+    splits : sequence of (training comparisons, test comparisons), or None
+    validation : RankingData or None
+        Other items, whose comparisons are judged.
+    n_threads : int or None
+    way : str
+        What is held out together: `BY_ITEM`, `BY_COMPARISON` or `BY_GROUP`, for which there are no
+        splits, or words for the splits or the validation set.
+    share : float
+        The share of its weight with which a comparison is judged each time: 1/2 if it is held out
+        with its winner and with its loser.
+    store : bool
+        Whether to keep the held-out scores of the best model.
+    """
+
+    metric: ComparisonMetric
+    way: str
+    share: float = 1.0
+    store: bool = False
+
+    @classmethod
+    def make(
+        cls,
+        items: RankingData,
+        cv: CV,
+        validation: RankingData | None,
+        scoring: ComparisonScoring,
+        n_threads: int | None,
+        store: bool = False,
+        *,
+        exact: bool = True,
+        has_probabilities: bool = False,
+    ) -> ComparisonJudge:
+        """Choose the metric and what is held out.
+
+        Parameters
+        ----------
+        items : RankingData
+            Their columns tell whether they belong to single items.
+        cv : None, str, int, splitter or iterable of splits
+        validation : RankingData or None
+            Other items, whose comparisons are judged instead. `cv` must then be None.
+        scoring : str, ComparisonMetric or None
+        n_threads : int or None
+        store : bool
+        exact : bool
+            Whether what is held out is subtracted from one decomposition. Otherwise models are
+            fitted anew, and None stands for folds.
+        has_probabilities : bool
+            Whether differences of scores are log-odds.
+
+        Raises
+        ------
+        ValueError
+            If `cv`, `scoring` or `store` is not as described, or if there is a single comparison.
+        """
+        check_flag("store_held_out", store)
+        preferences = _preferences_of(items)
+        metric = comparison_metric(scoring, has_probabilities)
+        if validation is None and preferences.n_pairs < 2:
+            raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
+        judged = preferences if validation is None else _preferences_of(validation)
+        if not (metric.defined(judged.margin) & (judged.w > 0)).any():
+            raise ValueError(
+                f"scoring={metric.name!r} counts no comparison: all that have weight are ties: "
+                "give scoring='squared_error'"
+            )
+        if validation is not None:
+            refuse_validation(cv, True)
+            way = "validation set"
+            return cls(items, metric, None, validation, n_threads, way, store=store)
+        cv = _default_way(items.X, preferences, exact) if cv is None else cv
+        if isinstance(cv, str):
+            _check_word(cv, preferences, exact)
+        if isinstance(cv, str) and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP):
+            share = 0.5 if cv == BY_ITEM else 1.0
+            return cls(items, metric, None, None, n_threads, cv, share, store)
+        if isinstance(cv, str) and cv == BY_FOLDS_OF_ITEMS:
+            splits: Splits = _folds_of_items(preferences)
+            way = f"{len(splits)} folds of items"
+            return cls(items, metric, splits, None, n_threads, way, 0.5, store)
+        rows = _rows_of(preferences)
+        if preferences.groups is not None:
+            of_queries, _ = rows.queries.groups(preferences.groups)  # in the order of their ids
+            rows = replace(rows, group_of=of_queries)
+        splits = make_splits(cv, rows)
+        what = "groups" if isinstance(splits, GroupSplits) else "comparisons"
+        way = f"{len(splits)} splits of {what}"
+        return cls(items, metric, splits, None, n_threads, way, store=store)
+
+    @property
+    def rows(self) -> RankingData:
+        """The comparisons that are split, as rows without features."""
+        return _rows_of(_preferences_of(self.data))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of comparisons that are split."""
+        return _preferences_of(self.data).n_pairs
+
+    def scores_of(self, data: RankingData, rows: Rows | slice, coefs: Vector) -> Vector:
+        """Return differences of scores of some comparisons of items by linear models."""
+        of_items = data.scores(slice(None), coefs, self.n_threads)
+        return _preferences_of(data).differences(of_items)[:, rows]
+
+    def judge(self, scores: Vector) -> Judged:
+        """Judge models by differences of scores, (n_models, n_held_out_comparisons).
+
+        They are those of the test comparisons of all splits, or those of the validation set.
+        """
+        if self.splits is None:
+            return self.judge_parts([(np.arange(scores.shape[1]), scores)], len(scores))
+        sums, begin, kept = [], 0, self._kept(len(scores))
+        for _, test in self.splits:
+            part = scores[:, begin : begin + len(test)]
+            begin += len(test)
+            sums.append(self._judge_part(kept, test, part))
+        whole = reduce(MetricSums.join, sums)
+        of_splits = np.array([one.defined for one in sums])
+        known = ~np.isnan(of_splits)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n_known = known.sum(axis=0)
+            mean = np.where(known, of_splits, 0.0).sum(axis=0) / n_known
+            squares = np.where(known, of_splits - mean, 0.0) ** 2
+            deviations = np.sqrt(squares.sum(axis=0) / n_known)
+        return self._stored(Judged(whole.defined, deviations, of_splits), kept)
+
+    def judge_parts(self, parts: Iterable[tuple[Rows, Vector]], n_models: int) -> Judged:
+        """Judge parts of comparisons, and differences of scores by models without each part.
+
+        A model that has a NaN among its scores, (n_models, n_comparisons of the part), gets NaN.
+        """
+        total, known, kept = None, np.ones(n_models, dtype=bool), self._kept(n_models)
+        for rows, scores in parts:
+            known &= np.isfinite(scores).all(axis=1)
+            sums = self._judge_part(kept, rows, scores)
+            total = sums if total is None else total.join(sums)
+        assert total is not None
+        means = np.where(known, total.defined, np.nan)
+        return self._stored(Judged(means, total.deviations), kept)
+
+    @property
+    def _judged(self) -> RankingData:
+        """The items whose comparisons are judged."""
+        return self.data if self.validation is None else self.validation
+
+    def _judge_part(self, kept: _Kept, rows: Rows, scores: Vector) -> MetricSums:
+        """Return the sums of the metric over some comparisons, and keep what is stored."""
+        preferences, offset = _preferences_of(self._judged), self._judged.offset
+        if offset is not None:
+            scores = scores + preferences.differences(offset)[rows]
+        margin = preferences.margin[rows]
+        values = self.metric.values(margin, scores)
+        if self.store:
+            kept.add(rows, scores, np.where(self.metric.defined(margin), values, np.nan))
+        return self.metric.sums(margin, values, preferences.w[rows] * self.share)
+
+    def _kept(self, n_models: int) -> _Kept:
+        n_kept = _preferences_of(self._judged).n_pairs if self.store else 0
+        shape = n_models, n_kept
+        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
+
+    def _stored(self, judged: Judged, kept: _Kept) -> Judged:
+        """Return what was judged, with the held-out scores of the best model if they are kept."""
+        judged = judged._replace(stored={**NOT_STORED, "cv_": self.way})
+        if not self.store or np.isnan(judged.means).all():
+            return judged
+        best = best_of(judged.means, self.metric)
+        with np.errstate(invalid="ignore"):
+            scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
+        table = {"comparison": np.arange(len(scores)), self.metric.name: values}
+        stored = {"held_out_": scores, "per_query_": table}
+        return judged._replace(stored={**judged.stored, **stored})
+
+
+class _Kept(NamedTuple):
+    """Sums of what was held out of every comparison; of none if nothing is stored.
+
+    Attributes
+    ----------
+    scores, values : ndarray of shape (n_models, n_pairs) or (n_models, 0)
+    times : ndarray of shape (n_pairs,) or (0,)
+        How often each was held out.
+    """
+
+    scores: Vector
+    values: Vector
+    times: Vector
+
+    def add(self, rows: Rows, scores: Vector, values: Vector) -> None:
+        """Add scores and values of some comparisons, which may repeat."""
+        np.add.at(self.times, rows, 1.0)
+        for whole, part in ((self.scores, scores), (self.values, values)):
+            for of_model, own in zip(whole, part, strict=True):
+                np.add.at(of_model, rows, own)
+
+
+def _preferences_of(items: RankingData) -> Preferences:
+    """Return the comparisons of items, which must have some."""
+    assert items.preferences is not None
+    return items.preferences
+
+
+def _rows_of(preferences: Preferences) -> RankingData:
+    """Return comparisons as rows without features, whose queries are the groups."""
+    X = np.empty((preferences.n_pairs, 0))
+    return RankingData(X, preferences.margin, preferences.queries, preferences.weight)
+
+
+def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:
+    """Return what cv=None stands for."""
+    if preferences.groups is not None:
+        n_groups = preferences.queries.n_queries
+        return BY_GROUP if exact else max(2, min(N_SPLITS, n_groups))
+    if _items_recur(preferences) and not _own_columns(X, preferences):
+        if exact:
+            return BY_ITEM
+        # An item that is in all comparisons leaves none to fit to.
+        if all(preferences.w[train].any() for train, _ in _folds_of_items(preferences)):
+            return BY_FOLDS_OF_ITEMS
+    return BY_COMPARISON if exact else max(2, min(N_SPLITS, preferences.n_pairs))
+
+
+def _check_word(cv: str, preferences: Preferences, exact: bool) -> None:
+    """Raise a ValueError if a word says nothing, or nothing of these comparisons."""
+    words = (BY_ITEM, BY_COMPARISON, BY_GROUP) if exact else ()
+    known = (*words, BY_FOLDS_OF_ITEMS, FORWARD)
+    if cv not in known:
+        raise ArgumentError(
+            "cv",
+            "must be a number of folds, a splitter or splits of comparisons, None, "
+            f"{', '.join(map(repr, known))} for y=Preferences(...), got {cv!r}",
+        )
+    if cv in (BY_GROUP, FORWARD):
+        if preferences.groups is None:
+            raise ArgumentError(
+                "cv", f"{{argument}}={cv!r} needs the groups: give Preferences(groups=...)"
+            )
+        if preferences.queries.n_queries < 2:
+            raise ArgumentError("cv", f"{{argument}}={cv!r} needs two groups or more, got 1")
+
+
+def _folds_of_items(preferences: Preferences) -> list[tuple[Rows, Rows]]:
+    """Return splits that hold out all comparisons of every fold of items.
+
+    A comparison is a test comparison once with the fold of its winner and once with that of its
+    loser, which may be the same fold.
+    """
+    winner, loser = preferences.winner, preferences.loser
+    items = np.union1d(winner, loser)
+    fold_of = np.zeros(items[-1] + 1, dtype=np.int64)
+    n_folds = min(N_SPLITS, len(items))
+    folds = KFold(n_folds, shuffle=True, random_state=0).split(items)
+    for fold, (_, some) in enumerate(folds):
+        fold_of[items[some]] = fold
+    first, second = fold_of[winner], fold_of[loser]
+    return [
+        (
+            np.flatnonzero((first != fold) & (second != fold)),
+            np.concatenate([np.flatnonzero(first == fold), np.flatnonzero(second == fold)]),
+        )
+        for fold in range(n_folds)
+    ]
+
+
+def _items_recur(preferences: Preferences) -> bool:
+    """Tell whether an item is in more than one comparison."""
+    items = np.concatenate([preferences.winner, preferences.loser])
+    return bool((np.bincount(items) > 1).any())
+
+
+def _own_columns(X: Matrix, preferences: Preferences) -> bool:
+    """Tell whether half of the items or more have a column that varies in their comparisons alone.
+
+    So it is for ids of items as columns: the model without an item knows nothing of it.
+    """
+    first, second = preferences.winner, preferences.loser
+    # The two items of the first comparison in which a column varies, as long as they are in all
+    # such comparisons; -1 before the first, and -2 for another.
+    owners = np.full((2, X.shape[1]), -1, dtype=np.int64)
+    begin, step = 0, 64
+    while begin < len(first) and (owners != -2).any():
+        a, b = first[begin : begin + step], second[begin : begin + step]
+        rows, columns = _varying(X[a] - X[b], (owners != -2).any(axis=0))
+        a, b = a[rows], b[rows]
+        fresh, at = np.unique(columns, return_index=True)
+        at, fresh = at[owners[0, fresh] == -1], fresh[owners[0, fresh] == -1]
+        owners[0, fresh], owners[1, fresh] = a[at], b[at]
+        for of in owners:
+            of[columns[(a != of[columns]) & (b != of[columns])]] = -2
+        begin, step = begin + step, 2 * step
+    own = np.unique(owners[owners >= 0])
+    return 2 * len(own) >= len(np.union1d(first, second))
+
+
+def _varying(X: Matrix, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """Return the rows and the columns of the entries other than 0 in the columns asked for."""
+    if scipy.sparse.issparse(X):
+        entries: Any = X.tocoo()
+        kept = asked[entries.col] & (entries.data != 0)
+        return entries.row[kept], entries.col[kept]
+    numbers = np.flatnonzero(asked)
+    rows, columns = np.nonzero(X[:, numbers])
+    return rows, numbers[columns]

@@ -1,0 +1,283 @@
+"""Cross: the products, and every fit that never makes them, against products that are made."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pairgram import (
+    Cross,
+    Nystroem,
+    Pairgram,
+    QueryKFold,
+    RandomFourier,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    load_model,
+    scan,
+)
+
+LEFT, RIGHT, KEPT = [1, 3, 4], [0, 5, 6, 7], [2]
+PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
+ALPHAS = 10.0 ** np.arange(-2, 5)
+
+
+class Lists:
+    """Rows of which the left columns are the same within a query."""
+
+    def __init__(self, sizes, seed=0, dtype=np.float64):
+        rng = np.random.default_rng(seed)
+        self.qid = np.repeat(rng.permutation(len(sizes)), sizes)
+        X = rng.normal(size=(len(self.qid), 8))
+        X[:, LEFT] = rng.normal(size=(len(sizes), len(LEFT)))[self.qid]
+        truth = rng.normal(size=(len(LEFT), len(RIGHT)))
+        scores = np.einsum("na,ab,nb->n", X[:, LEFT], truth, X[:, RIGHT]) + X[:, 2]
+        self.y = np.digitize(scores, [-1.0, 0.5, 2.0]).astype(float)
+        self.weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(self.qid))
+        self.X = X.astype(dtype)
+
+    @property
+    def labelled(self):
+        return {"X": self.X, "y": self.y, "qid": self.qid}
+
+
+def explicit(X, left=LEFT, right=RIGHT, kept=KEPT, ratio=1.0):
+    """Return the products of a row, one after the other."""
+    rows = []
+    for row in X:
+        sides = ([] if ratio is None else [ratio**-0.5]) + list(row[left])
+        rows.append([*row[kept], *(u * v for u in sides for v in row[right])])
+    return np.array(rows, dtype=X.dtype)
+
+
+def cross(**changed):
+    return Cross(**{"left": LEFT, "right": RIGHT, "keep": KEPT, **changed})
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return Lists(np.random.default_rng(1).integers(1, 30, 25))
+
+
+@parametrize_with_checks([Cross([0], [1])])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("ratio", [None, 1.0, 0.25])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products(lists, ratio, dtype):
+    X = lists.X.astype(dtype)
+    made = cross(common_ridge=ratio).fit_transform(X)
+    assert made.dtype == dtype
+    np.testing.assert_array_equal(made, explicit(X, ratio=ratio))
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=2, max_size=12),
+    st.sampled_from(PAIRS),
+    st.sampled_from(["pairs", "documents", "queries"]),
+    st.booleans(),
+    st.sampled_from([None, 1.0, 4.0]),
+    st.integers(0, 1000),
+)
+def test_fits_are_those_of_products(sizes, pairs, weighting, weighted, ratio, seed):
+    lists = Lists(sizes, seed)
+    weight = lists.weight if weighted else None
+    given = {"y": lists.y, "qid": lists.qid, "sample_weight": weight}
+    settings = {"pairs": pairs, "weighting": weighting}
+    H = explicit(lists.X, ratio=ratio)
+    model, other = RankRLS(1.0, feature_map=cross(common_ridge=ratio), **settings), None
+    try:
+        other = RankRLS(1.0, **settings).fit(H, **given)
+    except ValueError as error:  # no pair counts
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            model.fit(lists.X, **given)
+        return
+    model.fit(lists.X, **given)
+    np.testing.assert_allclose(
+        model.coef_, other.coef_, atol=1e-10 * max(1.0, np.abs(other.coef_).max())
+    )
+    np.testing.assert_allclose(model.predict(lists.X), other.predict(H), atol=1e-9)
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("sizes", [(1, 12), (20, 60)], ids=["short", "long"])
+def test_held_out_scores_are_those_of_products(pairs, sizes):
+    lists = Lists(np.random.default_rng(2).integers(*sizes, 30), seed=3)
+    given = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}
+    settings = {"alphas": ALPHAS, "pairs": pairs, "store_held_out": True}
+    model = RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
+    other = RankRLSCV(**settings).fit(explicit(lists.X), **given)
+    np.testing.assert_allclose(model.held_out_, other.held_out_, atol=1e-8)
+    np.testing.assert_allclose(model.scores_, other.scores_, atol=1e-9)
+    assert model.alpha_ == other.alpha_
+
+
+def test_groups_of_queries_are_held_out_together(lists):
+    groups = lists.qid // 20  # some of more queries than are projected at once
+    given = {"y": lists.y, "qid": lists.qid, "groups": groups}
+    settings = {"alphas": ALPHAS, "store_held_out": True}
+    model = RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
+    for group in np.unique(groups):
+        rest, own = groups != group, groups == group
+        refit = RankRLS(model.alpha_, feature_map=cross()).fit(
+            lists.X[rest], lists.y[rest], qid=lists.qid[rest]
+        )
+        ours, theirs = model.held_out_[own], refit.predict(lists.X[own])
+        for query in np.unique(lists.qid[own]):
+            of_query = lists.qid[own] == query
+            np.testing.assert_allclose(
+                ours[of_query] - ours[of_query][0],
+                theirs[of_query] - theirs[of_query][0],
+                atol=1e-8,
+            )
+
+
+def test_left_side_that_varies_within_queries(lists):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=lists.X.shape)
+    given = {"y": lists.y, "qid": lists.qid}
+    model = RankRLSCV(ALPHAS, feature_map=cross()).fit(X, **given)
+    other = RankRLSCV(ALPHAS).fit(explicit(X), **given)
+    np.testing.assert_allclose(model.scores_, other.scores_, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
+
+
+def test_one_row_that_differs_is_seen(lists):
+    X = lists.X.copy()
+    row = np.flatnonzero(np.bincount(lists.qid)[lists.qid] > 5)[3]
+    X[row, LEFT[1]] += 1.0
+    model = RankRLS(feature_map=cross()).fit(X, lists.y, qid=lists.qid)
+    other = RankRLS().fit(explicit(X), lists.y, qid=lists.qid)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "maps",
+    [
+        {"left_map": RandomFourier(5, random_state=0)},
+        {"right_map": Nystroem(n_components=4, random_state=0)},
+        {"left_map": RandomFourier(3, random_state=1), "right_map": RandomFourier(4)},
+    ],
+    ids=["left", "right", "both"],
+)
+@pytest.mark.parametrize("inputs", [None, "standard", "raw+quantile"])
+def test_maps_of_the_sides(lists, maps, inputs):
+    maps = {
+        name: m.set_params(**({"random_state": 0} if hasattr(m, "random_state") else {}))
+        for name, m in maps.items()
+    }
+    feature_map = cross(**maps)
+    model = RankRLS(feature_map=feature_map, inputs=inputs).fit(**lists.labelled)
+    rows = lists.X if inputs is None else model.inputs_.transform(lists.X)
+    fitted = model.feature_map_
+    u = rows[:, LEFT] if fitted.left_map_ is None else fitted.left_map_.transform(rows[:, LEFT])
+    v = rows[:, RIGHT] if fitted.right_map_ is None else fitted.right_map_.transform(rows[:, RIGHT])
+    u = np.c_[np.ones(len(u)), u]
+    H = np.c_[rows[:, KEPT], (u[:, :, None] * v[:, None, :]).reshape(len(u), -1)]
+    other = RankRLS().fit(H, lists.y, qid=lists.qid)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.predict(lists.X), other.predict(H), atol=1e-8)
+
+
+def test_statistics_tables_and_svm(lists, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    order = np.argsort(lists.qid, kind="stable")
+    X, y, qid = lists.X[order], lists.y[order], lists.qid[order]
+    model = RankRLS(2.0, feature_map=cross()).fit(X, y, qid=qid)
+    half = len(y) // 2
+    half += int(np.argmax(qid[half:] != qid[half - 1]))
+    fitted = clone(cross()).fit(X)
+    total = Pairgram.from_rows(X[:half], y[:half], qid=qid[:half], feature_map=fitted)
+    total += Pairgram.from_rows(X[half:], y[half:], qid=qid[half:], feature_map=fitted)
+    np.testing.assert_allclose(total.solve(2.0), model.coef_, atol=1e-10)
+
+    names = [f"c{j}" for j in range(8)]
+    frame = pandas.DataFrame(X, columns=names).assign(y=y, qid=qid)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
+    table = scan(tmp_path / "rows.parquet", label="y", qid="qid")
+    named = Cross([f"c{j}" for j in LEFT], [f"c{j}" for j in RIGHT], keep="c2")
+    of_table = RankRLS(2.0, feature_map=named).fit(table)
+    np.testing.assert_allclose(of_table.coef_, model.coef_, atol=1e-9)
+    of_frame = RankRLS(2.0, feature_map=named).fit(frame[names], y, qid=qid)
+    np.testing.assert_allclose(of_frame.coef_, model.coef_, atol=1e-12)
+
+    svm = RankSVM(0.1, feature_map=cross(), tol=1e-10).fit(X, y, qid=qid)
+    other = RankSVM(0.1, tol=1e-10).fit(explicit(X), y, qid=qid)
+    np.testing.assert_allclose(svm.coef_, other.coef_, atol=1e-6)
+
+    folds = RankRLSCV(ALPHAS, cv=QueryKFold(3), feature_map=cross()).fit(X, y, qid=qid)
+    others = RankRLSCV(ALPHAS, cv=QueryKFold(3)).fit(explicit(X), y, qid=qid)
+    np.testing.assert_allclose(folds.scores_, others.scores_, atol=1e-9)
+
+
+def test_float32_rows(lists):
+    X = lists.X.astype(np.float32)
+    model = RankRLS(feature_map=cross()).fit(X, lists.y, qid=lists.qid)
+    other = RankRLS(feature_map=cross()).fit(lists.X, lists.y, qid=lists.qid)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-4, atol=1e-4)
+    held = RankRLSCV(ALPHAS, feature_map=cross()).fit(X, lists.y, qid=lists.qid)
+    wide = RankRLSCV(ALPHAS, feature_map=cross()).fit(lists.X, lists.y, qid=lists.qid)
+    np.testing.assert_allclose(held.scores_, wide.scores_, atol=1e-3)
+
+
+def test_columns_that_vary_in_no_query_have_no_weight(lists):
+    X = lists.X.copy()
+    X[:, RIGHT[2]] = np.random.default_rng(0).normal(size=lists.qid.max() + 1)[lists.qid]
+    X[:, LEFT[0]] = 0.0
+    coef = RankRLS(1e-3, feature_map=cross()).fit(X, lists.y, qid=lists.qid).coef_
+    W = coef[len(KEPT) :].reshape(1 + len(LEFT), len(RIGHT))
+    assert (W[:, 2] == 0).all()
+    assert (W[1] == 0).all()
+    assert np.count_nonzero(W) == 3 * 3
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_bits_do_not_depend_on_threads_nor_on_neighbours(lists, n_threads):
+    fits = [
+        RankRLSCV(ALPHAS, feature_map=cross(), store_held_out=True, n_threads=n).fit(
+            **lists.labelled
+        )
+        for n in (3, n_threads)
+    ]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    np.testing.assert_array_equal(fits[0].held_out_, fits[1].held_out_)
+    scores = fits[0].predict(lists.X)
+    mixed = np.random.default_rng(n_threads).permutation(len(scores))
+    np.testing.assert_array_equal(fits[0].predict(lists.X[mixed]), scores[mixed])
+    np.testing.assert_array_equal(
+        [fits[0].predict(lists.X[[row]])[0] for row in range(20)], scores[:20]
+    )
+
+
+def test_files(lists, tmp_path):
+    feature_map = cross(left_map=RandomFourier(3, random_state=0), common_ridge=0.5)
+    model = RankRLSCV(ALPHAS, feature_map=feature_map).fit(**lists.labelled)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(lists.X), model.predict(lists.X))
+    assert loaded.feature_map_.get_params()["left"] == LEFT
+    assert loaded.feature_map_.left_map.n_components == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"left": []}, "left must name a column or more"),
+        ({"left": [0, 1]}, "left must not have columns of the right side, got 0"),
+        ({"right": [5, 5]}, "right must name a column once, got 5 twice"),
+        ({"right": [9]}, "right must name columns of X, of n_features=8, got 9"),
+        ({"keep": "age"}, "keep must name columns of X, got 'age'; X has no names"),
+        ({"left_map": "rbf"}, "left_map must be a feature map of pairgram"),
+        ({"common_ridge": 0}, "common_ridge must be"),
+    ],
+)
+def test_bad_parameters(lists, changed, message):
+    with pytest.raises(ValueError, match=message):
+        cross(**changed).fit(lists.X)
+    with pytest.raises(ValueError, match=message):
+        RankRLS(feature_map=cross(**changed)).fit(**lists.labelled)
