@@ -174,6 +174,8 @@ def test_many_rows_without_a_list(set_limits):
     # Least squares wants differences to be the margins, so it shrinks those of censored rows.
     np.testing.assert_allclose(weights / weights[0], [1, -2, 0.5, 0], atol=0.1)
     assert 0.7 < weights[0] < 0.97
+    assert RankRLS().fit(X, y).score(X, y) > 0.75
+    assert pairgram.evaluate(["accuracy"], y, np.zeros(20_000)) == {"accuracy": 0.5}
     with pytest.raises(MemoryError, match="comparisons of 20000 rows"):
         RankSVM().fit(X, y)
 
@@ -224,6 +226,10 @@ def test_evaluate():
     every = pairs_of(low, high, qid)
     for name, one in found.items():
         np.testing.assert_allclose(one, value(name, every, X[:, 0]))
+    several = pairgram.evaluate(["accuracy", "log_loss"], y, X[:, :2].T)
+    listed = pairgram.evaluate(["accuracy", "log_loss"], y.listed(), X[:, :2].T)
+    for name, of_models in several.items():
+        np.testing.assert_allclose(of_models, listed[name])
 
 
 def test_refused_arguments_of_compiled_pairs():
@@ -251,3 +257,24 @@ def test_auto_ranker_judges_its_trials_by_the_list():
         pairgram.AutoRanker(time_budget=30, random_state=0).fit(X, one) for one in (y, y.listed())
     )
     assert found.best_score_ == expected.best_score_
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "squared_error"])
+@pytest.mark.parametrize("censored", [(True, True), (True, False), (False, True)])
+def test_a_validation_set_is_judged_by_its_own_comparisons(scoring, censored):
+    X, low, high, qid = made(7, 60, 4)
+    y = Preferences.from_intervals(low, high, qid)
+    own = [np.flatnonzero(qid < 2), np.flatnonzero(qid >= 2)]
+    train, held = (Preferences.from_intervals(low[one], high[one], qid[one]) for one in own)
+    train, held = (
+        labels if of_rows else labels.listed()
+        for labels, of_rows in zip((train, held), censored, strict=True)
+    )
+    assert y.n_pairs == train.n_pairs + held.n_pairs
+    search = RankRLSCV([1.0, 10.0], scoring=scoring)
+    search.fit(X[own[0]], train, validation=(X[own[1]], held))
+    assert search.cv_ == "validation set"
+    for alpha, found in zip((1.0, 10.0), search.cv_results_["mean_test_score"], strict=True):
+        scores = RankRLS(alpha).fit(X[own[0]], train).predict(X[own[1]])
+        expected = pairgram.evaluate([scoring], held.listed(), scores)[scoring]  # pair by pair
+        np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.machine import cached_property, resolve_n_threads
+from pairgram._support.machine import cached_property
 from pairgram._support.parameters import check_flag
 from pairgram.data.comparisons import CensoredRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.preferences import CensoredLabels
 from pairgram.data.queries import Queries
-from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, comparison_metric
+from pairgram.metrics.comparisons import (
+    ComparisonMetric,
+    ComparisonScoring,
+    comparison_metric,
+    interval_sums,
+)
 from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.comparison_judge import BY_GROUP
 from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of
@@ -162,25 +167,10 @@ class IntervalJudge(BaseJudge):
         return Queries.make(len(every), qid=every)
 
     def _sums(self, rows: Rows, scores: Vector) -> MetricSums:
-        """Return the sums of the metric over the pairs of some rows; a model with NaN has NaN."""
-        part, finite = self._judged.take(rows), np.asarray(np.isfinite(scores).all(axis=1))
+        """Return the sums of the metric over the pairs of some rows."""
+        part = self._judged.take(rows)
         assert isinstance(part, CensoredRows)
-        labels, n_lists = part.labels, part.queries.n_queries
-        scores = np.ascontiguousarray(np.where(finite[:, None], scores, 0.0))
-        below, compared = labels.pairs_of_rows
-        if self.metric.name == "accuracy":
-            if part.offset is not None:
-                scores = scores + part.offset
-            weights = below.astype(np.float64)
-            found = labels.pairs.concordant(scores, resolve_n_threads(self.n_threads))
-        else:
-            weights = compared / 2
-            bounds = ((part.low - one, part.high - one) for one in scores)
-            found = np.array([labels.pairs.pull(*pair)[1] for pair in bounds])
-        n_pairs: Vector = np.bincount(part.queries.index(), weights, n_lists).astype(np.float64)
-        counted = n_pairs > 0
-        sums = MetricSums.of(found[:, counted] / n_pairs[counted], n_pairs[counted])
-        return sums._replace(means=np.where(finite, sums.means, np.nan))
+        return interval_sums(self.metric, part, scores, self.n_threads)
 
 
 def _rows_of(data: RankingData) -> CensoredRows:
