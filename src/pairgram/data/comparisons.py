@@ -255,13 +255,7 @@ class CensoredRows(RankingData):
     def of(cls, X: Any, labels: CensoredLabels, offset: Vector | None) -> CensoredRows:
         """Return the rows of labels with their features and offset."""
         lists, weights = labels.lists, labels.counts(len(labels.lower))
-        low, high = labels.lower, labels.upper
-        if offset is not None:
-            low, high = low - offset, high - offset
-        index, firsts = lists.index(), _first_rows(lists, weights > 0)
-        middle = np.where(np.isfinite(low), low, high)[firsts][index]
-        low = np.where(np.isfinite(low), low - middle, 0.0)
-        high = np.where(np.isfinite(high), high - middle, 0.0)
+        (low, high), index = labels.bounds_less(offset), lists.index()
         sizes = np.zeros((2, lists.n_queries))
         for largest, values in zip(sizes, (low, -high), strict=True):
             np.maximum.at(largest, index, np.abs(values))
@@ -290,7 +284,7 @@ class CensoredRows(RankingData):
         """
         X, d, weights = self.X, self.X.shape[1], self.v
         lists, pairs, index = self.queries, self.labels.pairs, self.queries.index()
-        firsts = _first_rows(lists, weights > 0)
+        firsts = lists.first_rows(weights > 0)
         total = np.bincount(index, weights, minlength=lists.n_queries)
         share = np.divide(weights, total[index], out=np.zeros_like(weights), where=weights > 0)
         of_rows = index, np.arange(len(index))
@@ -321,14 +315,6 @@ class CensoredRows(RankingData):
         return sums, float(self.labels.n_pairs)
 
 
-def _first_rows(lists: Queries, counted: NDArray[np.bool_]) -> Rows:
-    """Return the first row of every query that is counted, or 0 if there is none."""
-    firsts = np.zeros(lists.n_queries, dtype=np.int64)
-    rows = np.flatnonzero(counted)[::-1]
-    firsts[lists.index()[rows]] = rows
-    return firsts
-
-
 def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:
     """Return the comparisons of checked rows as a regression without an intercept.
 
@@ -343,7 +329,7 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:
     rows = _in_double(data, H)
     if not scipy.sparse.issparse(rows):
         lists = preferences.lists
-        firsts = _first_rows(lists, preferences.counts(len(rows)) > 0)
+        firsts = lists.first_rows(preferences.counts(len(rows)) > 0)
         with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
             rows = rows - rows[firsts][lists.index()]
     return CensoredRows.of(rows, preferences, data.offset)

@@ -395,6 +395,16 @@ class CensoredLabels(Preferences):
         """Return the number of comparisons of every row, (n_rows,)."""
         return self.pairs_of_rows[1].astype(np.float64)
 
+    def bounds_less(self, offset: Vector | None) -> tuple[Vector, Vector]:
+        """Return the bounds less an offset, from one of their list; 0 where they are infinite."""
+        low, high = self.lower, self.upper
+        if offset is not None:
+            low, high = low - offset, high - offset
+        firsts = self.lists.first_rows(self.pairs_of_rows[1] > 0)
+        middle = np.where(np.isfinite(low), low, high)[firsts][self.lists.index()]
+        low = np.where(np.isfinite(low), low - middle, 0.0)
+        return low, np.where(np.isfinite(high), high - middle, 0.0)
+
     def require_rows(self, n_rows: int) -> None:
         """Raise a ValueError if there are not as many labels as rows."""
         if len(self.lower) != n_rows:

@@ -170,7 +170,7 @@ class IntervalJudge(BaseJudge):
         """Return the sums of the metric over the pairs of some rows."""
         part = self._judged.take(rows)
         assert isinstance(part, CensoredRows)
-        return interval_sums(self.metric, part, scores, self.n_threads)
+        return interval_sums(self.metric, part.labels, part.offset, scores, self.n_threads)
 
 
 def _rows_of(data: RankingData) -> CensoredRows:
