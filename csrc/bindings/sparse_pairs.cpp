@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -66,11 +67,15 @@ bound_sparse_pairs<T, I>::bound_sparse_pairs(const array<I>& bounds, const array
           "indices and values must be 1-d and equally long");
     check(!problems.empty(), "problems must not be empty");
     rows_ = {bounds.size() - 1, n_columns, pointer(bounds), pointer(columns), pointer(values)};
-    std::vector<const ranking_problem*> views;
+    std::vector<std::function<laplacian()>> makers;
     for (const auto& problem : problems) {
-        views.push_back(&problem.cast<const bound_problem&>().view);
-        check(views.back()->rows.n_rows() == rows_.n_rows,
-              "problems must have an entry per row of the matrix");
+        if (py::isinstance<comparisons>(problem)) {
+            const auto& pairs = problem.cast<const comparisons&>();
+            makers.push_back([&pairs] { return laplacian(pairs); });
+        } else {
+            const auto& view = problem.cast<const bound_problem&>().view;
+            makers.push_back([&view] { return laplacian(view); });
+        }
     }
     const auto n_entries = columns.size(), n_bounds = bounds.size();
     const without_gil release;
@@ -78,11 +83,13 @@ bound_sparse_pairs<T, I>::bound_sparse_pairs(const array<I>& bounds, const array
               rows_.bounds[rows_.n_rows] <= n_entries &&
               first_outside(rows_.begin(rows_.n_rows), rows_.columns, n_columns) < 0,
           "indptr and indices must be those of CSR");
-    for (const auto* view : views) {
-        check(same_queries(view->rows, views[0]->rows), "problems must have the same queries");
-        laplacians_.emplace_back(*view);
+    for (const auto& make : makers) {
+        laplacians_.push_back(make());
+        const auto& rows = laplacians_.back().rows();
+        check(rows.n_rows() == rows_.n_rows, "problems must have an entry per row of the matrix");
+        check(same_queries(rows, laplacians_[0].rows()), "problems must have the same queries");
     }
-    pieces_ = cut_rows(rows_, views[0]->rows);
+    pieces_ = cut_rows(rows_, laplacians_[0].rows());
 }
 
 template <class T, class I>

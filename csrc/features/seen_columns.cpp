@@ -23,23 +23,6 @@ struct counted_rows {
     const T* row[rows_of_block];
 };
 
-// Of every column of some queries.
-struct part_of_queries {
-    buffer<double> sums, lowest, highest;
-    buffer<std::int64_t> queries;
-    buffer<double> known, sum, least, most;  // N, S and the range of the query that is read
-
-    explicit part_of_queries(std::ptrdiff_t d)
-        : sums(n_sums * d, 0.0),
-          lowest(d, std::numeric_limits<double>::infinity()),
-          highest(d, -std::numeric_limits<double>::infinity()),
-          queries(4 * d, 0),
-          known(d),
-          sum(d),
-          least(d),
-          most(d) {}
-};
-
 // A value less its pivot, and its weight, which are 0 if it is missing: NaN is no number.
 inline double difference_of(double value, double pivot) {
     return value == value ? value - pivot : 0.0;
@@ -109,40 +92,82 @@ PAIRGRAM_CLONES void add_query(std::ptrdiff_t d, double all, const double* known
     }
 }
 
+}  // namespace
+
 template <class T>
-void take_query(const query_rows& queries, std::ptrdiff_t q, std::ptrdiff_t d, const T* X,
-                const double* pivot, part_of_queries& part) {
-    std::fill(part.known.begin(), part.known.end(), 0.0);
-    std::fill(part.sum.begin(), part.sum.end(), 0.0);
-    std::fill(part.least.begin(), part.least.end(), std::numeric_limits<double>::infinity());
-    std::fill(part.most.begin(), part.most.end(), -std::numeric_limits<double>::infinity());
+seen_parts<T>::part::part(std::ptrdiff_t d)
+    : sums(n_sums * d, 0.0),
+      lowest(d, std::numeric_limits<double>::infinity()),
+      highest(d, -std::numeric_limits<double>::infinity()),
+      queries(4 * d, std::int64_t{0}),
+      known(d),
+      sum(d),
+      least(d),
+      most(d) {}
+
+template <class T>
+seen_parts<T>::seen_parts(const query_rows& queries, std::ptrdiff_t d, const T* X,
+                          const double* pivot)
+    : queries_(queries), d_(d), X_(X), pivot_(pivot) {}
+
+template <class T>
+void seen_parts<T>::make(std::ptrdiff_t n_parts) {
+    parts_.assign(size_of(n_parts), part(d_));
+}
+
+template <class T>
+void seen_parts<T>::take(std::ptrdiff_t number, std::ptrdiff_t first, std::ptrdiff_t last) {
+    for (auto q = first; q < last; ++q) take_query(q, parts_[number]);
+}
+
+template <class T>
+void seen_parts<T>::take_query(std::ptrdiff_t q, part& own) const {
+    std::fill(own.known.begin(), own.known.end(), 0.0);
+    std::fill(own.sum.begin(), own.sum.end(), 0.0);
+    std::fill(own.least.begin(), own.least.end(), std::numeric_limits<double>::infinity());
+    std::fill(own.most.begin(), own.most.end(), -std::numeric_limits<double>::infinity());
     double all = 0;
-    const auto end = queries.begin(q + 1);
-    for (auto begin = queries.begin(q); begin < end; begin += rows_of_block) {
+    const auto end = queries_.begin(q + 1);
+    for (auto begin = queries_.begin(q); begin < end; begin += rows_of_block) {
         counted_rows<T> rows;
         for (auto at = begin; at < std::min(end, begin + rows_of_block); ++at) {
-            const auto row = queries.row(at);
-            const double weight = queries.row_weight(row);
+            const auto row = queries_.row(at);
+            const double weight = queries_.row_weight(row);
             if (weight == 0) continue;
             rows.weight[rows.n] = weight;
-            rows.row[rows.n++] = X + row * d;
+            rows.row[rows.n++] = X_ + row * d_;
             all += weight;  // in the order of N, which is as large without missing values
         }
         const auto add = [&](auto n, std::ptrdiff_t first) {
-            return add_rows<n()>(first, d, rows, rows_of_block * d, pivot, part.known.data(),
-                                 part.sum.data(), part.sums.data() + 2 * d, part.least.data(),
-                                 part.most.data());
+            return add_rows<n()>(first, d_, rows, rows_of_block * d_, pivot_, own.known.data(),
+                                 own.sum.data(), own.sums.data() + 2 * d_, own.least.data(),
+                                 own.most.data());
         };
         using one = std::integral_constant<std::ptrdiff_t, 1>;
         using four = std::integral_constant<std::ptrdiff_t, 4>;
         add(one(), add(four(), 0));
     }
     if (all > 0)
-        add_query(d, all, part.known.data(), part.sum.data(), part.least.data(), part.most.data(),
-                  part.sums.data(), part.lowest.data(), part.highest.data(), part.queries.data());
+        add_query(d_, all, own.known.data(), own.sum.data(), own.least.data(), own.most.data(),
+                  own.sums.data(), own.lowest.data(), own.highest.data(), own.queries.data());
 }
 
-}  // namespace
+template <class T>
+void seen_parts<T>::finish(const seen_columns& seen) const {
+    part all(d_);
+    for (const auto& own : parts_) {
+        for (std::ptrdiff_t k = 0; k < n_sums * d_; ++k) all.sums[k] += own.sums[k];
+        for (std::ptrdiff_t k = 0; k < 4 * d_; ++k) all.queries[k] += own.queries[k];
+        for (std::ptrdiff_t j = 0; j < d_; ++j) {
+            all.lowest[j] = std::min(all.lowest[j], own.lowest[j]);
+            all.highest[j] = std::max(all.highest[j], own.highest[j]);
+        }
+    }
+    std::copy(all.sums.begin(), all.sums.end(), seen.sums);
+    std::copy(all.lowest.begin(), all.lowest.end(), seen.range);
+    std::copy(all.highest.begin(), all.highest.end(), seen.range + d_);
+    std::copy(all.queries.begin(), all.queries.end(), seen.queries);
+}
 
 template <class T>
 void find_seen_columns(const query_rows& queries, std::ptrdiff_t d, const T* X, const double* pivot,
@@ -154,26 +179,16 @@ void find_seen_columns(const query_rows& queries, std::ptrdiff_t d, const T* X, 
         first = queries.begin(q + 1);
     }
     const auto n_tasks = static_cast<std::ptrdiff_t>(ends.size());
-    buffer<part_of_queries> parts(n_tasks, part_of_queries(d));
+    seen_parts<T> parts(queries, d, X, pivot);
+    parts.make(n_tasks);
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        for (auto q = task > 0 ? ends[task - 1] : 0; q < ends[task]; ++q)
-            take_query(queries, q, d, X, pivot, parts[task]);
+        parts.take(task, task > 0 ? ends[task - 1] : 0, ends[task]);
     });
-    part_of_queries all(d);
-    for (const auto& part : parts) {
-        for (std::ptrdiff_t k = 0; k < n_sums * d; ++k) all.sums[k] += part.sums[k];
-        for (std::ptrdiff_t k = 0; k < 4 * d; ++k) all.queries[k] += part.queries[k];
-        for (std::ptrdiff_t j = 0; j < d; ++j) {
-            all.lowest[j] = std::min(all.lowest[j], part.lowest[j]);
-            all.highest[j] = std::max(all.highest[j], part.highest[j]);
-        }
-    }
-    std::copy(all.sums.begin(), all.sums.end(), seen.sums);
-    std::copy(all.lowest.begin(), all.lowest.end(), seen.range);
-    std::copy(all.highest.begin(), all.highest.end(), seen.range + d);
-    std::copy(all.queries.begin(), all.queries.end(), seen.queries);
+    parts.finish(seen);
 }
 
+template class seen_parts<double>;
+template class seen_parts<float>;
 template void find_seen_columns<double>(const query_rows&, std::ptrdiff_t, const double*,
                                         const double*, const seen_columns&, int);
 template void find_seen_columns<float>(const query_rows&, std::ptrdiff_t, const float*,

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "data/query_rows.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -19,9 +20,43 @@ struct seen_columns {
                             // and with values that differ
 };
 
-// seen of X (n, d), whose rows have the row weights of queries; rows of weight 0 are as if absent.
-// Without a value the range is infinity and −infinity. X is read once; the same bits for any number
-// of threads. Scratch: 19 d numbers for every 4,096 rows.
+// The same of some queries, which are taken by whoever reads their rows anyway: the sums of a part
+// are added to by one thread at a time.
+template <class T>
+class seen_parts {
+  public:
+    // Rows X (n, d) with the row weights of queries; rows of weight 0 are as if absent.
+    seen_parts(const query_rows& queries, std::ptrdiff_t d, const T* X, const double* pivot);
+
+    // Makes so many parts, of 19 d numbers each.
+    void make(std::ptrdiff_t n_parts);
+
+    // Adds the queries [first, last) to a part.
+    void take(std::ptrdiff_t part, std::ptrdiff_t first, std::ptrdiff_t last);
+
+    // Writes the sums of all parts, one after the other. Without a value the range is infinity and
+    // −infinity.
+    void finish(const seen_columns& seen) const;
+
+  private:
+    struct part {
+        buffer<double> sums, lowest, highest;
+        buffer<std::int64_t> queries;
+        buffer<double> known, sum, least, most;  // N, S and the range of the query that is read
+
+        explicit part(std::ptrdiff_t d);
+    };
+    void take_query(std::ptrdiff_t query, part& own) const;
+
+    query_rows queries_;
+    std::ptrdiff_t d_;
+    const T* X_;
+    const double* pivot_;
+    buffer<part> parts_;
+};
+
+// seen of X (n, d), whose rows have the row weights of queries; see `seen_parts`. X is read once;
+// the same bits for any number of threads. A part for every 4,096 rows.
 template <class T>
 void find_seen_columns(const query_rows& queries, std::ptrdiff_t d, const T* X, const double* pivot,
                        const seen_columns& seen, int n_threads);

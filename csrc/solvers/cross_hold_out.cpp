@@ -93,7 +93,7 @@ void cross_problem<T>::rows_of_products(std::ptrdiff_t query, buffer<double>& ou
         return;
     }
     out.resize(width * width);
-    gram(one, rows, 0, out.data(), nullptr, 1);
+    gram<T>(one, rows, 0, out.data(), nullptr, nullptr, 1);
     factorize(width, out.data());
     out.resize(n_columns() * width);  // the last row has products with nothing but itself
 }

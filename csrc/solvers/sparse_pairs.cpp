@@ -117,10 +117,10 @@ void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
         const auto i = first_kept + task;
         gather_piece(i, kept.data() + (i < n_whole ? whole[i] : parts[i - n_whole]).begin * W);
     });
-    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()), n_threads,
-                 [&](std::ptrdiff_t i) {
-                     const auto q = pieces.long_queries[i];
-                     apply(q, kept.data() + rows.begin(q) * W);
+    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()) * n, n_threads,
+                 [&](std::ptrdiff_t task) {
+                     const auto q = pieces.long_queries[task / n], j = task % n;
+                     laplacians[systems[j]].apply(q, W, kept.data() + rows.begin(q) * W + j);
                  });
     const auto n_entries = X.begin(X.n_rows);
     const auto n_slots = std::clamp<std::ptrdiff_t>(
@@ -193,7 +193,46 @@ laplacian::laplacian(const ranking_problem& problem)
     }
 }
 
+laplacian::laplacian(const comparisons& pairs)
+    : rule_{},
+      rows_{},
+      factor_(1, 0.0),
+      bounds_{0, static_cast<std::int64_t>(pairs.n_items())},
+      first_partner_(1, 0) {
+    rows_ = {1, bounds_.data(), nullptr};
+    for (std::ptrdiff_t i = 0; i < pairs.n_items(); ++i) {
+        double degree = 0;
+        for (auto k = pairs.offsets[i]; k < pairs.offsets[i + 1]; ++k) {
+            const auto& place = pairs.places[k];
+            const double weight = pairs.weight[place.pair];
+            if (weight == 0) continue;
+            partner_.push_back(static_cast<std::int32_t>(place.partner));
+            partner_weight_.push_back(weight);
+            degree += weight;
+            factor_[0] = 1;
+        }
+        degree_.push_back(degree);
+        first_partner_.push_back(static_cast<std::ptrdiff_t>(partner_.size()));
+    }
+}
+
+void laplacian::apply_partners(std::ptrdiff_t stride, double* z) const {
+    const auto n = rows_.n_rows();
+    buffer<double> scores(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) scores[i] = z[i * stride];
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (auto k = first_partner_[i]; k < first_partner_[i + 1]; ++k)
+            sum += partner_weight_[k] * (scores[i] - scores[partner_[k]]);
+        z[i * stride] = sum;
+    }
+}
+
 void laplacian::apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) const {
+    if (!bounds_.empty()) {
+        apply_partners(stride, z);
+        return;
+    }
     const auto begin = rows_.begin(query), n = rows_.size(query);
     const double* v = weight_.data() + begin;
     const double* degree = degree_.data() + begin;
@@ -292,12 +331,43 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
     return found;
 }
 
+// Adds the squared differences of all pairs of rows that are compared, (n_columns,).
+template <class T, class I>
+void partner_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
+                      double* size) {
+    for (std::ptrdiff_t i = 0; i < X.n_rows; ++i) {
+        if (i % 1024 == 0) check_interrupt();
+        const auto end = X.begin(i + 1);
+        const auto value = [&](std::ptrdiff_t e) { return static_cast<double>(X.values[e]); };
+        for (auto e = X.begin(i); e < end; ++e)
+            size[X.columns[e]] += pairs.degree(i) * value(e) * value(e);
+        pairs.each_partner(i, [&](std::ptrdiff_t partner, double weight) {
+            if (partner < i) return;  // it has met this row
+            auto e = X.begin(i), other = X.begin(partner);
+            const auto other_end = X.begin(partner + 1);
+            while (e < end || other < other_end) {
+                const bool own =
+                    other == other_end || (e < end && X.columns[e] <= X.columns[other]);
+                const auto column = X.columns[own ? e : other];
+                double difference = 0;
+                if (e < end && X.columns[e] == column) difference += value(e++);
+                if (other < other_end && X.columns[other] == column) difference -= value(other++);
+                diagonal[column] += weight * difference * difference;
+            }
+        });
+    }
+}
+
 template <class T, class I>
 void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
                           double* size) {
     const auto& rows = pairs.rows();
     std::fill(diagonal, diagonal + X.n_columns, 0.0);
     std::fill(size, size + X.n_columns, 0.0);
+    if (pairs.has_partners()) {
+        partner_diagonal(X, pairs, diagonal, size);
+        return;
+    }
     // The entries of a query, and for each the next of its column.
     struct entry {
         std::int32_t position;

@@ -160,7 +160,7 @@ def sparse_pairs(
     indices: NDArray[_I],
     values: NDArray[_T],
     n_columns: int,
-    problems: list[RankingProblem],
+    problems: list[RankingProblem] | list[Comparisons],
 ) -> SparsePairs: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
@@ -193,6 +193,14 @@ def gram(
     map: _NodeMap[_T] | None = None,
     block_rows: int = 0,  # 0: what fits the cache
     varying: NDArray[np.int64] | None = None,
+    seen: tuple[  # the pivot and weights of `seen_columns`, and what it returns, written
+        NDArray[np.float64],
+        NDArray[np.float64] | None,
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.int64],
+    ]
+    | None = None,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], float]: ...
 def leave_query_out(
@@ -411,6 +419,27 @@ class ComparisonLoss:
         self, scores: NDArray[np.float64], n_threads: int = 1
     ) -> tuple[float, NDArray[np.float64]]: ...
     def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+
+class IntervalPairs:
+    """The pairs of rows whose order is known, of labels that lie in intervals."""
+
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        order: NDArray[np.int64] | None,
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+    ) -> None: ...
+    def counts(self) -> NDArray[np.int64]: ...  # (3, n_rows): rows below, above and tied
+    def multiply(
+        self, rows: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]: ...  # AᵀA rows
+    def pull(
+        self, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # Aᵀt, and Σ t² of queries
+    def concordant(
+        self, scores: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]: ...  # (n_models, n_queries)
 
 class PairOperator:
     """The loss of preference pairs; its rows stand query after query.

@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import given, settings, strategies as st
 
 import pairgram as pg
-from pairgram import Pairgram, drift
+from pairgram import Pairgram, _core, drift
 from pairgram._core import seen_columns
 from parts.files import read_file, write_file
 
@@ -317,3 +317,42 @@ def test_files_of_other_sums_are_refused(name, change, message, tmp_path):
         arrays[name] = np.ascontiguousarray(change(arrays[name]))
     with pytest.raises(ValueError, match=message):
         write_file(tmp_path / "other", "Pairgram", arrays, settings)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("n_columns", "sizes", "block_rows"),
+    [(5, [7, 0, 3, 200, 1, 40], 16), (60, [30] * 20, 0), (900, [90, 300, 10], 64)],
+)
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_columns_are_seen_while_a_gram_matrix_is_made(
+    dtype, n_columns, sizes, block_rows, sorted_rows
+):
+    """Queries that fit in a block, longer ones, and columns so many that there are tiles."""
+    rng = np.random.default_rng(0)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    n = offsets[-1]
+    X = rng.normal(3.0, 1.0, (n, n_columns)).astype(dtype)
+    order = None if sorted_rows else rng.permutation(n)
+    y, weights = rng.integers(0, 3, n).astype(float), rng.choice([0.0, 1.0, 2.5], n)
+    pivot = X[0].astype(np.float64)
+    problem = _core.RankingProblem(
+        y, offsets, order=order, row_weights=weights, pairs="dropped", weighting="pairs"
+    )
+    expected = _core.seen_columns(X, pivot, offsets, order, weights, 1)
+    for n_threads in (1, 3):
+        found = (
+            np.full((9, n_columns), np.nan),
+            np.empty((2, n_columns)),
+            np.empty_like(expected[2]),
+        )
+        told = {"block_rows": block_rows, "n_threads": n_threads}
+        _core.gram(problem, X, y[:, None], seen=(pivot, weights, *found), **told)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-9)
+    with pytest.raises(ValueError, match="seen: the pivot must be 1-d"):
+        _core.gram(problem, X, y[:, None], seen=(pivot[1:], weights, *found))
+    with pytest.raises(ValueError, match="seen: weights must be 1-d"):
+        _core.gram(problem, X, y[:, None], seen=(pivot, weights[1:], *found))
+    with pytest.raises(ValueError, match="seen: sums, range and queries must be"):
+        _core.gram(problem, X, y[:, None], seen=(pivot, weights, found[0][1:], *found[1:]))

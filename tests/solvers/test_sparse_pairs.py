@@ -107,6 +107,46 @@ def test_products_of_very_many_columns(pairs, n_vectors, long):
         np.testing.assert_array_equal(systems.product(vectors, numbers, n_threads), found)
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("n_items", "n_columns", "n_pairs"),
+    [(1, 3, 0), (7, 5, 20), (300, 40, 900), (4_000, 60, 9_000), (500, 70_000, 800)],
+)
+def test_products_with_comparisons_are_those_of_differences(n_items, n_columns, n_pairs, index):
+    """The comparisons of 4,000 items are shared among threads; 70,000 columns are read twice."""
+    rng = np.random.default_rng(n_items)
+    X = sparse(rng, n_items, n_columns, min(1.0, 80 / n_columns), index=index)
+    first = rng.integers(0, n_items, n_pairs)
+    second = (first + rng.integers(1, max(2, n_items), n_pairs)) % n_items
+    weights = rng.uniform(0, 2, (3, n_pairs)) * (rng.random((3, n_pairs)) < 0.8)
+    systems = sparse_pairs(X, *(_core.Comparisons(n_items, first, second, w) for w in weights))
+    A = X[first] - X[second]
+    vectors, numbers = rng.normal(size=(7, n_columns)), rng.integers(0, 3, 7)
+    found = systems.product(vectors, numbers)
+    expected = np.array(
+        [A.T @ (weights[k] * (A @ p)) for k, p in zip(numbers, vectors, strict=True)]
+    )
+    largest = max(1.0, abs(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * largest)
+    for n_threads in (2, 3):
+        np.testing.assert_array_equal(systems.product(vectors, numbers, n_threads), found)
+    for number, w in enumerate(weights):
+        diagonal, size = systems.diagonal(number)
+        np.testing.assert_allclose(diagonal, A.power(2).T @ w, rtol=1e-12)
+        both = np.bincount(np.append(first, second), np.tile(w, 2), minlength=n_items)
+        np.testing.assert_allclose(size, X.power(2).T @ both, rtol=1e-12)
+
+
+def test_equal_items_have_products_of_exactly_zero():
+    X = sp.csr_array(np.array([[0.1, 0.7], [0.1, 0.3], [0.1, 0.9]]))
+    pairs = _core.Comparisons(3, np.array([0, 1, 2]), np.array([1, 2, 0]), None)
+    systems = sparse_pairs(X, pairs)
+    assert not systems.product(np.array([[1e9, 0.0]]), np.zeros(1, dtype=np.int64)).any()
+    assert systems.diagonal(0)[0][0] == 0.0
+    with pytest.raises(ValueError, match="entry per row"):
+        sparse_pairs(X[:2], pairs)
+
+
 def test_equal_scores_have_products_of_exactly_zero():
     X = sp.csr_array(np.full((6, 2), 0.1))
     problem = Problem(X, np.arange(6.0), np.repeat([0, 1], 3), np.array([1, 2, 3, 0.3, 1, 1]), None)

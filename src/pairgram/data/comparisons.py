@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support import limits, machine
@@ -16,6 +17,7 @@ from pairgram._support.checks import Rows, Vector, first_not_finite, require_fin
 from pairgram._support.machine import cached_property
 from pairgram.data.dataset import Block, RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import CensoredLabels
 from pairgram.data.queries import Queries
 from pairgram.features.base import score_features
 
@@ -69,6 +71,8 @@ PRODUCT_ENTRIES = 1 << 24
 NOISE = 1e-13
 # The rows of a tile of differences take about this many bytes, which a cache holds.
 TILE_BYTES = 1 << 21
+# Columns of rows with censored labels are taken in panels of about so many bytes, and so many.
+PANEL_BYTES, NARROWEST = 1 << 26, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +108,44 @@ class ComparedRows(RankingData):
         """The comparisons for compiled code."""
         X = self.X
         return _core.Comparisons(X.H.shape[0], X.first, X.second, self.row_weights)
+
+    @property
+    def stored(self) -> Any:
+        """The matrix that the differences are made of: H."""
+        return self.X.H
+
+    def with_stored(self, stored: Any) -> Self:
+        """Return the comparisons of items with other features."""
+        return replace(self, X=replace(self.X, H=stored))
+
+    @property
+    def n_entries(self) -> int:
+        """About how many numbers a product with sparse items reads."""
+        return int(self.X.H.nnz) + len(self.y)
+
+    def pairs_of_stored(self, settings: PairSettings) -> Any:
+        """Return the comparisons of the items, whose ``L = AᵀDA``."""
+        return self.comparisons
+
+    def pull(self, settings: PairSettings, n_threads: int | None) -> Vector:
+        """Return ``AᵀDm`` for the targets m, for every item."""
+        weighted, n_items = self.v * self.target(settings), self.X.H.shape[0]
+        of_first, of_second = (
+            np.bincount(rows, weighted, minlength=n_items) for rows in (self.X.first, self.X.second)
+        )
+        return np.asarray(of_first - of_second)
+
+    def varying(
+        self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
+    ) -> NDArray[np.bool_]:
+        """Tell which features differ in a comparison, by more than products lose.
+
+        Those whose squares vanish may differ; who solves refuses them.
+        """
+        H = self.X.H
+        has_entry = np.bincount(H.indices, H.data != 0, minlength=H.shape[1]) > 0
+        vanishing = has_entry & (size < np.finfo(np.float64).tiny)
+        return np.asarray((diagonal > NOISE * size) | vanishing)
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
         """Return (the sums over [X, y], Σ W); all comparisons count as one query.
@@ -143,7 +185,7 @@ class ComparedRows(RankingData):
         shape = len(targets), H.shape[0]
         A = scipy.sparse.csr_array((np.concatenate([ones, -ones]), places), shape=shape)
         weighted = A.multiply(self.v[:, None]).tocsr()
-        laplacian, pull = (weighted.T @ A).tocsr(), weighted.T @ targets
+        laplacian = (weighted.T @ A).tocsr()
         sums = np.zeros((d + 1, d + 1))
         # About so many entries has a product of the Laplacian with H, block by block of its rows.
         entries = np.cumsum(np.abs(laplacian).sign() @ np.diff(H.indptr).astype(np.float64))
@@ -152,7 +194,7 @@ class ComparedRows(RankingData):
             part = slice(begin, end)
             sums[:d, :d] += (H[part].T @ (laplacian[part] @ H)).toarray()
         sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
-        sums[:d, d] = sums[d, :d] = H.T @ pull
+        sums[:d, d] = sums[d, :d] = H.T @ self.pull(PairSettings(None), None)
         sums[d, d] = self.v @ targets**2
         both = np.bincount(places[1], np.tile(self.v, 2), minlength=H.shape[0])
         noise = sums.diagonal()[:d] <= NOISE * (H.power(2).T @ both)  # of what was subtracted
@@ -189,30 +231,137 @@ class ComparedRows(RankingData):
         require_finite(self.X.H, "X")
 
 
-def compared(data: RankingData, H: Matrix) -> ComparedRows:
-    """Return the comparisons of checked rows as rows of a regression without an intercept.
+@dataclass(frozen=True, eq=False)
+class CensoredRows(RankingData):
+    """Rows whose labels may be censored; the sums over their pairs are made without a list of them.
+
+    X are the features of the rows, the row weights count the pairs of each, queries are the lists,
+    and y is the largest size of a margin in the list. There is no feature map.
+
+    Attributes
+    ----------
+    labels : CensoredLabels
+    low, high : ndarray of shape (n_rows,), float64
+        The bounds of which margins are differences: those of the labels less the offset, or 0 where
+        a bound is infinite.
+    """
+
+    labels: Any = None
+    low: Any = None
+    high: Any = None
+    has_root: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, X: Any, labels: CensoredLabels, offset: Vector | None) -> CensoredRows:
+        """Return the rows of labels with their features and offset."""
+        lists, weights = labels.lists, labels.counts(len(labels.lower))
+        (low, high), index = labels.bounds_less(offset), lists.index()
+        sizes = np.zeros((2, lists.n_queries))
+        for largest, values in zip(sizes, (low, -high), strict=True):
+            np.maximum.at(largest, index, np.abs(values))
+        y = sizes.sum(axis=0)[index]
+        return cls(X, y, lists, weights, offset=offset, labels=labels, low=low, high=high)
+
+    def take(self, rows: Rows | slice) -> RankingData:
+        """Return the given rows with the pairs that they form with each other."""
+        offset = None if self.offset is None else self.offset[rows]
+        return CensoredRows.of(self.X[rows], self.labels.take(rows), offset)
+
+    def parts_held_together(self) -> Iterator[tuple[Rows, RankingData]]:
+        """Yield the row numbers and the data of every list."""
+        for rows in self.rows_held_together():
+            yield rows, self.take(rows)
+
+    def target(self, settings: PairSettings) -> Vector:
+        """Return a number for every row that no margin of its list exceeds in size."""
+        return self.y
+
+    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
+        """Return (the sums over [X, margins], Σ W): ``XᵀAᵀA[X, ·]`` of all pairs A.
+
+        Columns are taken in panels, from those of a row of their list, and less their mean in it,
+        so that what is common to a list cancels.
+        """
+        X, d, weights = self.X, self.X.shape[1], self.v
+        lists, pairs, index = self.queries, self.labels.pairs, self.queries.index()
+        firsts = lists.first_rows(weights > 0)
+        total = np.bincount(index, weights, minlength=lists.n_queries)
+        share = np.divide(weights, total[index], out=np.zeros_like(weights), where=weights > 0)
+        of_rows = index, np.arange(len(index))
+        means = scipy.sparse.csr_array((share, of_rows), shape=(lists.n_queries, len(index)))
+        sparse = scipy.sparse.issparse(X)
+        columns, transposed = X.tocsc() if sparse else X, X.T.tocsr() if sparse else X.T
+        sums, vary = np.zeros((d + 1, d + 1)), np.zeros(d, dtype=bool)
+        width = max(NARROWEST, PANEL_BYTES // (8 * max(1, len(index))) // NARROWEST * NARROWEST)
+        unpaired = weights == 0
+        with np.errstate(over="ignore", invalid="ignore"), machine.single_threaded_blas:
+            for begin in range(0, d, width):
+                part = slice(begin, min(begin + width, d))
+                panel = columns[:, part]
+                panel = panel.toarray() if sparse else panel
+                panel = panel - panel[firsts][index]
+                panel[unpaired] = 0.0
+                vary[part] = (panel != 0).any(axis=0)
+                panel -= (means @ panel)[index]
+                panel[unpaired] = 0.0
+                sums[:d, part] = transposed @ pairs.multiply(np.ascontiguousarray(panel), n_threads)
+            sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
+            pull, squares = pairs.pull(self.low, self.high)
+            sums[:d, d] = sums[d, :d] = X.T @ pull
+            sums[d, d] = squares.sum()
+        sums[:d][~vary], sums[:, :d][:, ~vary] = 0.0, 0.0
+        if varying is not None:
+            varying[:-1], varying[-1] = vary, vary.any()
+        return sums, float(self.labels.n_pairs)
+
+
+def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:
+    """Return the comparisons of checked rows as a regression without an intercept.
 
     Features H of the rows are taken in float64, because differences of single ones lose digits.
     Dense ones are taken from those of a row that comparisons connect with them: scores of rows far
     from 0 would lose the digits of their differences. CSR features stay sparse unless many of their
-    entries are not 0.
+    entries are not 0. Comparisons of censored labels are not listed.
     """
     preferences = data.preferences
+    if not isinstance(preferences, CensoredLabels):
+        return listed(data, H)
+    rows = _in_double(data, H)
+    if not scipy.sparse.issparse(rows):
+        lists = preferences.lists
+        firsts = lists.first_rows(preferences.counts(len(rows)) > 0)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
+            rows = rows - rows[firsts][lists.index()]
+    return CensoredRows.of(rows, preferences, data.offset)
+
+
+def listed(data: RankingData, H: Matrix) -> ComparedRows:
+    """Return the comparisons of checked rows as rows of a regression; see `compared`."""
+    preferences = data.preferences
     assert preferences is not None
-    if first_not_finite(H) is not None:
-        data.require_finite_features()
+    rows = _in_double(data, H)
     offset = None if data.offset is None else preferences.differences(data.offset)
     told = preferences.margin, preferences.queries, preferences.weight
-    rows: Any = H
-    if scipy.sparse.issparse(H):
-        many = rows.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
-        rows = scipy.sparse.csr_array(rows, dtype=np.float64)
-        rows = rows.toarray() if many and machine.fits(8.0 * H.shape[0] * H.shape[1]) else rows
     first, second = preferences.winner, preferences.loser
     if not scipy.sparse.issparse(rows):
-        rows = np.require(rows, np.float64, ["C", "A"])
         linked = _core.Comparisons(len(rows), first, second, None).connected()
         with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
             rows = rows - rows[linked]
     X = Differences(rows, first, second)
     return ComparedRows(X, *told, offset=offset, is_cut=preferences.groups is None)
+
+
+def _in_double(data: RankingData, H: Matrix) -> Any:
+    """Return features in float64 after a check, dense if many of their entries are not 0."""
+    if first_not_finite(H) is not None:
+        data.require_finite_features()
+    if not scipy.sparse.issparse(H):
+        return np.require(H, np.float64, ["C", "A"])
+    many = H.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
+    rows: Any = scipy.sparse.csr_array(H, dtype=np.float64)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if many and machine.fits(8.0 * H.shape[0] * H.shape[1]):
+        return np.require(rows.toarray(), np.float64, ["C", "A"])
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse
@@ -92,6 +92,13 @@ class RowInfo(NamedTuple):
         return self.qid is not None or self.group is not None
 
 
+def as_slice(rows: Rows | slice) -> Rows | slice:
+    """Return rows that stand together as a slice, whose arrays are not copied."""
+    if isinstance(rows, slice) or not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
+        return rows
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else rows
+
+
 @dataclass(frozen=True, eq=False)
 class RankingData:
     """Rows, labels, queries and weights that have been checked.
@@ -121,6 +128,8 @@ class RankingData:
     propensity : ndarray of shape (n_rows,), float64, or None
         The propensities that clicks were divided by to be the labels; 1 for rows without a click.
         None if the labels are given as they are.
+    watch : ColumnWatch or None
+        What is to be seen of the columns when the rows are read.
     """
 
     X: Any
@@ -135,6 +144,9 @@ class RankingData:
     group_of: Rows | None = None
     preferences: Preferences | None = None
     propensity: NDArray[np.float64] | None = None
+    watch: Any = None
+    # Whether blocks of rows become those whose squares add up to the squares of differences.
+    has_root: ClassVar[bool] = True
 
     @classmethod
     def make(
@@ -259,6 +271,42 @@ class RankingData:
         """Return the data with scores, (n_rows,), that are added to their offset."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
 
+    @property
+    def stored(self) -> Any:
+        """The matrix that the rows are made of: X."""
+        return self.X
+
+    def with_stored(self, stored: Any) -> Self:
+        """Return the data whose rows are made of another matrix."""
+        return replace(self, X=stored)
+
+    @property
+    def n_entries(self) -> int:
+        """About how many numbers a product with sparse rows reads."""
+        return int(self.X.nnz)
+
+    def pairs_of_stored(self, settings: PairSettings) -> Any:
+        """Return the compiled pairs L of the rows that are stored."""
+        return self.problem(settings)
+
+    def pull(self, settings: PairSettings, n_threads: int | None) -> Vector:
+        """Return L times the targets, for every row that is stored."""
+        z = self.target(settings).copy()
+        for adjoint in (False, True):
+            apply_half_laplacian(self.problem(settings), z, adjoint=adjoint, n_threads=n_threads)
+        return z
+
+    def varying(
+        self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
+    ) -> NDArray[np.bool_]:
+        """Tell which features of CSR rows vary in the queries that are counted, (n_features,).
+
+        `diagonal` and `size` are those of the compiled pairs.
+        """
+        numbers = np.zeros(len(diagonal) + 1, dtype=np.int64)
+        count_varying(self, settings.pairs is None, counted, numbers)
+        return numbers[:-1] > 0
+
     def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
         """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""
         targets = self.target(settings)
@@ -322,13 +370,7 @@ class RankingData:
             yield rows, self._taken(rows, index)
 
     def _taken(self, rows: Rows | slice, index: Rows) -> RankingData:
-        if (
-            not isinstance(rows, slice)
-            and len(rows)
-            and rows[-1] - rows[0] == len(rows) - 1
-            and (np.diff(rows) == 1).all()
-        ):
-            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # which is not copied
+        rows = as_slice(rows)
         kept, numbers = np.unique(index[rows], return_inverse=True)
         queries = Queries.make(len(numbers), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]

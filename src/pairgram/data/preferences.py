@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+import pairgram._core as _core
 from pairgram._support import machine
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
@@ -189,7 +190,7 @@ class Preferences:
     @classmethod
     def from_intervals(
         cls, lower: ArrayLike, upper: ArrayLike, qid: ArrayLike | None = None
-    ) -> Self:
+    ) -> Preferences:
         """Make comparisons of labels of which some are only known to lie in an interval.
 
         An assay that ends at 10 µM reports ">10": `lower` is 10 and `upper` infinity. Such a label
@@ -216,14 +217,16 @@ class Preferences:
         ValueError
             If a bound is NaN, if bounds are in the wrong order or both infinite of one sign, or if
             no order is known. The message names the row.
-        MemoryError
-            If the comparisons do not fit into free memory, of which each takes 40 bytes.
 
         Notes
         -----
         `RankSVM` with its default loss wants differences of scores of at least the margin, which is
         all that is known. Least squares wants them to be equal to the margin. For a censored pair
         that pulls differences down which may well be larger: to ">10" and 3, the difference 7.
+
+        The pairs are found by sorting. Least squares sums over them without a list of them, in
+        memory for the rows alone. Where they are listed after all, as for the attributes `winner`,
+        `loser` and `margin`, each takes 40 bytes.
 
         Examples
         --------
@@ -249,32 +252,10 @@ class Preferences:
                 "lower", f"must be <= upper, got {low[row]} > {high[row]} in {{place}}", row=row
             )
         queries = Queries.make(len(low), qid=qid)
-        index, exact = queries.index(), low == high
-        by_upper = np.lexsort((high, index))
-        # Of every row, those whose upper bound is not above its lower one begin its query.
-        begins = queries.offsets[index]
-        ends = begins.copy()
-        for query in range(queries.n_queries):
-            own = slice(int(queries.offsets[query]), int(queries.offsets[query + 1]))
-            rows = by_upper[own]
-            ends[rows] += np.searchsorted(high[rows], low[rows], side="right")
-        counts = ends - begins
-        n_pairs = int(counts.sum())
-        machine.require(
-            f"the {n_pairs} comparisons of {len(low)} rows",
-            40.0 * n_pairs,
-            "take fewer rows, or shorter queries",
-        )
-        winner = np.repeat(np.arange(len(low)), counts)
-        places = np.arange(n_pairs) - np.repeat(np.cumsum(counts) - counts, counts)
-        loser = by_upper[np.repeat(begins, counts) + places]
-        margin = low[winner] - high[loser]
-        tie = exact[winner] & exact[loser] & (winner < loser)  # once
-        known = (margin > 0) | ((margin == 0) & tie)
-        if not known.any():
+        labels = CensoredLabels(low, high, queries, qid is not None)
+        if labels.n_pairs == 0:
             raise ArgumentError("lower", "and upper say of no two rows which is higher")
-        groups = None if qid is None else index[winner[known]]
-        return cls(winner[known], loser[known], margin=margin[known], groups=groups)
+        return labels
 
     @property
     def n_pairs(self) -> int:
@@ -286,6 +267,10 @@ class Preferences:
         """The weights, (n_pairs,); ones if none were given."""
         return np.ones(self.n_pairs) if self.weight is None else self.weight
 
+    def listed(self) -> Preferences:
+        """Return the same comparisons as a list of them."""
+        return self
+
     def counts(self, n_rows: int) -> Vector:
         """Return the weight of the comparisons of every row, (n_rows,)."""
         both = np.concatenate([self.winner, self.loser])
@@ -293,7 +278,8 @@ class Preferences:
 
     def counting(self, counts: Vector) -> Preferences:
         """Return the same comparisons, whose weights are multiplied by counts, (n_pairs,)."""
-        return replace(self, weight=self.w * counts)
+        told = {"weight": self.w * counts, "margin": self.margin, "groups": self.groups}
+        return Preferences(self.winner, self.loser, **told)
 
     def differences(self, scores: Vector) -> Vector:
         """Return the score of each winner less that of its loser: (..., n_pairs)."""
@@ -337,14 +323,155 @@ class Preferences:
     def __iter__(self) -> NoReturn:
         raise ValueError(_NO_ARRAY)
 
+    def _sizes(self) -> tuple[int, int, int | None]:
+        """Return the numbers of rows that are compared, of ties, and of groups if there are any."""
+        n_rows, n_ties = len(np.union1d(self.winner, self.loser)), int((self.margin == 0).sum())
+        return n_rows, n_ties, None if self.groups is None else self.queries.n_queries
+
     def __repr__(self) -> str:
-        n_rows = len(np.union1d(self.winner, self.loser))
+        n_rows, n_ties, n_groups = self._sizes()
         text = f"Preferences of {self.n_pairs} comparisons between {n_rows} rows"
-        if n_ties := int((self.margin == 0).sum()):
+        if n_ties:
             text += f", {n_ties} of them ties"
-        if self.groups is not None:
-            text += f", in {self.queries.n_queries} groups"
+        if n_groups is not None:
+            text += f", in {n_groups} groups"
         return text + ", weighted" * (self.weight is not None)
+
+
+class CensoredLabels(Preferences):
+    """The comparisons of `Preferences.from_intervals`, which are listed only where asked for.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_rows,), float64
+        The checked bounds of the label of every row.
+    lists : Queries
+        The rows that are compared with each other.
+    has_lists : bool
+        Whether the caller told of queries, which are the groups.
+    """
+
+    lower: Vector
+    upper: Vector
+    lists: Queries
+    has_lists: bool
+
+    def __init__(self, lower: Vector, upper: Vector, lists: Queries, has_lists: bool) -> None:
+        told = {"lower": lower, "upper": upper, "lists": lists, "has_lists": has_lists}
+        for name, value in told.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CensoredLabels, (self.lower, self.upper, self.lists, self.has_lists)
+
+    @cached_property
+    def pairs(self) -> _core.IntervalPairs:
+        """The pairs for compiled code."""
+        return _core.IntervalPairs(self.lists.offsets, self.lists.order, self.lower, self.upper)
+
+    @cached_property
+    def pairs_of_rows(self) -> tuple[Rows, Rows]:
+        """How many rows are below each row, and how many comparisons it has: (n_rows,) each."""
+        below, above, tied = self.pairs.counts()
+        return below, below + above + tied
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """The number of comparisons."""
+        return int(self.pairs_of_rows[1].sum()) // 2
+
+    def take(self, rows: Rows | slice) -> CensoredLabels:
+        """Return the labels of some rows; a slice must be that of all."""
+        if isinstance(rows, slice):
+            return self
+        lists = Queries.make(len(rows), qid=self.lists.index()[rows])
+        return CensoredLabels(self.lower[rows], self.upper[rows], lists, self.has_lists)
+
+    def listed(self) -> Preferences:
+        """Return the same comparisons as a list of them."""
+        return Preferences(self.winner, self.loser, margin=self.margin, groups=self.groups)
+
+    def counts(self, n_rows: int) -> Vector:
+        """Return the number of comparisons of every row, (n_rows,)."""
+        return self.pairs_of_rows[1].astype(np.float64)
+
+    def bounds_less(self, offset: Vector | None) -> tuple[Vector, Vector]:
+        """Return the bounds less an offset, from one of their list; 0 where they are infinite."""
+        low, high = self.lower, self.upper
+        if offset is not None:
+            low, high = low - offset, high - offset
+        firsts = self.lists.first_rows(self.pairs_of_rows[1] > 0)
+        middle = np.where(np.isfinite(low), low, high)[firsts][self.lists.index()]
+        low = np.where(np.isfinite(low), low - middle, 0.0)
+        return low, np.where(np.isfinite(high), high - middle, 0.0)
+
+    def require_rows(self, n_rows: int) -> None:
+        """Raise a ValueError if there are not as many labels as rows."""
+        if len(self.lower) != n_rows:
+            raise ArgumentError(
+                "lower",
+                f"and upper must have an interval for each of the {n_rows} rows of X, got "
+                f"{len(self.lower)}",
+            )
+
+    @cached_property
+    def _listed(self) -> tuple[Rows, Rows, Vector, Rows]:
+        """The winners, losers, margins and lists of all comparisons, (n_pairs,) each."""
+        low, high, lists = self.lower, self.upper, self.lists
+        machine.require(
+            f"the {self.n_pairs} comparisons of {len(low)} rows",
+            40.0 * self.n_pairs,
+            "take fewer rows, or shorter queries, or RankRLS, which lists none",
+        )
+        index, exact = lists.index(), low == high
+        by_upper = np.lexsort((high, index))
+        # Of every row, those whose upper bound is not above its lower one begin its query.
+        begins = lists.offsets[index]
+        ends = begins.copy()
+        for query in range(lists.n_queries):
+            own = slice(int(lists.offsets[query]), int(lists.offsets[query + 1]))
+            rows = by_upper[own]
+            ends[rows] += np.searchsorted(high[rows], low[rows], side="right")
+        counts = ends - begins
+        n_pairs = int(counts.sum())
+        winner = np.repeat(np.arange(len(low)), counts)
+        places = np.arange(n_pairs) - np.repeat(np.cumsum(counts) - counts, counts)
+        loser = by_upper[np.repeat(begins, counts) + places]
+        margin = low[winner] - high[loser]
+        tie = exact[winner] & exact[loser] & (winner < loser)  # once
+        known = (margin > 0) | ((margin == 0) & tie)
+        return winner[known], loser[known], margin[known], index[winner[known]]
+
+    @cached_property
+    def winner(self) -> Rows:
+        """The upper row of every comparison."""
+        return self._listed[0]
+
+    @cached_property
+    def loser(self) -> Rows:
+        """The lower row of every comparison."""
+        return self._listed[1]
+
+    @cached_property
+    def margin(self) -> Vector:
+        """By how much the upper row is higher at least."""
+        return self._listed[2]
+
+    @cached_property
+    def groups(self) -> Rows | None:
+        """The query of every comparison."""
+        return self._listed[3] if self.has_lists else None
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The comparisons of every list."""
+        return Queries.make(self.n_pairs, qid=self.groups, name="groups")
+
+    def _sizes(self) -> tuple[int, int, int | None]:
+        below, compared = self.pairs_of_rows
+        n_groups = len(np.unique(self.lists.index()[compared > 0]))
+        n_ties = self.n_pairs - int(below.sum())
+        return int((compared > 0).sum()), n_ties, n_groups if self.has_lists else None
 
 
 def as_preferences(y: object) -> Preferences | None:

@@ -14,6 +14,7 @@ import pairgram._core as _core
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.dataset import RankingData, count_varying
+from pairgram.data.queries import Queries
 
 # The pivot of a column is the middle one of so many of its first values.
 _FIRST = 63
@@ -60,12 +61,9 @@ class SeenColumns:
             offsets, order = np.arange(len(data.y) + 1), None
         if scipy.sparse.issparse(X):
             return cls._of_sparse(X, weights, data, by_rows)
-        first = np.sort(X[:_FIRST], axis=0).astype(np.float64)  # NaN stands last
-        known = np.count_nonzero(~np.isnan(first), axis=0)
-        pivot = np.zeros(X.shape[1])
-        if len(first):
-            middle = first[np.maximum(known - 1, 0) // 2, np.arange(X.shape[1])]
-            pivot = np.where(np.isfinite(middle), middle, 0.0)
+        if data.watch is not None and data.watch.is_filled and not by_rows:
+            return cls(data.watch.pivot, *data.watch.found)
+        pivot = _pivot_of(X)
         found = _core.seen_columns(X, pivot, offsets, order, weights, resolve_n_threads(n_threads))
         return cls(pivot, *found)
 
@@ -165,6 +163,49 @@ class SeenColumns:
     def missing(self) -> Vector:
         """The shares of rows without a value, (n_columns,)."""
         return np.maximum(0.0, 1 - _share(self.sums[0], self.sums[8]))
+
+
+class ColumnWatch:
+    """Has the columns seen while a Gram matrix is made of rows, which are then in the cache.
+
+    Attributes
+    ----------
+    pivot : ndarray of shape (n_columns,), float64
+    found : tuple of ndarray
+        The sums, the range and the queries of `SeenColumns`.
+    is_filled : bool
+        Whether they were asked for, and so written.
+    """
+
+    def __init__(self, data: RankingData) -> None:
+        d = data.X.shape[1]
+        self.pivot, self.is_filled = _pivot_of(data.X), False
+        self.found = np.empty((9, d)), np.empty((2, d)), np.empty((4, d), np.int64)
+        self._queries, self._weights = data.queries, data.row_weights
+        if data.query_weights is not None:
+            self._weights = data.v * data.query_weight_of_rows
+
+    @classmethod
+    def on(cls, data: RankingData) -> RankingData:
+        """Return the data with a watch on its columns, if it is dense."""
+        return data if scipy.sparse.issparse(data.X) else replace(data, watch=cls(data))
+
+    def arrays_of(self, queries: Queries) -> tuple[Any, ...] | None:
+        """Return what compiled code fills; None where the rows form other queries."""
+        if queries is not self._queries:
+            return None
+        self.is_filled = True
+        return self.pivot, self._weights, *self.found
+
+
+def _pivot_of(X: Any) -> Vector:
+    """Return the middle one of the first values of every column, or 0 if it is not finite."""
+    first = np.sort(X[:_FIRST], axis=0).astype(np.float64)  # NaN stands last
+    if not len(first):
+        return np.zeros(X.shape[1])
+    known = np.count_nonzero(~np.isnan(first), axis=0)
+    middle = first[np.maximum(known - 1, 0) // 2, np.arange(X.shape[1])]
+    return np.where(np.isfinite(middle), middle, 0.0)
 
 
 def _share(part: Vector, whole: Vector) -> Vector:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector
-from pairgram._support.machine import single_threaded_blas
-from pairgram.data.preferences import Preferences
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram.data.preferences import CensoredLabels, Preferences
 from pairgram.metrics.metric import Metric, MetricSums
 
 
@@ -128,6 +128,37 @@ def comparison_metric(
     return ComparisonMetric(scoring)
 
 
+def interval_sums(
+    metric: ComparisonMetric,
+    labels: CensoredLabels,
+    offset: Vector | None,
+    scores: Vector,
+    n_threads: int | None,
+) -> MetricSums:
+    """Return the sums of accuracy or squared error over the pairs of censored labels.
+
+    The offset, (n_rows,), is added to the scores. No pair is listed. A model with NaN among its
+    scores, (n_models, n_rows), has NaN.
+    """
+    lists = labels.lists
+    finite = np.asarray(np.isfinite(scores).all(axis=1))
+    scores = np.ascontiguousarray(np.where(finite[:, None], scores, 0.0))
+    below, compared = labels.pairs_of_rows
+    if metric.name == "accuracy":
+        scores = scores if offset is None else scores + offset
+        weights = below.astype(np.float64)
+        found = labels.pairs.concordant(scores, resolve_n_threads(n_threads))
+    else:
+        weights = compared / 2
+        low, high = labels.bounds_less(offset)
+        bounds = ((low - one, high - one) for one in scores)
+        found = np.array([labels.pairs.pull(*pair)[1] for pair in bounds])
+    n_pairs: Vector = np.bincount(lists.index(), weights, lists.n_queries).astype(np.float64)
+    counted = n_pairs > 0
+    sums = MetricSums.of(found[:, counted] / n_pairs[counted], n_pairs[counted])
+    return sums._replace(means=np.where(finite, sums.means, np.nan))
+
+
 def evaluate_comparisons(
     metrics: Sequence[str | Metric], y: Preferences, score: object, per_comparison: bool
 ) -> dict[str, Any]:
@@ -149,6 +180,10 @@ def evaluate_comparisons(
     y.require_rows(scores.shape[-1])
     found: dict[str, Any] = {}
     for metric in wanted:
+        if isinstance(y, CensoredLabels) and not per_comparison and metric.name != "log_loss":
+            means = interval_sums(metric, y, None, np.atleast_2d(scores), None).defined
+            found[metric.name] = means if scores.ndim == 2 else float(means[0])
+            continue
         values = metric.values(y.margin, y.differences(scores))
         if per_comparison:
             found[metric.name] = np.where(metric.defined(y.margin), values, np.nan)

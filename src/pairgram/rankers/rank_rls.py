@@ -514,8 +514,11 @@ class RankRLSCV(LinearSearch):
         splitters get as many indices. `Preferences.groups` are otherwise held out as ``groups``
         are, also by "forward". None stands for groups if there are any; for items if some recur,
         unless half of them or more have a column that varies in their own comparisons alone, as ids
-        do; and otherwise for single comparisons. With constrained weights it stands for five folds
-        of these. `cv_` tells what was held out.
+        do; and otherwise for single comparisons. With constrained weights, or where comparisons are
+        solved by conjugate gradients, it stands for five folds of these. `cv_` tells what was held
+        out. Of `Preferences.from_intervals` rows are held out, and judged by the pairs that they
+        form with each other: every query by "leave-group-out", which None stands for if there are
+        several, or folds and splits of rows.
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands

@@ -20,13 +20,19 @@ from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import require_default
+from pairgram.data.preferences import CensoredLabels, require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import Kernel, check_kernel
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.comparison_judge import ComparisonJudge
+from pairgram.model_selection.comparison_judge import (
+    BY_COMPARISON,
+    BY_GROUP,
+    BY_ITEM,
+    ComparisonJudge,
+)
+from pairgram.model_selection.interval_judge import IntervalJudge
 from pairgram.model_selection.judge import (
     HeldOutModels,
     Judge,
@@ -52,6 +58,7 @@ from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
+from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
@@ -284,8 +291,10 @@ class RidgeSpec(LeastSquares):
                 data = compared(data, data.features())
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraints=constraints, work=work)
-        if self.search is not None and _leaves_pairs_out(self.search.cv):
-            iterate = False
+        if self.search is not None:
+            cv = self.search.cv
+            compares = data.preferences is not None and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
+            iterate = False if compares or _leaves_pairs_out(cv) else iterate
         return Coordinates.choose(
             data,
             self.settings,
@@ -443,7 +452,12 @@ class RidgeSpec(LeastSquares):
         assert search is not None
         if data.preferences is not None:
             told = search.cv, held, search.scoring, n_threads, search.store
-            of_pairs = ComparisonJudge.make(data, *told, exact=self.constraints is None)
+            exact = exact and self.constraints is None
+            judged = data if held is None else held
+            if isinstance(judged.preferences, CensoredLabels):
+                of_rows = IntervalJudge.make(data, *told, exact=exact)
+                return [HeldOutIntervals(of_rows.rows, of_rows, n_threads)]
+            of_pairs = ComparisonJudge.make(data, *told, exact=exact)
             return [HeldOutComparisons(of_pairs.rows, of_pairs, n_threads)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
@@ -733,8 +747,9 @@ def _iterated(
     As many are as memory holds, and at most eight, which one pass over X multiplies. The result is
     None if so many products are taken that direct solutions are faster.
     """
-    assert isinstance(held_out, HeldOutRows)
-    judge, data, n_threads = held_out.judge, coordinates.data, held_out.n_threads
+    assert isinstance(held_out, HoldOut)
+    judge = held_out.judge
+    data, n_threads = coordinates.data, held_out.n_threads
     splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
     alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
     for group in blocks(len(parts), systems_at_once(data)):
@@ -753,9 +768,9 @@ def _iterated(
             data.scores(test, coefs, n_threads)
             for (_, test), coefs in zip(tests, found, strict=True)
         ]
+    assert alphas is not None
     if judge.validation is not None:
         scores = [judge.validation_scores(coordinates.coefs(solved))]
-    assert alphas is not None
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
 
 

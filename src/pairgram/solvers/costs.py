@@ -48,7 +48,7 @@ ONE_RIDGE = Work()
 
 def step_seconds(data: RankingData) -> float:
     """Return the time that a product with XᵀLX of sparse rows takes, for one of several systems."""
-    return seconds_of({"step entry": data.X.nnz, "step column": data.X.shape[1], "step": 1})
+    return seconds_of({"step entry": data.n_entries, "step column": data.X.shape[1], "step": 1})
 
 
 def steps_of(work: Work) -> int:
@@ -135,8 +135,12 @@ def drawn_seconds(
     return n_draws * seconds_of(work_of)
 
 
-def most_products(data: RankingData, work: Work, form: str, seconds: float) -> float:
+def most_products(
+    data: RankingData, work: Work, form: str, seconds: float, n_rows: int | None = None
+) -> float:
     """Return how many products of sparse rows to take before a direct solution.
+
+    The dual form has `n_rows` unknowns if it is given: comparisons are more than their items.
 
     0 stands for the direct solution, which is estimated to take so many `seconds`. It is chosen if
     the fewest products would take longer, or if they would take more than a quarter of its time and
@@ -145,7 +149,8 @@ def most_products(data: RankingData, work: Work, form: str, seconds: float) -> f
     to take, it is begun. The result is infinity if its matrices do not fit in memory.
     """
     d = data.n_features
-    bytes_ = 24.0 * len(data.y) ** 2 if form == "dual" else 8.0 * SPARSE_GRAM * (d + 1) ** 2
+    n_rows = len(data.y) if n_rows is None else n_rows
+    bytes_ = 24.0 * n_rows**2 if form == "dual" else 8.0 * SPARSE_GRAM * (d + 1) ** 2
     if not memory.fits(bytes_):
         return inf
     now, step = limits.now, step_seconds(data)

@@ -17,9 +17,10 @@ from pairgram._support.checks import Vector, first_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import warn_of_time
-from pairgram.data.comparisons import compared
+from pairgram.data.comparisons import compared, listed
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.preferences import CensoredLabels
 from pairgram.features.base import is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
@@ -139,7 +140,10 @@ class Coordinates:
                 "before, as by MinMaxScaler in a Pipeline"
             )
         if data.preferences is not None:
-            return cls._of_comparisons(data, kernel, form, scale, work)
+            direct = partial(cls._of_comparisons, data, kernel, form, scale, work)
+            if kernel or form == "dual" or iterate is False or not _are_wide_comparisons(data):
+                return direct()
+            return cls._by_steps(data, direct, scale, work, bool(iterate))
         if kernel:
             if not is_made(data.feature_map):
                 data = replace(data, X=_kernel_matrix(data), feature_map=None)
@@ -157,6 +161,31 @@ class Coordinates:
         if most == 0.0 and not iterate:
             return direct()
         return replace(primal, most_products=most or inf, instead=direct)
+
+    @classmethod
+    def _by_steps(
+        cls,
+        data: RankingData,
+        direct: Callable[[], Coordinates],
+        scale: bool,
+        work: Work,
+        iterate: bool,
+    ) -> Coordinates:
+        """Return sparse comparisons for conjugate gradients, or else direct solutions.
+
+        Their direct solutions take the features, or as many dimensions as there are items.
+        """
+        rows, n_items = listed(data, data.X), data.X.shape[0]
+        form = "dual" if n_items < data.n_features and not scale else "primal"
+        if not scipy.sparse.issparse(rows.stored):
+            return direct()
+        seen = cls(rows, scale=scale, work=work, compares=True)._seen()
+        seconds = dual_seconds(data, work) if form == "dual" else primal_seconds(rows, work)
+        most = most_products(seen.data, work, form, seconds, n_items)
+        if most == 0.0 and not iterate:
+            return direct()
+        told = None if form == "primal" else form
+        return replace(seen, most_products=most or inf, instead=direct, told=told)
 
     @classmethod
     def _of_comparisons(
@@ -273,7 +302,7 @@ class Coordinates:
 
     def _seen(self) -> Coordinates:
         """Return coordinates without the columns of sparse rows that have no entry, if most are."""
-        X, n_features = self.data.X, self.data.n_features
+        X, n_features = self.data.stored, self.data.n_features
         if n_features <= limits.now.seen_columns:
             return self
         seen = np.zeros(n_features, dtype=bool)
@@ -283,7 +312,7 @@ class Coordinates:
             return self
         places = np.cumsum(seen, dtype=X.indices.dtype) - 1
         parts = X.data, places[X.indices], X.indptr
-        data = replace(self.data, X=scipy.sparse.csr_array(parts, shape=(X.shape[0], n_seen)))
+        data = self.data.with_stored(scipy.sparse.csr_array(parts, shape=(X.shape[0], n_seen)))
 
         def coefs(solved: Vector) -> Vector:
             found = np.zeros((len(solved), n_features))
@@ -413,6 +442,12 @@ class Coordinates:
             return self
         known: dict[PairSettings, Statistics] | None = None if self._known is None else {}
         return replace(self, data=replace(self.data, y=labels), _known=known)
+
+
+def _are_wide_comparisons(data: RankingData) -> bool:
+    """Tell whether comparisons have sparse features, and a list of pairs."""
+    is_listed = not isinstance(data.preferences, CensoredLabels)
+    return is_listed and data.feature_map is None and scipy.sparse.issparse(data.X)
 
 
 def _kernel_matrix(data: RankingData) -> Any:

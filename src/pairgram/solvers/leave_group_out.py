@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from operator import add
 
 import numpy as np
 import scipy.linalg
 
-from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, as_slice
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.model_selection.splits import GroupSplits
 from pairgram.solvers.pair_sums import PairSums
@@ -38,7 +38,7 @@ def scores_by_sums(
     alphas: Vector,
     n_threads: int | None,
     held: Vector,
-    parts: Sequence[PairSums],
+    parts: Iterable[PairSums],
 ) -> Vector:
     """Return the scores of every row by models without its group, (n_alphas, n_rows).
 
@@ -55,12 +55,13 @@ def scores_by_sums(
     the smallest ridges, are solved by Cholesky.
     """
     scores = np.empty((len(alphas), len(data.y)))
-    groups = data.parts_held_together()  # of which a block takes as many as it has models
-    for some in blocks(len(parts), max(1, BYTES_AT_ONCE // (8 * data.n_features**2))):
-        coefs, of_groups = models_without(parts[some], ridge.eigen, alphas)
-        for coef, eigenvalue, (rows, part) in zip(coefs, of_groups, groups, strict=False):
+    groups = map(as_slice, data.rows_held_together())  # a block takes as many as it has models
+    at_once, sums = max(1, BYTES_AT_ONCE // (8 * data.n_features**2)), iter(parts)
+    while some := list(islice(sums, at_once)):
+        coefs, of_groups = models_without(some, ridge.eigen, alphas)
+        for coef, eigenvalue, rows in zip(coefs, of_groups, groups, strict=False):
             held[rows] = eigenvalue
-            scores[:, rows] = part.scores(slice(None), coef, n_threads)
+            scores[:, rows] = data.scores(rows, coef, n_threads)
     return scores
 
 

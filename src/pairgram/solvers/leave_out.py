@@ -178,6 +178,7 @@ def spread_of(data: RankingData, settings: PairSettings) -> float:
     return float((highest - lowest).max(initial=0.0))
 
 
+BY_GROUP = "leave-group-out"  # which `cv` takes for comparisons
 TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
 TWO_GROUPS = "leave-group-out needs two groups with pairs, one to fit to and one to hold out"
 INSTEAD = "; give cv a splitter, or fit a validation set"
@@ -216,7 +217,13 @@ def leave_query_out(
         folds = data.rows_held_together()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
     held = np.zeros(len(data.y))
-    if is_held_out_by_sums(data, settings, len(alphas)):
+    if not data.has_root:
+        parts = (
+            PairSums.of(part, settings, n_threads, may_vanish=True)
+            for _, part in data.parts_held_together()
+        )
+        scores = scores_by_sums(data, settings, ridge, alphas, n_threads, held, parts)
+    elif is_held_out_by_sums(data, settings, len(alphas)):
         total = statistics()
         assert isinstance(total, PairSums)
         scores = scores_by_sums(data, settings, ridge, alphas, n_threads, held, total.parts)

@@ -509,7 +509,7 @@ def _parted(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
     """Tell whether the statistics of the test rows and of all others add up to those of all."""
-    if settings.pairs is None and settings.weighting != "queries":
+    if data.has_root and settings.pairs is None and settings.weighting != "queries":
         return True
     if settings.joins_all_rows:
         return settings.kind == "kept"

@@ -21,7 +21,7 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.data.seen_columns import SeenColumns
+from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
@@ -296,6 +296,7 @@ class Pairgram:
         names = names_of(X)
         self._require_names(names)
         data = RankingData.make(X, y, qid=qid, group=group, **others)
+        data = data if self._total.feature_map is not None else ColumnWatch.on(data)
         ids = self._ids_with(data)
         with naming_not_finite(names):
             total = replace(self._total, names=names).with_rows(data, self.n_threads, counts=True)
@@ -760,6 +761,7 @@ def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
 def _of_table(empty: Pairgram, pattern: RankingData, has_gaps: bool, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
     data = data_of_block(pattern, rows, empty.n_threads)
+    data = data if has_gaps else ColumnWatch.on(data)
     ids = empty._ids_with(data)
     filled = data
     if has_gaps:

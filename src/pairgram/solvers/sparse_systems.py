@@ -16,7 +16,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import RankingData, apply_half_laplacian, count_varying
+from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES
@@ -56,7 +56,8 @@ class SparseSystems:
     Parameters
     ----------
     systems : sequence of RankingData
-        The same CSR rows and targets, without a feature map, with the row weights of each system.
+        The same CSR rows and targets, without a feature map, with the row weights of each system;
+        or the same comparisons of CSR items.
     settings : PairSettings
     n_threads : int or None, default=None
     most_products : float, default=infinity
@@ -97,13 +98,12 @@ class SparseSystems:
         n_threads: int | None = None,
         most_products: float = inf,
     ) -> None:
-        X = systems[0].X
+        X = systems[0].stored
         self.n_products, self._most_products = 0, most_products
         require_finite(X, "X")
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
-        self._X, self._n_features = X, X.shape[1]
-        self._problems = [one.problem(settings) for one in self._systems]
+        self._n_features = X.shape[1]
         # Half as many bytes of indices are read if int32 holds them.
         index: Any = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
         self._pairs = _core.sparse_pairs(
@@ -111,11 +111,11 @@ class SparseSystems:
             np.ascontiguousarray(X.indices, index),
             np.ascontiguousarray(X.data),
             self._n_features,
-            self._problems,
+            [one.pairs_of_stored(settings) for one in self._systems],
         )
         self._right_sides = [
-            self._right_side(data, problem)
-            for data, problem in zip(self._systems, self._problems, strict=True)
+            np.asarray(X.T @ one.pull(settings, self._threads), dtype=np.float64)
+            for one in self._systems
         ]
         self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
@@ -216,13 +216,6 @@ class SparseSystems:
         factor[constant] = 0.0  # what a product has there is rounding error
         return factor
 
-    def _right_side(self, data: RankingData, problem: _core.RankingProblem) -> Vector:
-        """Return ``XᵀLy``, (n_features,)."""
-        z = data.target(self._settings).copy()
-        for adjoint in (False, True):
-            apply_half_laplacian(problem, z, adjoint=adjoint, n_threads=self._threads)
-        return np.asarray(self._X.T @ z, dtype=np.float64)
-
     def _diagonal(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
         """Return the diagonal of ``XᵀLX``, sums of squares, and which features do not vary.
 
@@ -231,16 +224,15 @@ class SparseSystems:
         which the diagonal loses digits.
         """
         data, settings = self._systems[number], self._settings
-        data.require_pair_weight(settings, _core.pair_weight(self._problems[number]))
+        data.require_pair_weight(settings, data.pair_weight(settings))
         diagonal, size = self._pairs.diagonal(number)
-        varying = np.zeros(len(diagonal) + 1, dtype=np.int64)
-        count_varying(data, settings.pairs is None, self._pairs.counted(number), varying)
+        varying = data.varying(settings, self._pairs.counted(number), diagonal, size)
         if size.max(initial=0.0) < SMALLEST_SQUARES and varying.any():
             raise ValueError(
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"
             )
-        return np.where(diagonal > NOISE * size, diagonal, 0.0), size, varying[:-1] == 0
+        return np.where(diagonal > NOISE * size, diagonal, 0.0), size, ~varying
 
 
 class Descent:

@@ -17,7 +17,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import ArgumentError, Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
-from pairgram.data.comparisons import compared
+from pairgram.data.comparisons import compared, listed
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.data.preferences import Preferences
@@ -399,7 +399,7 @@ def _diagonal(settings: SolverSettings, features: Features) -> Vector:
     if data.preferences is not None:
         whole = rows.sum(np.ones(len(data.y)))
         diagonal = np.zeros_like(whole)
-        differences = compared(replace(data, offset=None), data.features())
+        differences = listed(replace(data, offset=None), data.features())
         for block in differences.blocks(PairSettings(None)):
             diagonal += differences.v[block.rows] @ block.X.astype(np.float64) ** 2
         return np.stack([diagonal, whole])
