@@ -138,6 +138,12 @@ class Cross(FeatureMap):
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
 
+    @property
+    def n_right(self) -> int:
+        """The number of features that vary within queries: the kept columns, and the right side."""
+        width = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
+        return len(self.kept_) + int(width)
+
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
         common = 0.0 if self.common_ridge is None else float(self.common_ridge) ** -0.5

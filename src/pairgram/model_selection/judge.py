@@ -247,8 +247,14 @@ class Judge(BaseJudge):
         return MetricSums.of(values, weights)
 
     def shared(self, scores: Vector) -> Vector:
-        """Return the scores, where equal rows of a query get the score of the first of them."""
-        return scores if self.first_equal is None else scores[:, self.first_equal]
+        """Return the scores, where equal rows of a query get the score of the first of them.
+
+        They are changed in place, model by model, as a copy of all would take their memory again.
+        """
+        if self.first_equal is not None:
+            for of_model in scores:
+                of_model[:] = of_model[self.first_equal]
+        return scores
 
     def judge(self, scores: Vector) -> Judged:
         """Judge models by their scores of the held-out rows.

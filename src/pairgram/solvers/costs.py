@@ -13,6 +13,8 @@ from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.features.cross import Cross
+from pairgram.features.inputs import parts_of
 from pairgram.solvers.statistics import SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
@@ -70,6 +72,14 @@ def primal_seconds(
             work_of["sparse gram" if few else "gram"] += count * (filled if few else d) ** 2
     elif isinstance(data, ComparedRows):  # sums of items, whose products are few
         work_of["gram"] += d * (8.0 * n_rows + data.X.H.shape[0] * d)
+    elif (width := _width_of_right_side(data)) is not None:  # no products are made
+        n_queries = data.queries.n_filled
+        n_held = min(float(n_rows), n_queries * float(width))
+        work_of["gram"] += n_rows * float(width) ** 2 + n_queries * d * d / 2
+        if work.exact and not constrained:
+            work_of["gram"] += (2.0 * n_held * width + n_queries * d) * d
+            work_of["held out"] += n_held * d * work.n_alphas
+            return seconds_of(work_of | {"basis": d**3})
     else:
         work_of["gram"] += n_rows * d * (d + 2.0 * int(data.X.shape[1]))
     if constrained:
@@ -83,6 +93,22 @@ def primal_seconds(
         return seconds_of(work_of | {"basis": d**3})
     cube = "eigenvectors" if work.path else "solution"
     return seconds_of(work_of | {cube: work.n_systems * d**3, "square": work.n_systems * d**2})
+
+
+def _width_of_right_side(data: RankingData) -> int | None:
+    """Return how many columns vary within queries, if products with what does not are the features.
+
+    Some of the rows tell whether the left side varies.
+    """
+    feature_map = parts_of(data.feature_map)[1]
+    if not isinstance(feature_map, Cross) or scipy.sparse.issparse(data.X):
+        return None
+    if parts_of(data.feature_map)[0] is not None:  # whose columns are others
+        return feature_map.n_right
+    rows = np.arange(min(len(data.y), limits.now.sample_rows))
+    query, left = data.queries.index()[rows], data.X[rows][:, feature_map.left_]
+    same = (left[1:] == left[:-1]).all(axis=1) | (query[1:] != query[:-1])
+    return feature_map.n_right if same.all() else None
 
 
 def dual_seconds(data: RankingData, work: Work) -> float:
