@@ -18,6 +18,7 @@ Train:
 
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
+    Cross                                     products of two groups of columns, people × things
     KernelMap, kernel_matrix                  kernels
 
 Send a model elsewhere:

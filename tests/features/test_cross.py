@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import (
     Cross,
@@ -59,11 +58,6 @@ def cross(**changed):
 @pytest.fixture(scope="module")
 def lists():
     return Lists(np.random.default_rng(1).integers(1, 30, 25))
-
-
-@parametrize_with_checks([Cross([0], [1])])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("ratio", [None, 1.0, 0.25])

@@ -100,7 +100,7 @@ def check_arrays(arrays: Arrays, table: Mapping[str, Array]) -> Sizes:
     """
     known = {key.rstrip("?"): key for key in table}
     sizes: Sizes = {}
-    for name in arrays:
+    for name in sorted(arrays):
         require(name in known, f"{brief(name)} is no array that this version knows")
     for name, written in known.items():
         if name not in arrays:
