@@ -141,6 +141,8 @@ POSITION, CLICK, ITEM = np.array([1, 2, 1, 2]), np.array([1, 0, 0, 1.0]), np.arr
         ({"click": [1, 0]}, r"click must have shape \(4,\)"),
         ({"position": [1, 1.5, 1, 2]}, "position must be a whole number .* got 1.5 in row 1"),
         ({"position": [1, -2, 1, 2]}, "position must be a whole number .* got -2 in row 1"),
+        ({"position": [0, 2, 1, 2]}, "position must be from 1, .* got 0 or NaN in row 0"),
+        ({"position": [1, 2, 1, np.nan]}, "position must be from 1, .* got 0 or NaN in row 3"),
         ({"item": [7, None, 8, 8]}, "item must not be missing, got None in row 1"),
         ({"item": None, "X": [[1.0], [np.nan], [0.0], [1.0]]}, "X contains NaN|NaN"),
         ({"item": None, "X": [[1.0]]}, "X must have 4 rows"),

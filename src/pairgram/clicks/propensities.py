@@ -92,11 +92,14 @@ def estimate_propensities(
     click : array-like of shape (n_rows,), ≥ 0
         How often the row was clicked there.
     qid : array-like of shape (n_rows,), or None
-        Ids of what users searched for, which may be shown many times. Standard errors are those of
-        other queries. None takes every item for a query of its own.
+        Ids of what users searched for, which may be shown many times; not those of the lists that
+        were shown. Standard errors are those of other queries. None takes every item for a query
+        of its own.
     item : array-like of shape (n_rows,), or None
         Ids of documents. A document of a query that was shown at several positions tells of them:
-        it is equally good at all. This is intervention harvesting, and needs `item` or `X`.
+        it is equally good at all. The same id in two queries is two documents, so without `qid`
+        ids must be of the document and the query. This is intervention harvesting, and needs `item`
+        or `X`.
     X : array-like of shape (n_rows, n_features), or None
         Features of the rows, in place of `item`. How attractive a row is, is then a logistic
         regression on them, by regression-EM. Its propensities are only as good as this regression:
@@ -170,6 +173,10 @@ def estimate_propensities(
             "or features of the rows",
         )
     shown = place > 0
+    if (hidden := (clicks > 0) & ~shown).any():
+        row = int(np.argmax(hidden))
+        text = "must be from 1, the first place, where there is a click, got 0 or NaN in {place}"
+        raise ArgumentError("position", text, row=row)
     if not (clicks[shown] > 0).any():
         raise ArgumentError("click", "has no click on a row that was shown")
     n_rows = len(place)
@@ -285,7 +292,11 @@ class _Cells(NamedTuple):
         clicked.eliminate_zeros()
         links = (clicked > 0).astype(np.int64).T @ (self.shown > 0).astype(np.int64)
         for directed, problem in (
-            (False, "no clicked item links to position {first}: show some items at both"),
+            (
+                False,
+                "no clicked item links to position {first}: show some items at both, and let qid "
+                "be what was searched for, not the lists that were shown",
+            ),
             (True, "had no click, or had all, where items link it to position {first}"),
         ):
             _, part = scipy.sparse.csgraph.connected_components(

@@ -248,8 +248,8 @@ def _ids_of(rows: Any) -> tuple[NDArray[Any], int]:
     return np.arange(n_rows), n_rows
 
 
-def _places(ids: ArrayLike, known: NDArray[Any], name: str) -> Rows:
-    """Return the places of ids among the known ones.
+def _places(ids: ArrayLike, known: NDArray[Any], name: str, of: str = "items") -> Rows:
+    """Return the places of ids among the known ones, which are those of users or of items.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def _places(ids: ArrayLike, known: NDArray[Any], name: str) -> Rows:
     if -1 in found:
         unknown = asked.tolist()[found.index(-1)]
         raise ArgumentError(
-            name, f"must be ids of rows, got {verbatim(repr(unknown))}, which no row has"
+            name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
         )
     return np.array(found, np.int64)
 
@@ -281,7 +281,7 @@ def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Ro
             )
         found = scipy.sparse.csr_array(exclude)
     elif isinstance(exclude, Sequence) and len(exclude) == 2:
-        rows = _places(exclude[0], users, "exclude")
+        rows = _places(exclude[0], users, "exclude", "users")
         columns = _places(exclude[1], items, "exclude")
         if len(rows) != len(columns):
             raise ArgumentError(
@@ -397,7 +397,9 @@ def _products_of_batch(batch: BatchFit, keys: list[Any], items: Any) -> _Product
         )
     fallback = cold[0].coef_ if cold else np.zeros(rows.shape[1])
     of_users = np.array([weights.get(key, fallback) for key in keys], np.float64)
-    return _Products(of_users.reshape(len(keys), rows.shape[1]), rows.astype(np.float64))
+    return _Products(
+        of_users.reshape(len(keys), rows.shape[1]), np.ascontiguousarray(rows, np.float64)
+    )
 
 
 def _of_pairs(model: Any, users: Any, items: Any) -> _Scores:
