@@ -147,7 +147,10 @@ POSITION, CLICK, ITEM = np.array([1, 2, 1, 2]), np.array([1, 0, 0, 1.0]), np.arr
         ({"item": None, "X": [[1.0], [np.nan], [0.0], [1.0]]}, "X contains NaN|NaN"),
         ({"item": None, "X": [[1.0]]}, "X must have 4 rows"),
         ({"item": None, "X": np.ones((4, 1)), "click": [1, 0, 2, 1]}, "click must be 0 or 1"),
-        ({"item": None, "X": np.ones((4, 1)), "click": [1, 0, 1, 0]}, "no click on position 2"),
+        (
+            {"item": None, "X": np.ones((4, 1)), "click": [1, 0, 1, 0]},
+            "no click on position 2: leave",
+        ),
         ({"n_resamples": -1}, "n_resamples must be"),
         ({"monotone": 1}, "monotone must be True or False"),
     ],

@@ -113,6 +113,12 @@ def test_frames_and_ids(world):
         recommend(model, people, things.drop(columns="year"))
 
 
+def test_nobody_gets_nothing(world):
+    users, items, *_ = world
+    found = recommend(fitted(world), users[:0], items, 3)
+    assert found.items.shape == found.scores.shape == (0, 3)
+
+
 def test_batches_of_users_and_cold_ones(world):
     _, items, _, y, qid = world
     problems = [(items, y[qid == user], np.zeros(N_ITEMS, int)) for user in range(5)]
@@ -131,9 +137,11 @@ def test_a_batch_of_a_frame(world):
     things = pandas.DataFrame(dict(zip(names, items.T, strict=True)))  # column by column in memory
     rated = pandas.concat([things.assign(y=y[qid == user], user=user) for user in range(5)])
     batch = fit_many(RankRLS(), rated, by="user", label="y", features=names)
-    found = recommend(batch, [3, 0], things, 4)
+    found = recommend(batch, [3, 0], things[names[::-1]].assign(title="text"), 4)
     scores = np.array([batch.predict(things.assign(user=key), "user") for key in (3, 0)])
     np.testing.assert_array_equal(found.places, sorted_places(scores, 4))
+    with pytest.raises(ValueError, match="items: there is no column 'b'"):
+        recommend(batch, [3, 0], things.drop(columns="b"), 4)
 
 
 @pytest.mark.parametrize("of_things", [True, False])

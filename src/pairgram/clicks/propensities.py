@@ -241,6 +241,10 @@ def _codes(ids: ArrayLike, n_rows: int, name: str) -> Rows:
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
+def _listed(positions: Rows) -> str:
+    return ", ".join(map(str, positions[:10].tolist())) + ", ..." * (len(positions) > 10)
+
+
 class _Cells(NamedTuple):
     """How often items were shown and clicked at positions, if they tell of them.
 
@@ -297,17 +301,21 @@ class _Cells(NamedTuple):
                 "no clicked item links to position {first}: show some items at both, and let qid "
                 "be what was searched for, not the lists that were shown",
             ),
-            (True, "had no click, or had all, where items link it to position {first}"),
+            (
+                True,
+                "had no click, or had all, where items link it to position {first}: leave the rows "
+                "of these positions out",
+            ),
         ):
             _, part = scipy.sparse.csgraph.connected_components(
                 links, directed=directed, connection="strong"
             )
             apart = self.positions[part != part[0]]
             if len(apart):
-                listed = ", ".join(map(str, apart[:10].tolist())) + ", ..." * (len(apart) > 10)
                 text = problem.format(first=self.positions[0])
                 raise ArgumentError(
-                    "position", f": the ratio of propensities is unknown for {listed}: {text}"
+                    "position",
+                    f": the ratio of propensities is unknown for {_listed(apart)}: {text}",
                 )
 
     @property
@@ -410,8 +418,11 @@ class _Rows:
         ).astype(np.float64)
         n_clicks = self.clicks_of_positions
         if (n_clicks == 0).any():
-            number = self.positions[int(np.argmax(n_clicks == 0))]
-            raise ArgumentError("click", f"has no click on position {number}")
+            lacking = self.positions[n_clicks == 0]
+            raise ArgumentError(
+                "click",
+                f"has no click on position {_listed(lacking)}: leave their rows out",
+            )
 
     @property
     def clicks_of_positions(self) -> Vector:

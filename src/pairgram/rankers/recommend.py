@@ -345,8 +345,11 @@ def _of_cross(
             "model", f"must not have column {both[0]} of X on both sides, as its inputs do"
         )
     node_map = node_map_of(whole, np.float64)
-    user_rows = checked(whole, _side(users, left, model, "users", np.float64))
-    item_rows = checked(whole, _side(items, others, model, "items", np.float64))
+    user_rows = _side(users, left, model, "users", np.float64)
+    item_rows = _side(items, others, model, "items", np.float64)
+    user_rows, item_rows = (
+        checked(whole, rows) if len(rows) else rows for rows in (user_rows, item_rows)
+    )
     return _Products(
         node_map.left_weights(user_rows, model.coef_, threads),
         node_map.right_side(item_rows, threads),
@@ -357,6 +360,11 @@ def _of_batch(batch: BatchFit, keys: NDArray[Any], items: Any) -> _Products | _S
     """Return the scores of things by the models of users."""
     if keys.ndim != 1:
         raise ArgumentError("users", "must be the keys of models of the batch")
+    names = next(
+        (one.feature_names_in_ for one in batch.models if hasattr(one, "feature_names_in_")), None
+    )
+    if names is not None and column_names(items) is not None:
+        items = select_columns(items, list(names), "items")
     n_items = _ids_of(items)[1]
     if isinstance(batch.fallback, Real):
         no_scores = np.zeros(n_items)
