@@ -67,7 +67,7 @@ def test_features_tell_of_positions_where_items_are_not_known(log):
     expected = fitted(log, found.of(log["position"]))
     np.testing.assert_allclose(pg.load_model("m.safetensors").coef_, expected.coef_, rtol=1e-5)
     assert f"{found.propensity[1]:.4f}" in said
-    assert "how likely users look at each position" in said
+    assert "how likely users look at each position; found by a regression on the features" in said
 
 
 @pytest.mark.parametrize("model", ["rankrls", "ranksvm", "elm-pairwise"])

@@ -361,10 +361,15 @@ def train(
         ],
     )
     if looks:
+        found_by = (
+            "found by a regression on the features; --item finds it without one"
+            if item is None
+            else "standard errors are those of logarithms"
+        )
         print_table(
             list(looks[0]),
             [[row["position"], f"{row['propensity']:.4f}", *_known(row)] for row in looks],
-            title="how likely users look at each position; standard errors are those of logarithms",
+            title=f"how likely users look at each position; {found_by}",
         )
     if made:
         print_table(
