@@ -1,11 +1,15 @@
 """The Python of the README and of the documentation runs as it stands."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
+
+from parts.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -49,3 +53,32 @@ def test_page(page, tmp_path):
 def test_links_lead_to_files(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def commands_of(page):
+    """Return the arguments of every pairgram command of a page."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+    parts = (part for block in blocks for line in block.splitlines() for part in line.split("|"))
+    words = (shlex.split(part, comments=True) for part in parts)
+    return [found[1:] for found in words if found[1:] and found[0].endswith("pairgram")]
+
+
+SHELLS = [page for page in (ROOT / "README.md", *PAGES) if commands_of(page)]
+
+
+@pytest.mark.parametrize("page", SHELLS, ids=lambda page: page.stem)
+def test_commands_have_the_options_that_are_shown(page):
+    group = typer.main.get_command(app)
+    for arguments in commands_of(page):
+        with group.make_context("pairgram", list(arguments)) as context:
+            name, command, rest = group.resolve_command(context, list(arguments))
+            with command.make_context(name, rest, parent=context):
+                pass
+
+
+def test_a_command_with_an_option_twice_is_seen(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\npairgram update total a.csv --features a \\\n  --features b\n```\n")
+    with pytest.raises(ValueError, match="--features is given 2 times"):
+        test_commands_have_the_options_that_are_shown(page)

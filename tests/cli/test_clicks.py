@@ -67,7 +67,7 @@ def test_features_tell_of_positions_where_items_are_not_known(log):
     expected = fitted(log, found.of(log["position"]))
     np.testing.assert_allclose(pg.load_model("m.safetensors").coef_, expected.coef_, rtol=1e-5)
     assert f"{found.propensity[1]:.4f}" in said
-    assert "how likely users look at each position" in said
+    assert "how likely users look at each position; found by a regression on the features" in said
 
 
 @pytest.mark.parametrize("model", ["rankrls", "ranksvm", "elm-pairwise"])
@@ -134,4 +134,37 @@ def test_the_row_of_a_click_at_no_place_is_told(log):
         code=2,
     )
     assert f"row {row}" in said
-    assert "column 'position' must be above 0 where there is a click" in said
+    assert "position must be from 1, the first place, where there is a click" in said
+
+
+def test_a_document_of_several_queries_tells_by_query(log):
+    """Clicks are not compared between queries that show the same document."""
+    log["text"] = [f"q{int(row[1:]) // 8}" for row in log["item"]]
+    log["sku"] = [f"s{int(row[1:]) % 8}" for row in log["item"]]
+    log.to_parquet("log.parquet")
+    common = ("train", "log.parquet", "-o", "m.safetensors", *LOG, *POSITION, "--json")
+    features = ("--features", ",".join(NAMES))
+    by_query, by_sku, by_item = (
+        [
+            row["propensity"]
+            for row in json.loads(run(*common, *features, "--item", item))["propensities"]
+        ]
+        for item in ("text,sku", "sku", "item")
+    )
+    assert by_query == pytest.approx(by_item, rel=1e-9)
+    assert by_sku != pytest.approx(by_item, rel=0.01)
+    others = ("--exclude", "item,row,looked", "--groups", "text")
+    said = json.loads(run(*common, *others, "--item", "text,sku"))
+    assert said["n_features"] == len(NAMES)
+    assert "--item takes a column, or two" in run(*common, "--item", "a,b,c", code=2)
+
+
+def test_a_log_whose_lists_are_brought_together(log):
+    common = ("-o", "m.safetensors", *LOG, *POSITION, "--item", "item", "--json")
+    features = ("--features", ",".join(NAMES))
+    expected = json.loads(run("train", "log.parquet", *common, *features))
+    log.sample(frac=1.0, random_state=0).to_parquet("shuffled.parquet")
+    found = json.loads(run("train", "shuffled.parquet", *common, *features, "--group-queries"))
+    for row, other in zip(found["propensities"], expected["propensities"], strict=True):
+        assert row == pytest.approx(other)
+    assert found["score"] == pytest.approx(expected["score"])

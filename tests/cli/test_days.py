@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import pairgram as pg
-from parts.cli import run
+from parts.cli import app, run
 
 COLUMNS = ("--label", "y", "--qid", "q")
 
@@ -65,6 +66,13 @@ def test_a_ridge_is_chosen_by_days(days):
         list(map(statistics, days)), [1.0, 10.0], decays=[0.5, 1.0]
     )
     assert (found["alpha"], found["decay"]) == (expected.alpha_, expected.decay_)
+    Path("day0").rename("day10")
+    said = CliRunner().invoke(app, ["solve", "day1", "day10", "day2", "-o", "m", "--decays", "1"])
+    assert "numbers in their names are not" in said.stderr
+    for order in (("day1", "day2", "day10"), ("day10", "day1", "day2")):
+        said = CliRunner().invoke(app, ["solve", *order, "-o", "m", "--decays", "1"])
+        assert (said.exit_code, said.stderr) == (0, "")
+    Path("day10").rename("day0")
     wrong = run("solve", *files, "-o", "m", "--alpha", 1, "--decays", "1", code=2)
     assert "give --alpha, or --alphas and --decays" in wrong
     assert "--output" in run("solve", *files, "-o", "day1", code=2)

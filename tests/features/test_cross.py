@@ -200,6 +200,12 @@ def test_statistics_tables_and_svm(lists, tmp_path):
     of_frame = RankRLS(2.0, feature_map=named).fit(frame[names], y, qid=qid)
     np.testing.assert_allclose(of_frame.coef_, model.coef_, atol=1e-12)
 
+    for rows in ({"X": frame[names], "y": y, "qid": qid}, {"X": table}):
+        total = Pairgram.from_rows(**rows, feature_map=named)
+        np.testing.assert_allclose(total.solve(2.0), model.coef_, atol=1e-9)
+    with pytest.raises(ValueError, match="row 0, column 1"):
+        Pairgram.from_rows(frame[names].assign(c1=np.nan), y, qid=qid, feature_map=named)
+
     svm = RankSVM(0.1, feature_map=cross(), tol=1e-10).fit(X, y, qid=qid)
     other = RankSVM(0.1, tol=1e-10).fit(explicit(X), y, qid=qid)
     np.testing.assert_allclose(svm.coef_, other.coef_, atol=1e-6)

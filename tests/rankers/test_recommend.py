@@ -107,10 +107,16 @@ def test_frames_and_ids(world):
     table = found.to_frame()
     assert table.columns.tolist() == ["user", "rank", "item", "score"]
     assert len(table) == 3 * N_USERS - 2
-    with pytest.raises(ValueError, match="exclude must be ids of rows, got 'u99'"):
+    with pytest.raises(ValueError, match="exclude must have ids of users, got 'u99'"):
         recommend(model, people, things, exclude=(["u99"], ["i0"]))
     with pytest.raises(ValueError, match="items must have the column 'year'"):
         recommend(model, people, things.drop(columns="year"))
+
+
+def test_nobody_gets_nothing(world):
+    users, items, *_ = world
+    found = recommend(fitted(world), users[:0], items, 3)
+    assert found.items.shape == found.scores.shape == (0, 3)
 
 
 def test_batches_of_users_and_cold_ones(world):
@@ -122,6 +128,20 @@ def test_batches_of_users_and_cold_ones(world):
     scores = np.array([batch.predict(items, np.repeat(key, N_ITEMS)) for key in (0, 3, 77)])
     np.testing.assert_array_equal(found.places, sorted_places(scores, 4))
     assert found.users.tolist() == [0, 3, 77]
+
+
+def test_a_batch_of_a_frame(world):
+    pandas = pytest.importorskip("pandas")
+    _, items, _, y, qid = world
+    names = list("abcd")
+    things = pandas.DataFrame(dict(zip(names, items.T, strict=True)))  # column by column in memory
+    rated = pandas.concat([things.assign(y=y[qid == user], user=user) for user in range(5)])
+    batch = fit_many(RankRLS(), rated, by="user", label="y", features=names)
+    found = recommend(batch, [3, 0], things[names[::-1]].assign(title="text"), 4)
+    scores = np.array([batch.predict(things.assign(user=key), "user") for key in (3, 0)])
+    np.testing.assert_array_equal(found.places, sorted_places(scores, 4))
+    with pytest.raises(ValueError, match="items: there is no column 'b'"):
+        recommend(batch, [3, 0], things.drop(columns="b"), 4)
 
 
 @pytest.mark.parametrize("of_things", [True, False])
@@ -145,7 +165,7 @@ def test_bad_arguments(world):
         recommend(model, users, items, 0)
     with pytest.raises(ValueError, match="exclude must have shape"):
         recommend(model, users, items, exclude=scipy.sparse.eye_array(3))
-    with pytest.raises(ValueError, match="candidates must be ids of rows, got 99"):
+    with pytest.raises(ValueError, match="candidates must have ids of items, got 99"):
         recommend(model, users, items, candidates=[99])
     of_lists = RankRLS(inputs="rank").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="model must score rows alone"):

@@ -406,6 +406,22 @@ def test_other_metrics_do_not_judge_by_biased_clicks():
         evaluate(get_metric("ips_dcg@10", clip=0.1), CLICKS, X[:, 0], QID)
 
 
+def test_a_warning_tells_of_clicks_that_nothing_divides():
+    clicks, scores = np.minimum(CLICKS, 1.0), X[:, 0]
+    table = scan(
+        frame_of(X, clicks, QID, PROPENSITY).drop(columns="p"), label="clicked", qid="list"
+    )
+    model = RankRLS().fit(table)
+    for judge in (
+        lambda: evaluate("ips_dcg@10", clicks, scores, QID),
+        lambda: evaluate("ips_dcg@10", table, model),
+    ):
+        with pytest.warns(UserWarning, match="ips_dcg@10: no click counts more than 1"):
+            judge()
+    evaluate("ips_dcg@10", clicks, scores, QID, propensity=PROPENSITY)
+    evaluate("ips_dcg@10", clicks / np.where(clicks > 0, PROPENSITY, 1.0), scores, QID)
+
+
 @given(
     seed=st.integers(0, 2**32 - 1),
     weighting=st.sampled_from(["pairs", "documents", "queries"]),

@@ -139,7 +139,7 @@ def test_what_is_wrong_is_named():
     other = Pairgram.from_rows(X[day == 1], y[day == 1], qid=qid[day == 1], weighting="queries")
     with pytest.raises(ValueError, match="settings differ"):
         RankRLSCV.from_pairgrams([parts[0], other])
-    with pytest.raises(ValueError, match="holds no rows yet"):
+    with pytest.raises(ValueError, match=r"days\[1\]: this Pairgram holds no rows yet"):
         RankRLSCV.from_pairgrams([parts[0], Pairgram()])
     single = Pairgram.from_rows(X[:1], y[:1], qid=[999])
     with pytest.raises(ValueError, match="no pair"):

@@ -85,6 +85,16 @@ def warn_of_threshold(
         )
 
 
+def warn_of_clicks(name: str, smallest: float, largest: float, n_rows: int) -> None:
+    """Warn if no click counts more than once for a metric, as if users saw every row."""
+    if n_rows >= SEVERAL_ROWS and smallest < largest <= 1 and not _silent.get():
+        warn_caller(
+            f"{name}: no click counts more than 1, as if users looked at all positions alike, so "
+            "the order that was shown looks good: give propensity=, or labels divided by it",
+            UserWarning,
+        )
+
+
 def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = None) -> None:
     """Warn if checked rows do not suit a map or kernel of this package.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -14,7 +15,7 @@ from pairgram._support.files import shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.options import option, parse_grid
-from pairgram.cli.report import print_json, print_lines, print_table, show_rows
+from pairgram.cli.report import print_json, print_lines, print_table, show_rows, warn
 from pairgram.cli.tables import Columns, lacking, with_columns
 
 Statistics = Annotated[Path, typer.Argument(metavar="TOTAL", help="File of statistics.")]
@@ -115,6 +116,12 @@ def solve(
     """
     for file in files:
         opt.check_output(output, statistics=file)
+    if decays is not None and files == sorted(files, key=str) != sorted(files, key=_by_numbers):
+        warn(
+            f"warning: --decays takes the days in their order, from {shown(files[0])} to "
+            f"{shown(files[-1])}: these are sorted by letters, and the numbers in their names are "
+            "not; name days like 2026-01-31, or list them one by one"
+        )
     days = [pairgram.Pairgram.load(file) for file in files]
     for day in days:
         day.n_threads = threads
@@ -184,6 +191,12 @@ def drift(
         print_json(found.to_dict())
     else:
         print_lines([str(found)])
+
+
+def _by_numbers(file: Path) -> list[str | int]:
+    """Return a key by which names with numbers are sorted as people do: 2 before 10."""
+    parts = re.split("([0-9]+)", str(file))  # text and numbers in turn
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)]
 
 
 def _holds_statistics(file: str) -> bool:

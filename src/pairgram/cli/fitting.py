@@ -210,10 +210,11 @@ def train(
     item: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN",
-            help="Column of ids of what was shown, one for the same document of the same query: "
-            "propensities are found from what was shown at several places. [default: they are "
-            "found from a regression of clicks on the features]",
+            metavar="[QUERY,]COLUMN",
+            help="Column of ids of what was shown: propensities are found from what was shown at "
+            "several places. Clicks on a document compare places only for one query: if its id is "
+            "the same for all, give the column of what was searched for too, as in query,sku. "
+            "[default: they are found from a regression of clicks on the features]",
         ),
     ] = None,
     settings: Settings,
@@ -360,10 +361,15 @@ def train(
         ],
     )
     if looks:
+        found_by = (
+            "found by a regression on the features; --item finds it without one"
+            if item is None
+            else "standard errors are those of logarithms"
+        )
         print_table(
             list(looks[0]),
             [[row["position"], f"{row['propensity']:.4f}", *_known(row)] for row in looks],
-            title="how likely users look at each position; standard errors are those of logarithms",
+            title=f"how likely users look at each position; {found_by}",
         )
     if made:
         print_table(
@@ -409,7 +415,10 @@ def _of_clicks(
     if item is not None:
         if position is None:
             raise ValueError("--item is for --position, whose propensities it helps to estimate")
-        left_out = None if columns.features else [*(columns.exclude or []), item]
+        named = opt.parse_names(item, "--item")
+        if len(named) > 2:
+            raise ValueError(f"--item takes a column, or two such as query,sku; got {item!r}")
+        left_out = None if columns.features else [*(columns.exclude or []), *named]
         columns = replace(columns, exclude=left_out)
     columns = replace(columns, label=clicks)
     if position is None:
@@ -417,9 +426,10 @@ def _of_clicks(
     columns = replace(columns, propensity=position)
     with opt.warnings_as_notes(), working("estimating propensities"):
         if item is not None:
-            clicked, items = read_labels(file, clicks, item)
-            place, _ = read_labels(file, position)
-            found = estimate_propensities(place, clicked, item=items)
+            (clicked, *_), (place, *_) = read_labels(file, clicks), read_labels(file, position)
+            *searched, items = (read_labels(file, clicks, name)[1] for name in named)
+            query = searched[0] if searched else None
+            found = estimate_propensities(place, clicked, qid=query, item=items)
         else:
             names = [*columns.scan(file, None).layout.features]
             own = replace(columns, features=[position, *names], exclude=None, propensity=None)

@@ -85,6 +85,7 @@ class Columns:
             LETOR files have at least so many features: they leave out zeros.
         """
         from pairgram._support.checks import ArgumentError
+        from pairgram.tables.grouping import grouped
         from pairgram.tables.scan import scan
 
         if file == "-":
@@ -102,7 +103,7 @@ class Columns:
                 groups=self.groups,
                 propensity=self.propensity,
                 missing=self.missing,  # type: ignore[arg-type]
-                group_queries=self.group_queries,
+                group_queries=self.group_queries and self.looks is None,
                 client=client,
             )
         except ArgumentError as error:
@@ -111,6 +112,7 @@ class Columns:
             raise
         if self.looks is not None:
             table = replace(table, layout=replace(table.layout, looks=self.looks))
+            table = grouped(table) if self.group_queries else table
         return table.widened(width)
 
     def labels(self, file: str) -> tuple[Any, Any]:

@@ -92,11 +92,14 @@ def estimate_propensities(
     click : array-like of shape (n_rows,), ≥ 0
         How often the row was clicked there.
     qid : array-like of shape (n_rows,), or None
-        Ids of what users searched for, which may be shown many times. Standard errors are those of
-        other queries. None takes every item for a query of its own.
+        Ids of what users searched for, which may be shown many times; not those of the lists that
+        were shown. Standard errors are those of other queries. None takes every item for a query
+        of its own.
     item : array-like of shape (n_rows,), or None
         Ids of documents. A document of a query that was shown at several positions tells of them:
-        it is equally good at all. This is intervention harvesting, and needs `item` or `X`.
+        it is equally good at all. The same id in two queries is two documents, so without `qid`
+        ids must be of the document and the query. This is intervention harvesting, and needs `item`
+        or `X`.
     X : array-like of shape (n_rows, n_features), or None
         Features of the rows, in place of `item`. How attractive a row is, is then a logistic
         regression on them, by regression-EM. Its propensities are only as good as this regression:
@@ -170,6 +173,10 @@ def estimate_propensities(
             "or features of the rows",
         )
     shown = place > 0
+    if (hidden := (clicks > 0) & ~shown).any():
+        row = int(np.argmax(hidden))
+        text = "must be from 1, the first place, where there is a click, got 0 or NaN in {place}"
+        raise ArgumentError("position", text, row=row)
     if not (clicks[shown] > 0).any():
         raise ArgumentError("click", "has no click on a row that was shown")
     n_rows = len(place)
@@ -234,6 +241,10 @@ def _codes(ids: ArrayLike, n_rows: int, name: str) -> Rows:
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
+def _listed(positions: Rows) -> str:
+    return ", ".join(map(str, positions[:10].tolist())) + ", ..." * (len(positions) > 10)
+
+
 class _Cells(NamedTuple):
     """How often items were shown and clicked at positions, if they tell of them.
 
@@ -285,18 +296,26 @@ class _Cells(NamedTuple):
         clicked.eliminate_zeros()
         links = (clicked > 0).astype(np.int64).T @ (self.shown > 0).astype(np.int64)
         for directed, problem in (
-            (False, "no clicked item links to position {first}: show some items at both"),
-            (True, "had no click, or had all, where items link it to position {first}"),
+            (
+                False,
+                "no clicked item links to position {first}: show some items at both, and let qid "
+                "be what was searched for, not the lists that were shown",
+            ),
+            (
+                True,
+                "had no click, or had all, where items link it to position {first}: leave the rows "
+                "of these positions out",
+            ),
         ):
             _, part = scipy.sparse.csgraph.connected_components(
                 links, directed=directed, connection="strong"
             )
             apart = self.positions[part != part[0]]
             if len(apart):
-                listed = ", ".join(map(str, apart[:10].tolist())) + ", ..." * (len(apart) > 10)
                 text = problem.format(first=self.positions[0])
                 raise ArgumentError(
-                    "position", f": the ratio of propensities is unknown for {listed}: {text}"
+                    "position",
+                    f": the ratio of propensities is unknown for {_listed(apart)}: {text}",
                 )
 
     @property
@@ -399,8 +418,11 @@ class _Rows:
         ).astype(np.float64)
         n_clicks = self.clicks_of_positions
         if (n_clicks == 0).any():
-            number = self.positions[int(np.argmax(n_clicks == 0))]
-            raise ArgumentError("click", f"has no click on position {number}")
+            lacking = self.positions[n_clicks == 0]
+            raise ArgumentError(
+                "click",
+                f"has no click on position {_listed(lacking)}: leave their rows out",
+            )
 
     @property
     def clicks_of_positions(self) -> Vector:

@@ -523,7 +523,8 @@ class QueryIds:
             more = int(np.count_nonzero(again)) - 1
             raise ValueError(
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
-                "call must hold whole queries (ids=None takes equal ids for different queries)"
+                "call must hold whole queries, once (where ids begin anew each day, add the day to "
+                "them; ids=None takes equal ids for different queries)"
             )
         found = WeightedIds.of(hashes[known], queries.sizes[known])
         first, last = plain_ids(ids[[0, int(queries.index()[-1])]])
@@ -564,7 +565,8 @@ class QueryIds:
             what = f"{_one_of(named[0], len(shared))} in both"
         raise ValueError(
             f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
-            "hold whole queries (ids=None takes equal ids for different queries)"
+            "hold whole queries, once (where ids begin anew each day, add the day to them; "
+            "ids=None takes equal ids for different queries)"
         )
 
     def without(self, other: QueryIds, n_queries: int, n_others: int) -> QueryIds:

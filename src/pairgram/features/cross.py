@@ -74,7 +74,13 @@ class Cross(FeatureMap):
     Notes
     -----
     The features are the kept columns, then ``sqrt(1 / common_ridge) v``, then ``u_a v`` for every
-    a. `transform` takes one multiplication per feature.
+    a. `transform` takes one multiplication per feature. So ``coef_[n_kept:].reshape(-1, n_right)``
+    of a fitted ranker has a row for the part that is the same for everybody, times
+    ``sqrt(common_ridge)``, and one for each column of the left side.
+
+    Beside `inputs` of a ranker, columns are those of its inputs. With "raw+quantile", quantiles
+    are columns of their own, named like ``quantile of age``, and count only if a side names them.
+    Inputs within lists make columns equal that are the same in a list, as those of a person are.
 
     References
     ----------

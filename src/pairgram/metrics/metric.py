@@ -18,7 +18,7 @@ from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Setting, check_setting, choice, number
-from pairgram._support.row_warnings import warn_of_threshold
+from pairgram._support.row_warnings import warn_of_clicks, warn_of_threshold
 from pairgram.data.clicks import check_propensities
 from pairgram.data.queries import Queries, check_weights
 
@@ -800,8 +800,13 @@ def _largest(family: str, n_rows: int) -> float:
 def warn_of_relevant(
     metrics: Sequence[Metric], smallest: float, largest: float, n_rows: int
 ) -> None:
-    """Warn of metrics for which all labels of a data set count as relevant, though they differ."""
+    """Warn of metrics for which all labels of a data set count as relevant, though they differ.
+
+    Warn of those of clicks as well if no click was divided by a propensity.
+    """
     for metric in metrics:
+        if metric.family == "ips_dcg":
+            warn_of_clicks(metric.name, smallest, largest, n_rows)
         if metric.relevant is not None:
             warn_of_threshold(metric.name, metric.relevant, smallest, largest, n_rows)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -62,7 +63,10 @@ def of_days(
 ) -> _Ranker:
     """Return a search whose ridge days have chosen; see `RankRLSCV.from_pairgrams`."""
     statistics = list(days)
-    sums = [_sums_of(day) for day in statistics]
+    sums = []
+    for number, one in enumerate(statistics):
+        with _of_day(number):
+            sums.append(_sums_of(one))
     check("scale", scale)
     check_size("skip", skip)
     given = None if alphas is None else check_alphas(alphas, zero=True)
@@ -74,8 +78,9 @@ def of_days(
     if len(sums) < (2 if decays is None else skip + 1):
         wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
         raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
-    for one in sums:
-        _require_pairs(one)
+    for number, total in enumerate(sums):
+        with _of_day(number):
+            _require_pairs(total)
     whole = sum(statistics)  # days that cannot be added, or share a query, are an error
     judged = [
         JudgedDays.in_turn(sums, grid, scale)
@@ -129,6 +134,17 @@ def _sums_of(pairgram: object, hint: str = "") -> PairSums:
     if not isinstance(total, PairSums):
         raise TypeError(f"pairgram must be a Pairgram, got {type(pairgram).__name__}{hint}")
     return total
+
+
+@contextmanager
+def _of_day(number: int) -> Iterator[None]:
+    """Name the day in errors of its statistics."""
+    try:
+        yield
+    except TypeError as error:
+        raise TypeError(f"days[{number}]: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"days[{number}]: {error}") from None
 
 
 def _require_pairs(total: PairSums) -> None:

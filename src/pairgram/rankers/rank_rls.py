@@ -574,7 +574,8 @@ class RankRLSCV(LinearSearch):
         differ, so compare these scores within a query only. With a validation set, these are the
         scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
         comparisons they are differences of scores, (n_pairs,); the mean of both with
-        "leave-item-out". There is no `per_query_` then.
+        "leave-item-out". `per_query_` then has a row for every comparison: its number, and the
+        metric, which is NaN where it has no meaning, as the accuracy of a tie.
     cv_ : str
         What was held out of comparisons: "leave-item-out", "leave-comparison-out",
         "leave-group-out", or words for splits. Other fits have no `cv_`.

@@ -248,8 +248,8 @@ def _ids_of(rows: Any) -> tuple[NDArray[Any], int]:
     return np.arange(n_rows), n_rows
 
 
-def _places(ids: ArrayLike, known: NDArray[Any], name: str) -> Rows:
-    """Return the places of ids among the known ones.
+def _places(ids: ArrayLike, known: NDArray[Any], name: str, of: str = "items") -> Rows:
+    """Return the places of ids among the known ones, which are those of users or of items.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def _places(ids: ArrayLike, known: NDArray[Any], name: str) -> Rows:
     if -1 in found:
         unknown = asked.tolist()[found.index(-1)]
         raise ArgumentError(
-            name, f"must be ids of rows, got {verbatim(repr(unknown))}, which no row has"
+            name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
         )
     return np.array(found, np.int64)
 
@@ -281,7 +281,7 @@ def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Ro
             )
         found = scipy.sparse.csr_array(exclude)
     elif isinstance(exclude, Sequence) and len(exclude) == 2:
-        rows = _places(exclude[0], users, "exclude")
+        rows = _places(exclude[0], users, "exclude", "users")
         columns = _places(exclude[1], items, "exclude")
         if len(rows) != len(columns):
             raise ArgumentError(
@@ -345,8 +345,11 @@ def _of_cross(
             "model", f"must not have column {both[0]} of X on both sides, as its inputs do"
         )
     node_map = node_map_of(whole, np.float64)
-    user_rows = checked(whole, _side(users, left, model, "users", np.float64))
-    item_rows = checked(whole, _side(items, others, model, "items", np.float64))
+    user_rows = _side(users, left, model, "users", np.float64)
+    item_rows = _side(items, others, model, "items", np.float64)
+    user_rows, item_rows = (
+        checked(whole, rows) if len(rows) else rows for rows in (user_rows, item_rows)
+    )
     return _Products(
         node_map.left_weights(user_rows, model.coef_, threads),
         node_map.right_side(item_rows, threads),
@@ -357,6 +360,11 @@ def _of_batch(batch: BatchFit, keys: NDArray[Any], items: Any) -> _Products | _S
     """Return the scores of things by the models of users."""
     if keys.ndim != 1:
         raise ArgumentError("users", "must be the keys of models of the batch")
+    names = next(
+        (one.feature_names_in_ for one in batch.models if hasattr(one, "feature_names_in_")), None
+    )
+    if names is not None and column_names(items) is not None:
+        items = select_columns(items, list(names), "items")
     n_items = _ids_of(items)[1]
     if isinstance(batch.fallback, Real):
         no_scores = np.zeros(n_items)
@@ -397,7 +405,9 @@ def _products_of_batch(batch: BatchFit, keys: list[Any], items: Any) -> _Product
         )
     fallback = cold[0].coef_ if cold else np.zeros(rows.shape[1])
     of_users = np.array([weights.get(key, fallback) for key in keys], np.float64)
-    return _Products(of_users.reshape(len(keys), rows.shape[1]), rows.astype(np.float64))
+    return _Products(
+        of_users.reshape(len(keys), rows.shape[1]), np.ascontiguousarray(rows, np.float64)
+    )
 
 
 def _of_pairs(model: Any, users: Any, items: Any) -> _Scores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -19,7 +20,7 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
-from pairgram.features.base import same_map
+from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
@@ -261,12 +262,13 @@ class PairSums:
         names = self.names if self.feature_map is None else None
         return j if names is None else repr(names[j])
 
-    def fitted_map(self, X: Matrix) -> Any:
+    def fitted_map(self, X: Matrix, names: Sequence[Hashable] | None) -> Any:
         """Return a copy of the feature map, or a clone fitted to X if it was not fitted yet."""
         try:
             check_is_fitted(self.feature_map)
         except NotFittedError:
-            return clone(self.feature_map).fit(X)
+            own = clone(self.feature_map)
+            return own._fit_checked(X, names) if is_known(own) else own.fit(X)
         return copy.deepcopy(self.feature_map)  # its owner may fit it again
 
     def with_rows(
@@ -283,7 +285,7 @@ class PairSums:
         feature varies are counted. For `may_vanish` see `sums_of`.
         """
         if data.feature_map is None and self.feature_map is not None:
-            fitted = self.fitted_map(data.X) if self.sums is None else self.feature_map
+            fitted = self.fitted_map(data.X, self.names) if self.sums is None else self.feature_map
             data = replace(data, feature_map=fitted)
         if data.preferences is not None:
             return self._with_comparisons(data, n_threads)

@@ -326,7 +326,8 @@ class Pairgram:
         as_read, table = table, table.filled()
         first, feature_map = self._total.sums is None, self.feature_map
         if feature_map is not None and first:
-            feature_map = self._total.fitted_map(table.sample(limits.now.sample_rows).rows.X)
+            rows = table.sample(limits.now.sample_rows).rows.X
+            feature_map = self._total.fitted_map(rows, table.feature_names)
         empty = self._of(
             PairSums(self.settings, feature_map, table.feature_names),
             self.n_threads,
