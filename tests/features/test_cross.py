@@ -8,10 +8,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import (
     Cross,
+    KernelMap,
     Nystroem,
     Pairgram,
     QueryKFold,
     RandomFourier,
+    RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -272,7 +274,13 @@ def test_files(lists, tmp_path):
         ({"right": [5, 5]}, "right must name a column once, got 5 twice"),
         ({"right": [9]}, "right must name columns of X, of n_features=8, got 9"),
         ({"keep": "age"}, "keep must name columns of X, got 'age'; X has no names"),
-        ({"left_map": "rbf"}, "left_map must be a feature map of pairgram"),
+        ({"left": 1.5}, "left must name columns of X, got 1.5"),
+        ({"right": [[5]]}, "right must name columns of X, got \\[5\\]"),
+        ({"left_map": "rbf"}, "left_map must be one of Nystroem, RandomFourier, RandomNodes"),
+        ({"left_map": KernelMap()}, "left_map must be one of .*, got KernelMap"),
+        ({"right_map": Cross(0, 1)}, "right_map must be one of .*, got Cross"),
+        ({"left_map": Nystroem(lambda a, b: a @ b.T)}, "left_map must not have a Python callable"),
+        ({"right_map": RandomNodes(3, activation=np.tanh)}, "right_map must not have a Python"),
         ({"common_ridge": 0}, "common_ridge must be"),
     ],
 )
