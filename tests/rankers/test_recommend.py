@@ -242,7 +242,7 @@ def test_ids_of_things_are_those_of_the_frame(world):
         first = list(things.index[:2])
         found = recommend(of_frame, people, things, N_ITEMS + 1, exclude=([0, 0], first))
         listed = list(things.index)
-        assert [one for one in found.items[1]][:-1] == [listed[j] for j in plain.places[1, :-1]]
+        assert list(found.items[1])[:-1] == [listed[j] for j in plain.places[1, :-1]]
         assert found.places[0, -3:].tolist() == [-1] * 3
         chosen = recommend(of_frame, people, things, 1, candidates=first[1:])
         assert (chosen.places == 1).all()
