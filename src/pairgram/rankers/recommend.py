@@ -36,6 +36,8 @@ from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
 from pairgram.rankers.scores import checked_rows
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from pairgram._support.types import BaseEstimator, RowsLike
 
 
@@ -178,7 +180,7 @@ def recommend(
 
 
 def _scores_by(
-    model: Any, users: Any, user_ids: NDArray[Any], items: Any, n_threads: int
+    model: Any, users: RowsLike, user_ids: NDArray[Any], items: RowsLike, n_threads: int
 ) -> _Products | _Scores:
     """Return what has the scores of all pairs of users and things."""
     if isinstance(model, BatchFit):
@@ -197,7 +199,7 @@ class _Products:
     of_items: Vector
     constant: Vector | float = 0.0  # that is added to all scores of a user
 
-    def best(self, chosen: Rows, k: int, without: Any, n_threads: int) -> tuple[Rows, Vector]:
+    def best(self, chosen: Rows, k: int, without: csr_array | None, n_threads: int) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best things of every user."""
         whole = len(chosen) == len(self.of_items)
         of_items = self.of_items if whole else np.ascontiguousarray(self.of_items[chosen])
@@ -225,7 +227,7 @@ class _Scores:
     n_users: int
     of_user: Callable[[int], Vector]
 
-    def best(self, chosen: Rows, k: int, without: Any, n_threads: int) -> tuple[Rows, Vector]:
+    def best(self, chosen: Rows, k: int, without: csr_array | None, n_threads: int) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best things of every user."""
         found = np.full((self.n_users, k), -1, np.int64)
         scores = np.full((self.n_users, k), np.nan)
@@ -320,7 +322,7 @@ def _places(ids: Any, known: NDArray[Any], name: str) -> Rows:
     return found
 
 
-def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows) -> Any:
+def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows) -> csr_array | None:
     """Return a CSR matrix (n_users, n_chosen) whose entries are the pairs to leave out, or None."""
     if exclude is None:
         return None
@@ -381,7 +383,7 @@ def _side(rows: Any, columns: Rows, model: BaseEstimator, name: str) -> Vector:
 
 
 def _of_cross(
-    model: BaseEstimator, cross: Cross, users: Any, items: Any, n_threads: int
+    model: BaseEstimator, cross: Cross, users: RowsLike, items: RowsLike, n_threads: int
 ) -> _Products:
     """Return the vectors of users and things of a model with a `Cross` map."""
     whole = after_inputs(getattr(model, "inputs_", None), cross)
@@ -403,7 +405,7 @@ def _of_cross(
     )
 
 
-def _of_batch(batch: BatchFit, keys: NDArray[Any], items: Any) -> _Products | _Scores:
+def _of_batch(batch: BatchFit, keys: NDArray[Any], items: RowsLike) -> _Products | _Scores:
     """Return the scores of things by the models of users."""
     models = batch._models_of(keys)
     fitted = list({id(model): model for model in models if not isinstance(model, Real)}.values())
@@ -437,7 +439,7 @@ def _own_columns(model: BaseEstimator, rows: Any) -> Any:
     return select_columns(rows, list(names), "items")
 
 
-def _of_pairs(model: Any, users: Any, items: Any) -> _Scores:
+def _of_pairs(model: BaseEstimator, users: Any, items: Any) -> _Scores:
     """Return the scores of whole rows, of the columns of a user and those of a thing."""
     names = getattr(model, "feature_names_in_", None)
     of_users, of_items = column_names(users), column_names(items)
