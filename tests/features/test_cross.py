@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Cross,
     KernelMap,
@@ -264,6 +265,24 @@ def test_files(lists, tmp_path):
     np.testing.assert_array_equal(loaded.predict(lists.X), model.predict(lists.X))
     assert loaded.feature_map_.get_params()["left"] == LEFT
     assert loaded.feature_map_.left_map.n_components == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "message"),
+    [
+        ("map_left", [1, 3, 0], "map_left and map_right must not have a column on both sides"),
+        ("map_right", [0, 5, 6, 8], "map_right must be columns of the 8 of X"),
+        ("map_right", [0, 5, 6, 6], "map_right must name a column once"),
+        ("map_kept", [-1], "map_kept must be columns of the 8 of X"),
+    ],
+)
+def test_files_with_wrong_columns(lists, tmp_path, name, columns, message):
+    RankRLS(feature_map=cross()).fit(**lists.labelled).save(tmp_path / "model")
+    contents = parse((tmp_path / "model").read_bytes())
+    contents.tensors[name] = Tensor.of(np.array(columns))
+    (tmp_path / "model").write_bytes(pack(contents))
+    with pytest.raises(ValueError, match=message):
+        load_model(tmp_path / "model")
 
 
 @pytest.mark.parametrize(

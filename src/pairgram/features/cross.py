@@ -173,6 +173,8 @@ class Cross(FeatureMap):
             inside = ((columns >= 0) & (columns < n_features)).all()
             require(inside, f"{name} must be columns of the {n_features} of X")
             require(len(np.unique(columns)) == len(columns), f"{name} must name a column once")
+        both = np.isin(arrays["map_left"], arrays["map_right"]).any()
+        require(not both, "map_left and map_right must not have a column on both sides")
         n_left = widths["left"] + (settings["common_ridge"] is not None)
         sizes["features"] = n_features
         n_outputs = len(arrays["map_kept"]) + n_left * widths["right"]

@@ -199,7 +199,9 @@ class _Products:
     of_items: Vector
     constant: Vector | float = 0.0  # that is added to all scores of a user
 
-    def best(self, chosen: Rows, k: int, without: csr_array | None, n_threads: int) -> tuple[Rows, Vector]:
+    def best(
+        self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
+    ) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best things of every user."""
         whole = len(chosen) == len(self.of_items)
         of_items = self.of_items if whole else np.ascontiguousarray(self.of_items[chosen])
@@ -227,7 +229,9 @@ class _Scores:
     n_users: int
     of_user: Callable[[int], Vector]
 
-    def best(self, chosen: Rows, k: int, without: csr_array | None, n_threads: int) -> tuple[Rows, Vector]:
+    def best(
+        self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
+    ) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best things of every user."""
         found = np.full((self.n_users, k), -1, np.int64)
         scores = np.full((self.n_users, k), np.nan)
@@ -322,7 +326,9 @@ def _places(ids: Any, known: NDArray[Any], name: str) -> Rows:
     return found
 
 
-def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows) -> csr_array | None:
+def _left_out(
+    exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows
+) -> csr_array | None:
     """Return a CSR matrix (n_users, n_chosen) whose entries are the pairs to leave out, or None."""
     if exclude is None:
         return None
