@@ -85,6 +85,8 @@ class best_columns {
         const matrix_rows<double> one{1, width_, all_ + column * width_, nullptr};
         scored found{0, column};
         model_.score(one, 0, 1, &found.score, 1);
+        if (std::isnan(found.score))  // of parts that overflow, which callers are to see
+            found.score = std::numeric_limits<double>::infinity();
         if (static_cast<std::ptrdiff_t>(heap_.size()) == k_) {
             if (!is_better(found, heap_.front())) return;
             std::pop_heap(heap_.begin(), heap_.end(), is_better);
@@ -93,13 +95,13 @@ class best_columns {
             heap_.push_back(found);
         }
         std::push_heap(heap_.begin(), heap_.end(), is_better);
-        if (static_cast<std::ptrdiff_t>(heap_.size()) == k_)
+        if (static_cast<std::ptrdiff_t>(heap_.size()) == k_ && std::isnormal(scale_))
             bar_ = static_cast<float>(heap_.front().score * scale_) - slack_;
     }
 
     std::ptrdiff_t k_, width_;
     const double* all_;
-    double scale_;
+    double scale_;  // of products; all columns are looked at if it has lost its digits
     float slack_;
     float bar_ = -std::numeric_limits<float>::infinity();  // of products in float, scaled
     const std::int64_t *first_out_, *last_out_;

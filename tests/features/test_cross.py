@@ -5,12 +5,15 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.base import clone
 
+from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Cross,
+    KernelMap,
     Nystroem,
     Pairgram,
     QueryKFold,
     RandomFourier,
+    RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -265,6 +268,24 @@ def test_files(lists, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "columns", "message"),
+    [
+        ("map_left", [1, 3, 0], "map_left and map_right must not have a column on both sides"),
+        ("map_right", [0, 5, 6, 8], "map_right must be columns of the 8 of X"),
+        ("map_right", [0, 5, 6, 6], "map_right must name a column once"),
+        ("map_kept", [-1], "map_kept must be columns of the 8 of X"),
+    ],
+)
+def test_files_with_wrong_columns(lists, tmp_path, name, columns, message):
+    RankRLS(feature_map=cross()).fit(**lists.labelled).save(tmp_path / "model")
+    contents = parse((tmp_path / "model").read_bytes())
+    contents.tensors[name] = Tensor.of(np.array(columns))
+    (tmp_path / "model").write_bytes(pack(contents))
+    with pytest.raises(ValueError, match=message):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"left": []}, "left must name a column or more"),
@@ -272,7 +293,13 @@ def test_files(lists, tmp_path):
         ({"right": [5, 5]}, "right must name a column once, got 5 twice"),
         ({"right": [9]}, "right must name columns of X, of n_features=8, got 9"),
         ({"keep": "age"}, "keep must name columns of X, got 'age'; X has no names"),
-        ({"left_map": "rbf"}, "left_map must be a feature map of pairgram"),
+        ({"left": 1.5}, "left must name columns of X, got 1.5"),
+        ({"right": [[5]]}, "right must name columns of X, got \\[5\\]"),
+        ({"left_map": "rbf"}, "left_map must be one of Nystroem, RandomFourier, RandomNodes"),
+        ({"left_map": KernelMap()}, "left_map must be one of .*, got KernelMap"),
+        ({"right_map": Cross(0, 1)}, "right_map must be one of .*, got Cross"),
+        ({"left_map": Nystroem(lambda a, b: a @ b.T)}, "left_map must not have a Python callable"),
+        ({"right_map": RandomNodes(3, activation=np.tanh)}, "right_map must not have a Python"),
         ({"common_ridge": 0}, "common_ridge must be"),
     ],
 )

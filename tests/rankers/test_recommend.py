@@ -144,6 +144,131 @@ def test_a_batch_of_a_frame(world):
         recommend(batch, [3, 0], things.drop(columns="b"), 4)
 
 
+@pytest.mark.parametrize("left", [[2, 0, 1], slice(0, 3)])
+def test_arrays_have_the_left_columns_in_their_order(world, left):
+    users, items, X, y, qid = world
+    model = RankRLS(feature_map=Cross(left, [6, 4], keep=5)).fit(X, y, qid=qid)
+    found = recommend(model, users[:, left], items[:, 1:], 5)  # column 3 is none of the model
+    scores = model.predict(X).reshape(N_USERS, N_ITEMS)
+    np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
+    assert model.feature_map_.left_.tolist() == np.arange(7)[left].tolist()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-161, 1e-155, 1e150, 1e160, 1e300])
+@pytest.mark.parametrize("other", [1e-300, 1e-160, 1.0, 1e140])
+def test_sizes_of_all_kinds(size, other):
+    if not 1e-310 < size * other < 1e300:
+        return
+    rng = np.random.default_rng(0)
+    weights, items = rng.normal(size=(5, 4)) * size, rng.normal(size=(3000, 4)) * other
+    problems = [(items[:9] / other, np.arange(9.0), np.zeros(9, int)) for _ in weights]
+    batch = fit_many(RankRLS(), problems)
+    for model, weight in zip(batch.models, weights, strict=True):
+        model.coef_ = weight
+    found = recommend(batch, range(5), items, 7)
+    scores = [np.sort(items @ weight)[::-1][:7] for weight in weights]
+    np.testing.assert_allclose(found.scores, scores, rtol=1e-12)
+
+
+def test_scores_that_overflow(world):
+    users, items, *_ = world
+    with pytest.raises(ValueError, match="scores of their pairs overflow"):
+        recommend(fitted(world), users * 1e300, items * 1e300)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_what_is_left_out_stays_as_it_was(world, dtype):
+    users, items, *_ = world
+    model = fitted(world)
+    columns = np.array([5, 1, 5, 0], dtype)  # not in order, and one twice
+    indptr = np.array([0] + [4] * N_USERS, dtype)
+    exclude = scipy.sparse.csr_matrix((np.ones(4), columns, indptr), (N_USERS, N_ITEMS))
+    everything = recommend(model, users, items, N_ITEMS).places
+    found = recommend(model, users, items, N_ITEMS, exclude=exclude)
+    assert found.places[0, :-3].tolist() == [j for j in everything[0] if j not in (0, 1, 5)]
+    np.testing.assert_array_equal(found.places[1:], everything[1:])
+    assert exclude.indices.tolist() == [5, 1, 5, 0]
+    assert exclude.data.tolist() == [1.0] * 4
+
+
+def test_nobody_and_nothing(world):
+    users, items, *_ = world
+    model = fitted(world)
+    assert recommend(model, users[:0], items, 3).items.shape == (0, 3)
+    for found in (
+        recommend(model, users, items[:0], 3),
+        recommend(model, users, items, 3, candidates=[]),
+        recommend(model, users, items, 3, exclude=np.nonzero(np.ones((N_USERS, N_ITEMS)))),
+    ):
+        assert (found.places == -1).all()
+        assert np.isnan(found.scores).all()
+        assert len(found.to_frame()) == 0
+
+
+def test_sparse_rows_of_users_and_things(world):
+    users, items, *_ = world
+    model = fitted(world)
+    found = recommend(model, scipy.sparse.csr_array(users), scipy.sparse.csr_array(items), 4)
+    np.testing.assert_array_equal(found.places, recommend(model, users, items, 4).places)
+
+
+@pytest.mark.parametrize("kind", ["products", "scores"])
+@pytest.mark.parametrize("number", [5.0, np.nan])
+def test_a_number_for_users_without_models(world, kind, number):
+    _, items, _, y, qid = world
+    problems = [(items, y[qid == user], np.zeros(N_ITEMS, int)) for user in range(3)]
+    inputs = "standard" if kind == "scores" else None
+    batch = fit_many(RankRLS(inputs=inputs), problems, fallback=number)
+    found = recommend(batch, [77, 1, 88], items, 3)
+    nobody = [0, 1, 2] if number == 5 else [-1] * 3
+    np.testing.assert_array_equal(found.places[[0, 2]], [nobody] * 2)
+    np.testing.assert_array_equal(found.scores[[0, 2]], np.full((2, 3), number))
+    own = batch.predict(items, np.full(N_ITEMS, 1))
+    np.testing.assert_array_equal(found.places[1], sorted_places(own[None], 3)[0])
+    np.testing.assert_array_equal(found.scores[1], own[found.places[1]])
+
+
+def test_batches_take_frames_with_further_columns(world):
+    pandas = pytest.importorskip("pandas")
+    _, items, _, y, qid = world
+    frame = pandas.DataFrame(items[:, :2], columns=["a", "b"])
+    rows = pandas.concat([frame.assign(user=f"u{user}", y=y[qid == user]) for user in range(3)])
+    batch = fit_many(RankRLS(), rows, by="user", label="y")
+    found = recommend(batch, ["u2", "u0"], frame.assign(title="x"), 2)
+    scores = [batch.predict(frame, [user] * N_ITEMS) for user in ("u2", "u0")]
+    np.testing.assert_array_equal(found.places, sorted_places(np.array(scores), 2))
+
+
+def test_ids_of_things_are_those_of_the_frame(world):
+    pandas = pytest.importorskip("pandas")
+    users, items, *_ = world
+    model, plain = fitted(world), recommend(fitted(world), users, items, N_ITEMS + 1)
+    numbers = np.arange(N_ITEMS)
+    for index in (
+        numbers.astype(np.uint8),
+        numbers.astype(np.uint64) + np.uint64(2**63),
+        pandas.to_datetime(numbers, unit="D").as_unit("ns"),
+        pandas.to_timedelta(numbers, unit="h"),
+        pandas.MultiIndex.from_product([range(5), list("abcde")]),
+        [1, "1", 2.5, b"1", *range(2, N_ITEMS - 2)],
+    ):
+        things = pandas.DataFrame(items, columns=list("abcd"), index=index)
+        names = pandas.RangeIndex(7).map("c{}".format)
+        of_frame = RankRLS(0.1, feature_map=Cross([0, 1, 2], slice(4, None), keep=3))
+        X = pandas.DataFrame(world[2], columns=names)
+        of_frame.fit(X, world[3], qid=world[4])
+        things.columns = names[3:]
+        people = pandas.DataFrame(users, columns=names[:3])
+        first = list(things.index[:2])
+        found = recommend(of_frame, people, things, N_ITEMS + 1, exclude=([0, 0], first))
+        listed = list(things.index)
+        assert list(found.items[1])[:-1] == [listed[j] for j in plain.places[1, :-1]]
+        assert found.places[0, -3:].tolist() == [-1] * 3
+        chosen = recommend(of_frame, people, things, 1, candidates=first[1:])
+        assert (chosen.places == 1).all()
+    assert model.n_features_in_ == 7
+
+
 @pytest.mark.parametrize("of_things", [True, False])
 def test_other_models(world, of_things):
     users, items, X, y, qid = world
@@ -167,6 +292,25 @@ def test_bad_arguments(world):
         recommend(model, users, items, exclude=scipy.sparse.eye_array(3))
     with pytest.raises(ValueError, match="candidates must have ids of items, got 99"):
         recommend(model, users, items, candidates=[99])
+    with pytest.raises(ValueError, match="candidates must be ids of rows, got a mask"):
+        recommend(model, users, items, candidates=np.ones(N_ITEMS, bool))
+    with pytest.raises(ValueError, match="users must be real numbers, got complex"):
+        recommend(model, users + 1j, items)
+    with pytest.raises(ValueError, match="items: columns 0, 1, 2, 3 must hold numbers, got text"):
+        recommend(model, users, [list("abcd")])
+    batch = fit_many(RankRLS(), [(items, y[qid == 0], np.zeros(N_ITEMS, int))])
+    with pytest.raises(ValueError, match="users must be ids, each of them once, got 0 twice"):
+        recommend(batch, [0, 0], items)
+    with pytest.raises(ValueError, match="1 of 1 keys have no model"):
+        recommend(batch, [8], items)
+    with pytest.raises(ValueError, match="keys must be numbers, such as 0"):
+        recommend(batch, ["0"], items)
+    kept = RankRLS(feature_map=Cross([0, 1], [2], keep=[0])).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="column 0 of X as a left column and as a kept or right"):
+        recommend(kept, users, items)
+    problems = [(items, y[qid == user], np.zeros(N_ITEMS, int)) for user in range(3)]
+    with pytest.raises(ValueError, match="model must score rows alone"):
+        recommend(fit_many(RankRLS(inputs="rank"), problems), [0], items)
     of_lists = RankRLS(inputs="rank").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="model must score rows alone"):
         recommend(of_lists, users, items)

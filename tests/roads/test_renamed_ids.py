@@ -35,6 +35,7 @@ from pairgram import (
     make_ranking,
     make_scorer,
     query_permutation_importance,
+    recommend,
     scan,
 )
 from pairgram.clicks import credit
@@ -81,6 +82,13 @@ def _batch(ids: Any) -> Any:
     batch = fit_many(RankRLS(), _frame({"user": ids}), by="user", label="label")
     keys = ids.to_pylist() if isinstance(ids, pyarrow.Array) else ids
     return batch.coef_, batch.predict(X, keys)
+
+
+def _recommended(ids: Any) -> Any:
+    batch = fit_many(RankRLS(), _frame({"user": ids}), by="user", label="label")
+    users = list(batch.keys)[::-1]
+    found = recommend(batch, users, X[:8], 3, exclude=([users[1], users[0]], [0, 1]))
+    return found.places, found.scores
 
 
 def _inside(ids: Any) -> Any:
@@ -199,6 +207,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "QueryKFold shuffled": _folds(QueryKFold(4, shuffle=True, random_state=1), "groups"),
     "fit_many by keys": _batch,
     "fit_many of queries": _inside,
+    "recommend": _recommended,
     "fit_many": lambda ids: (
         fit_many(RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
     ),
@@ -257,7 +266,7 @@ def test_missing_ids_are_refused(name, container, missing):
 
 
 # The functions that take ids as an argument, not as a column of a frame.
-OF_FRAMES = ("fit_many of queries", "evaluate_run", "fuse")
+OF_FRAMES = ("fit_many of queries", "recommend", "evaluate_run", "fuse")
 OF_ARRAYS = [name for name in FUNCTIONS if name not in OF_FRAMES]
 COLUMNS = {
     "polars": polars.Series,

@@ -471,6 +471,32 @@ def _maps(folder: Path) -> Any:
     }
 
 
+def _products(inputs: str | None, folder: Path) -> Any:
+    rows = rows_of("tall")
+    first = np.unique(rows.query, return_index=True)[1]
+    people, things = rows.X[first, :2], rows.X[:9, 2:]
+    X = np.hstack([people[np.searchsorted(np.unique(rows.query), rows.query)], rows.X[:, 2:]])
+    found = {}
+    for name, feature_map in (
+        ("all", pg.Cross([1, 0], slice(2, None))),
+        ("kept", pg.Cross(0, slice(3, None), keep=2, common_ridge=None)),
+        ("maps", pg.Cross(0, 2, left_map=pg.RandomFourier(3, random_state=0), common_ridge=0.5)),
+    ):
+        model = pg.RankRLSCV(feature_map=feature_map, inputs=inputs, store_held_out=True)
+        model.fit(X, rows.y, qid=rows.query)
+        left = list(dict.fromkeys((model.feature_map_.left_ % X.shape[1]).tolist()))
+        numbers = (model.feature_map_.kept_, model.feature_map_.right_)
+        others = np.unique(np.concatenate(numbers) % X.shape[1]) - 2
+        listed = pg.recommend(model, people[:, left], things[:, others], 4, exclude=([0], [1]))
+        found[name] = {
+            "model": of_model(model, rows.new),
+            "held out": model.held_out_,
+            "places": listed.places,
+            "scores": listed.scores,
+        }
+    return found
+
+
 def _precomputed(make: str, named: dict[str, Any], folder: Path) -> Any:
     rows = rows_of("counts")
     K = pg.kernel_matrix(rows.X, kernel="tanimoto")
@@ -672,6 +698,8 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     yield "compressed", _compressed
     yield "kernels", _kernels
     yield "feature maps", _maps
+    for inputs in (None, "standard"):
+        yield f"products/{inputs}", partial(_products, inputs)
     for make_name, named in (
         ("RankRLS", {}),
         ("RankRLSCV", {"store_held_out": True}),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     Columns = str | int | slice | Sequence[str | int]
 
 _SIDES = ("left", "right")
+# The maps of a side, by their names in files.
+_OF_SIDES = ("Nystroem", "RandomFourier", "RandomNodes")
 
 
 @dataclass(eq=False, repr=False)
@@ -56,8 +58,8 @@ class Cross(FeatureMap):
     keep : str, int, slice, list of str and int, or None, default=None
         Columns that are features as they are. They vary within a query if they are to matter.
     left_map, right_map : FeatureMap or None, default=None
-        A map of the columns of a side, such as `RandomFourier` or `Nystroem`, whose features take
-        the place of the columns.
+        A map of the columns of a side, whose features take the place of the columns: a
+        `RandomFourier`, `RandomNodes`, or `Nystroem` with a named kernel.
     common_ridge : float > 0 or None, default=1.0
         The ridge of the part that is the same for everybody, as a multiple of the ridge of the
         products. None leaves this part out.
@@ -170,7 +172,7 @@ class Cross(FeatureMap):
                 require(not own, f"there are arrays of {side}_map, which is None")
                 continue
             table = check_map(of_map)
-            require(not table.inner, f"{side}_map must not be a {of_map['kind']}")
+            require(of_map["kind"] in _OF_SIDES, f"{side}_map must not be a {of_map['kind']}")
             inner = check_arrays(own, table.arrays)
             table.relations(of_map, own, inner)
             require(
@@ -183,6 +185,8 @@ class Cross(FeatureMap):
             inside = ((columns >= 0) & (columns < n_features)).all()
             require(inside, f"{name} must be columns of the {n_features} of X")
             require(len(np.unique(columns)) == len(columns), f"{name} must name a column once")
+        both = np.isin(arrays["map_left"], arrays["map_right"]).any()
+        require(not both, "map_left and map_right must not have a column on both sides")
         n_left = widths["left"] + (settings["common_ridge"] is not None)
         sizes["features"] = n_features
         n_outputs = len(arrays["map_kept"]) + n_left * widths["right"]
@@ -276,7 +280,7 @@ def _numbers(
         return np.empty(0, np.int64)
     if isinstance(columns, slice):
         return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
-    listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    listed = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
     places = {} if names is None else {name: place for place, name in enumerate(names)}
     found = []
     for column in listed:
@@ -286,7 +290,7 @@ def _numbers(
                     parameter, f"must name columns of X, of n_features={n_features}, got {column}"
                 )
             found.append(int(column) % n_features)
-        elif column in places:
+        elif isinstance(column, Hashable) and column in places:
             found.append(places[column])
         else:
             known = "X has no names: give numbers" if names is None else f"X has {list(names)}"
@@ -307,10 +311,14 @@ def _fitted(feature_map: Any, parameter: str, X: Matrix, columns: Rows) -> Any:
     """Return a clone of the map of a side that is fitted to its columns."""
     if feature_map is None:
         return None
-    if not is_known(feature_map):
+    kind = type(feature_map).__name__
+    if not is_known(feature_map) or kind not in _OF_SIDES:
         raise ArgumentError(
-            parameter,
-            "must be a feature map of pairgram, or None, got "
-            f"{verbatim(type(feature_map).__name__)}",
+            parameter, f"must be one of {', '.join(_OF_SIDES)}, or None, got {verbatim(kind)}"
         )
-    return clone(feature_map).fit(X[:, columns])
+    fitted = clone(feature_map).fit(X[:, columns])
+    if node_map_of(fitted, np.float64) is None:
+        raise ArgumentError(
+            parameter, f"must not have a Python callable, got {verbatim(repr(feature_map))}"
+        )
+    return fitted

@@ -153,6 +153,42 @@ class BatchFit:
             raise KeyError(f"no model has the key {key!r}, the first keys are {first}")
         return number
 
+    def _numbers_by(self, ids: NDArray[Any], fallback: BaseEstimator | float | None) -> Rows:
+        """Return the numbers of the models of distinct ids, and −1 where the fallback scores.
+
+        Raises
+        ------
+        ValueError
+            If an id has no model and there is no fallback, or all ids are of another kind.
+        """
+        keys = as_keys(ids, self.keys)
+        pairs = zip(self.keys.tolist(), self.models, strict=True)
+        numbers = {key: number for number, (key, model) in enumerate(pairs) if model is not None}
+        found = np.array([numbers.get(one, -1) for one in keys], dtype=np.int64)
+        if not (found >= 0).any():
+            _refuse_other_kind(self.keys, ids)
+        if fallback is None and (found < 0).any():
+            missing = [keys[number] for number in np.flatnonzero(found < 0).tolist()]
+            named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
+            raise ValueError(
+                f"{len(missing)} of {len(keys)} keys have no model ({named}): give fallback, a "
+                "model of all rows or np.nan"
+            )
+        return found
+
+    def _models_of(self, ids: NDArray[Any]) -> list[Any]:
+        """Return what scores the rows of each of some distinct ids: its model, or the fallback.
+
+        Raises
+        ------
+        ValueError
+            The errors of `predict`.
+        """
+        if any(model is not None for model in self.models):
+            self._alike()
+        numbers = self._numbers_by(ids, self.fallback)
+        return [self.fallback if at < 0 else self.models[at] for at in numbers.tolist()]
+
     @property
     def _fitted(self) -> list[Any]:
         """The models that were fitted, after a check that there is one per problem."""
@@ -263,21 +299,8 @@ class BatchFit:
         queries = Queries.make(rows.shape[0], qid=keys, name="keys")
         lists = (queries if qid is None else Queries.make(rows.shape[0], qid=qid)).index()
         assert queries.ids is not None
-        ids = _as_keys(queries.ids, self.keys)
-        pairs = zip(self.keys.tolist(), self.models, strict=True)
-        numbers = {key: number for number, (key, model) in enumerate(pairs) if model is not None}
-        of_key = np.array([numbers.get(one, -1) for one in ids], dtype=np.int64)
-        of_row = of_key[queries.index()]
+        of_row = self._numbers_by(queries.ids, fallback)[queries.index()]
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
-        if not len(known):
-            _refuse_other_kind(self.keys, queries.ids)
-        if len(unknown) and fallback is None:
-            missing = [ids[number] for number in np.flatnonzero(of_key < 0).tolist()]
-            named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
-            raise ValueError(
-                f"{len(missing)} of {len(ids)} keys have no model ({named}): give fallback, a "
-                "model of all rows or np.nan"
-            )
         scores = np.empty(len(of_row), dtype=rows.dtype)
         if len(unknown):
             scores[unknown] = _scores_of_others(fallback, X, rows, unknown, lists)
@@ -460,8 +483,8 @@ def _plain_time(key: object, dtype: np.dtype[Any]) -> Any:
     return found.tolist()[0] if exact[0] else key
 
 
-def _as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
-    """Return distinct ids as `tolist` of the keys has them; times may be of another unit or type.
+def as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
+    """Return ids as `tolist` of the keys has them; times may be of another unit or type.
 
     Ids may then be equal.
     """

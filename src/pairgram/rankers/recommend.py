@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -16,21 +17,27 @@ import pairgram._core as _core
 from pairgram._support.arrays import (
     block_rows,
     blocks,
+    checked_sparse,
     column_names,
     predicted,
+    read_rows,
+    reads_lists,
     select_columns,
     without_names,
 )
 from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, verbatim
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import is_integer
-from pairgram.features.base import checked, node_map_of
+from pairgram.data.queries import as_ids
+from pairgram.features.base import checked, dense, node_map_of
 from pairgram.features.cross import Cross
 from pairgram.features.inputs import after_inputs
-from pairgram.rankers.batch_fit import BatchFit, is_product
+from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
 from pairgram.rankers.scores import checked_rows
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from pairgram._support.types import BaseEstimator, RowsLike
 
 
@@ -44,7 +51,7 @@ class Recommendations:
         The ids of the users: the index of a frame, or the numbers of the rows.
     items : ndarray of shape (n_users, k)
         The ids of the things. Where a user has less than k, ``places`` is −1 and the id is that of
-        no thing: None for ids that are objects, else −1.
+        no thing: −1 for integers of up to 64 bits, NaT for times of NumPy, and None for other ids.
     scores : ndarray of shape (n_users, k), float64
         Scores that order the things of one user; those of two users are not comparable. NaN where
         there is no thing.
@@ -99,16 +106,18 @@ def recommend(
     users : array-like, frame or list of keys
         - For a `Cross` model, the left columns of every user: a frame with these columns, or an
           array in the order of ``feature_map_.left_``.
-        - For a `BatchFit`, the keys of the users. Others get what its `fallback` recommends.
+        - For a `BatchFit`, the keys of the users, each of them once. Others get what its `fallback`
+          recommends: all things have the same score if it is a number, and NaN recommends nothing.
         - For another model, the columns that describe users: a frame, or an array of the first
           columns. A model of things alone takes an array of no columns, and recommends the same
           to everybody.
     items : array-like or frame of shape (n_items, n_columns)
-        The other columns, in the same way; arrays have them in ascending order.
+        The other columns: the kept and right ones of a `Cross` model, and those of a thing of any
+        other. Arrays have them in ascending order.
     k : int ≥ 1, default=10
     exclude : sparse matrix of shape (n_users, n_items), pair of array-likes, or None, default=None
-        Things that a user shall not get, such as those seen: the entries of a sparse matrix, or
-        the ids of users and of things, pair by pair.
+        Things that a user shall not get, such as those seen: the stored entries of a sparse matrix,
+        or the ids of users and of things, pair by pair.
     candidates : array-like of ids, or None, default=None
         The things to choose from; None takes all.
     n_threads : int or None, default=None
@@ -145,29 +154,41 @@ def recommend(
     """
     if not is_integer(k) or k < 1:
         raise ArgumentError("k", f"must be an integer >= 1, got {verbatim(repr(k))}")
-    item_ids, n_items = _ids_of(items)
+    item_ids = _ids_of(items, "items")
     if isinstance(model, BatchFit):
-        user_ids = np.asarray(users)
-        score = _of_batch(model, user_ids, items)
+        user_ids = _distinct(users, "users")
     else:
         check_is_fitted(model)
         _refuse(model)
-        user_ids, _ = _ids_of(users)
-        cross = getattr(model, "feature_map_", None)
-        if isinstance(cross, Cross) and model.prior_ is None:
-            score = _of_cross(model, cross, users, items, n_threads)
-        else:
-            score = _of_pairs(model, users, items)
+        user_ids = _ids_of(users, "users")
     chosen = (
-        np.arange(n_items) if candidates is None else _places(candidates, item_ids, "candidates")
+        np.arange(len(item_ids))
+        if candidates is None
+        else np.unique(_places(candidates, item_ids, "candidates"))  # ascending, as ties are broken
     )
-    chosen = np.unique(chosen)  # ascending, as ties are broken
     without = _left_out(exclude, user_ids, item_ids, chosen)
-    places, scores = score.best(chosen, int(k), without, resolve_n_threads(n_threads))
-    names = item_ids.astype(object) if item_ids.dtype.kind not in "iu" else item_ids
-    found = names[np.maximum(places, 0)] if len(names) else np.empty(places.shape, names.dtype)
-    found[places < 0] = None if names.dtype == object else -1
-    return Recommendations(user_ids, found, scores, places)
+    if not len(user_ids) or not len(item_ids):
+        shape = len(user_ids), int(k)
+        places, scores = np.full(shape, -1, np.int64), np.full(shape, np.nan)
+    else:
+        threads = resolve_n_threads(n_threads)
+        score = _scores_by(model, users, user_ids, items, threads)
+        places, scores = score.best(chosen, int(k), without, threads)
+    if np.isinf(scores).any():
+        raise ValueError("users and items too large: scores of their pairs overflow")
+    return Recommendations(user_ids, _named(item_ids, places), scores, places)
+
+
+def _scores_by(
+    model: Any, users: RowsLike, user_ids: NDArray[Any], items: RowsLike, n_threads: int
+) -> _Products | _Scores:
+    """Return what has the scores of all pairs of users and things."""
+    if isinstance(model, BatchFit):
+        return _of_batch(model, user_ids, items)
+    cross = getattr(model, "feature_map_", None)
+    if isinstance(cross, Cross) and model.prior_ is None:
+        return _of_cross(model, cross, users, items, n_threads)
+    return _of_pairs(model, users, items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +197,11 @@ class _Products:
 
     of_users: Vector
     of_items: Vector
+    constant: Vector | float = 0.0  # that is added to all scores of a user
 
-    def best(self, chosen: Rows, k: int, without: Any, n_threads: int) -> tuple[Rows, Vector]:
+    def best(
+        self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
+    ) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best things of every user."""
         whole = len(chosen) == len(self.of_items)
         of_items = self.of_items if whole else np.ascontiguousarray(self.of_items[chosen])
@@ -190,6 +214,8 @@ class _Products:
                 None if without is None else without.indices.astype(np.int64),
                 n_threads,
             )
+        scores = scores + np.reshape(self.constant, (-1, 1))
+        found[np.isnan(scores)] = -1
         return _chosen(found, chosen), scores
 
 
@@ -203,7 +229,9 @@ class _Scores:
     n_users: int
     of_user: Callable[[int], Vector]
 
-    def best(self, chosen: Rows, k: int, without: Any, n_threads: int) -> tuple[Rows, Vector]:
+    def best(
+        self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
+    ) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best things of every user."""
         found = np.full((self.n_users, k), -1, np.int64)
         scores = np.full((self.n_users, k), np.nan)
@@ -214,6 +242,7 @@ class _Scores:
                 out = without.indices[without.indptr[user] : without.indptr[user + 1]]
                 order = order[~np.isin(order, out)]
             best = order[:k]
+            best = best[~np.isnan(of_items[best])]
             found[user, : len(best)], scores[user, : len(best)] = best, of_items[best]
         return _chosen(found, chosen), scores
 
@@ -226,50 +255,80 @@ def _chosen(found: Rows, chosen: Rows) -> Rows:
 
 
 def _refuse(model: BaseEstimator) -> None:
-    inputs = getattr(model, "inputs_", None)
-    if inputs is not None and inputs.reads_lists:
-        raise ArgumentError(
-            "model",
-            f"must score rows alone, but its inputs {inputs.kind!r} are those of whole lists",
-        )
+    if reads_lists(model):
+        raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
     if getattr(model, "uses_offset_", False):
         raise ArgumentError("model", "must not need an offset to predict")
 
 
-def _ids_of(rows: Any) -> tuple[NDArray[Any], int]:
-    """Return the ids of rows, which are the index of a frame of pandas or numbers, and how many."""
-    n_rows = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+def _ids_of(rows: Any, name: str) -> NDArray[Any]:
+    """Return the ids of rows, which are the index of a frame of pandas, or numbers."""
     index = getattr(rows, "index", None)
-    if index is not None and not callable(index):
-        ids = np.asarray(index)
-        if len(np.unique(ids)) < len(ids):
-            raise ValueError("the index of users and items must be their ids, each of them once")
-        return ids, n_rows
-    return np.arange(n_rows), n_rows
+    if index is None or callable(index):
+        return np.arange(rows.shape[0] if hasattr(rows, "shape") else len(rows))
+    return _distinct(index, f"index of {name}")
 
 
-def _places(ids: ArrayLike, known: NDArray[Any], name: str, of: str = "items") -> Rows:
+def _distinct(ids: Any, name: str) -> NDArray[Any]:
+    """Return ids as an array.
+
+    Raises
+    ------
+    ValueError
+        If one is missing, or there twice.
+    """
+    found = as_ids(ids, len(ids), name)
+    counts = Counter(found.tolist())
+    if len(counts) < len(found):
+        twice = next(one for one, count in counts.items() if count > 1)
+        raise ArgumentError(
+            name, f"must be ids, each of them once, got {verbatim(repr(twice))} twice"
+        )
+    return found
+
+
+def _named(ids: NDArray[Any], places: Rows) -> NDArray[Any]:
+    """Return the ids in some places, and what stands for none where a place is −1."""
+    none: Any = None
+    if np.can_cast(ids.dtype, np.int64):
+        ids, none = ids.astype(np.int64), -1
+    elif ids.dtype.kind in "mM":
+        none = np.array("NaT", ids.dtype)
+    else:
+        ids = ids.astype(object)
+    found = np.full(places.shape, none, ids.dtype)
+    there = places >= 0
+    found[there] = ids[places[there]]
+    return found
+
+
+def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows:
     """Return the places of ids among the known ones, which are those of users or of items.
 
     Raises
     ------
     ValueError
-        If one is unknown. The message names it.
+        If one is unknown, or the ids are a mask. The message names it.
     """
-    asked = np.asarray(ids)
-    if asked.ndim != 1:
-        raise ArgumentError(name, f"must be a list of ids, got an array of shape {asked.shape}")
+    if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__"):
+        raise ArgumentError(name, f"must be a list of ids, got {verbatim(repr(ids))}")
+    asked = as_ids(ids, len(ids), name)
+    if asked.dtype.kind == "b" and known.dtype.kind != "b":
+        raise ArgumentError(name, "must be ids of rows, got a mask: give the ids where it is True")
     place = {one: number for number, one in enumerate(known.tolist())}
-    found = [place.get(one, -1) for one in asked.tolist()]
-    if -1 in found:
-        unknown = asked.tolist()[found.index(-1)]
+    listed = as_keys(asked, known)
+    found = np.array([place.get(one, -1) for one in listed], np.int64)
+    if (found < 0).any():
+        unknown = listed[int(np.argmin(found))]
         raise ArgumentError(
             name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
         )
-    return np.array(found, np.int64)
+    return found
 
 
-def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows) -> Any:
+def _left_out(
+    exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows
+) -> csr_array | None:
     """Return a CSR matrix (n_users, n_chosen) whose entries are the pairs to leave out, or None."""
     if exclude is None:
         return None
@@ -279,7 +338,7 @@ def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Ro
             raise ArgumentError(
                 "exclude", f"must have shape (n_users, n_items) = {shape}, got {exclude.shape}"
             )
-        found = scipy.sparse.csr_array(exclude)
+        found = scipy.sparse.csr_array(checked_sparse(exclude, "exclude"), copy=True)
     elif isinstance(exclude, Sequence) and len(exclude) == 2:
         rows = _places(exclude[0], users, "exclude", "users")
         columns = _places(exclude[1], items, "exclude")
@@ -301,7 +360,7 @@ def _left_out(exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Ro
     return found
 
 
-def _side(rows: Any, columns: Rows, model: BaseEstimator, name: str, dtype: Any) -> NDArray[Any]:
+def _side(rows: Any, columns: Rows, model: BaseEstimator, name: str) -> Vector:
     """Return whole rows of a model that have some columns, and zeros in the others."""
     names = getattr(model, "feature_names_in_", None)
     there = column_names(rows)
@@ -315,102 +374,78 @@ def _side(rows: Any, columns: Rows, model: BaseEstimator, name: str, dtype: Any)
         if lost is not None:
             raise ArgumentError(name, verbatim(f"must have the column {lost!r}, got {list(there)}"))
         rows = select_columns(rows, wanted, name)
-    values = np.asarray(rows, dtype)
-    if values.ndim != 2 or values.shape[1] != len(columns):
+    if np.ndim(rows) < 2 or np.shape(rows)[1] != len(columns):
         raise ArgumentError(
             name,
-            f"must have {len(columns)} columns, those of its side, got shape {values.shape}",
+            f"must have {len(columns)} columns, those of its side, got shape {np.shape(rows)}",
         )
+    values = dense(read_rows(rows, name)).astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
         raise ArgumentError(name, f"must not hold NaN or infinity, got it in row {bad[0]}")
-    whole = np.zeros((len(values), model.n_features_in_), dtype)
+    whole = np.zeros((len(values), model.n_features_in_))
     whole[:, columns] = values
     return whole
 
 
 def _of_cross(
-    model: BaseEstimator, cross: Cross, users: Any, items: Any, n_threads: int | None
+    model: BaseEstimator, cross: Cross, users: RowsLike, items: RowsLike, n_threads: int
 ) -> _Products:
     """Return the vectors of users and things of a model with a `Cross` map."""
-    threads = resolve_n_threads(n_threads)
     whole = after_inputs(getattr(model, "inputs_", None), cross)
-    n_inputs = model.n_features_in_
     # Inputs may make two columns of each; both are of the same side.
-    left = np.unique(cross.left_ % n_inputs)
-    others = np.setdiff1d(np.arange(n_inputs), left)
-    both = np.intersect1d(left, np.concatenate((cross.kept_, cross.right_)) % n_inputs)
+    left = np.array(list(dict.fromkeys((cross.left_ % model.n_features_in_).tolist())), np.int64)
+    others = np.unique(np.concatenate((cross.kept_, cross.right_)) % model.n_features_in_)
+    both = np.intersect1d(left, others)
     if len(both):
         raise ArgumentError(
-            "model", f"must not have column {both[0]} of X on both sides, as its inputs do"
+            "model",
+            f"must not have column {both[0]} of X as a left column and as a kept or right one",
         )
     node_map = node_map_of(whole, np.float64)
-    user_rows = _side(users, left, model, "users", np.float64)
-    item_rows = _side(items, others, model, "items", np.float64)
-    user_rows, item_rows = (
-        checked(whole, rows) if len(rows) else rows for rows in (user_rows, item_rows)
-    )
+    user_rows = checked(whole, _side(users, left, model, "users"))
+    item_rows = checked(whole, _side(items, others, model, "items"))
     return _Products(
-        node_map.left_weights(user_rows, model.coef_, threads),
-        node_map.right_side(item_rows, threads),
+        node_map.left_weights(user_rows, model.coef_, n_threads),
+        node_map.right_side(item_rows, n_threads),
     )
 
 
-def _of_batch(batch: BatchFit, keys: NDArray[Any], items: Any) -> _Products | _Scores:
+def _of_batch(batch: BatchFit, keys: NDArray[Any], items: RowsLike) -> _Products | _Scores:
     """Return the scores of things by the models of users."""
-    if keys.ndim != 1:
-        raise ArgumentError("users", "must be the keys of models of the batch")
-    names = next(
-        (one.feature_names_in_ for one in batch.models if hasattr(one, "feature_names_in_")), None
-    )
-    if names is not None and column_names(items) is not None:
-        items = select_columns(items, list(names), "items")
-    n_items = _ids_of(items)[1]
-    if isinstance(batch.fallback, Real):
-        no_scores = np.zeros(n_items)
-    known = set(batch.keys.tolist())
-    products = _products_of_batch(batch, keys.tolist(), items)
-    if products is not None:
-        return products
+    models = batch._models_of(keys)
+    fitted = list({id(model): model for model in models if not isinstance(model, Real)}.values())
+    for model in fitted:
+        _refuse(model)
+    if fitted and all(map(is_product, fitted)):
+        rows = checked_rows(fitted[0], _own_columns(fitted[0], items))
+        if not scipy.sparse.issparse(rows):
+            require_finite(rows, "items")
+            none = np.zeros(rows.shape[1])
+            weights = [none if isinstance(model, Real) else model.coef_ for model in models]
+            constant = [float(model) if isinstance(model, Real) else 0.0 for model in models]
+            rows = np.require(rows, np.float64, ["C", "A"])
+            return _Products(np.array(weights, np.float64), rows, np.array(constant))
+    n_items = len(_ids_of(items, "items"))
 
     def of_user(user: int) -> Vector:
-        if isinstance(batch.fallback, Real) and keys[user] not in known:
-            return no_scores
-        return np.asarray(batch.predict(items, np.repeat(keys[user : user + 1], n_items)))
+        model = models[user]
+        if isinstance(model, Real):
+            return np.full(n_items, float(model))
+        return np.asarray(predicted(model, _own_columns(model, items), None))
 
     return _Scores(len(keys), of_user)
 
 
-def _products_of_batch(batch: BatchFit, keys: list[Any], items: Any) -> _Products | None:
-    """Return the weights of users and the rows of things, if all scores are their products."""
-    others = [] if batch.fallback is None else [batch.fallback]
-    models = [model for model in batch.models if model is not None]
-    cold = [one for one in others if not isinstance(one, Real)]
-    if not models or not all(map(is_product, [*models, *cold])):
-        return None
-    rows = checked_rows(models[0], items)
-    if scipy.sparse.issparse(rows):
-        return None
-    require_finite(rows, "items")
-    weights = {
-        key: model.coef_
-        for key, model in zip(batch.keys.tolist(), batch.models, strict=True)
-        if model is not None
-    }
-    missing = next((key for key in keys if key not in weights), None)
-    if missing is not None and not others:
-        raise ArgumentError(
-            "users",
-            verbatim(f"must have models, but {missing!r} has none: give the batch a fallback"),
-        )
-    fallback = cold[0].coef_ if cold else np.zeros(rows.shape[1])
-    of_users = np.array([weights.get(key, fallback) for key in keys], np.float64)
-    return _Products(
-        of_users.reshape(len(keys), rows.shape[1]), np.ascontiguousarray(rows, np.float64)
-    )
+def _own_columns(model: BaseEstimator, rows: Any) -> Any:
+    """Return rows, and of a frame the columns that a model was fitted to."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or column_names(rows) is None:
+        return rows
+    return select_columns(rows, list(names), "items")
 
 
-def _of_pairs(model: Any, users: Any, items: Any) -> _Scores:
+def _of_pairs(model: BaseEstimator, users: Any, items: Any) -> _Scores:
     """Return the scores of whole rows, of the columns of a user and those of a thing."""
     names = getattr(model, "feature_names_in_", None)
     of_users, of_items = column_names(users), column_names(items)
@@ -425,14 +460,14 @@ def _of_pairs(model: Any, users: Any, items: Any) -> _Scores:
                 verbatim(f"must have the column {names[lost[0]]!r}, which is not of users either"),
             )
         own = [place for place in own if place not in set(others)]
+        if of_users is None and np.shape(users)[1:] != (0,):
+            raise ArgumentError("users", "must be a frame, as items is, or an array of no columns")
     else:
         width = np.shape(users)[1] if np.ndim(users) == 2 else 0
         own, others = list(range(width)), list(range(width, model.n_features_in_))
-    user_columns = (
-        _side(users, np.array(own, np.int64), model, "users", np.float64) if own else None
-    )
-    item_columns = _side(items, np.array(others, np.int64), model, "items", np.float64)
-    n_users, plain = _ids_of(users)[1], without_names(model)
+    user_columns = _side(users, np.array(own, np.int64), model, "users") if own else None
+    item_columns = _side(items, np.array(others, np.int64), model, "items")
+    n_users, plain = len(_ids_of(users, "users")), without_names(model)
 
     def of_user(user: int) -> Vector:
         scores = []
