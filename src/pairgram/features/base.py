@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeGuard
 
 import numpy as np
 import scipy.linalg
@@ -30,7 +30,7 @@ from pairgram._support.arrays import (
     real_array,
     require_numbers,
 )
-from pairgram._support.checks import Vector, naming_not_finite, require_finite
+from pairgram._support.checks import Rows, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import PARAMETERS, stored
 from pairgram._support.schema import Kind, brief, check_record
@@ -167,6 +167,21 @@ def score_features(H: Matrix, coefs: Vector, n_threads: int | None = None) -> Ve
     return _core.score_rows(rows, np.ascontiguousarray(coefs), None, resolve_n_threads(n_threads))
 
 
+class Sides(NamedTuple):
+    """The sides of a map to products.
+
+    Attributes
+    ----------
+    left : ndarray of int64, or None
+        The columns of the left side; None if other columns are made of the rows before.
+    n_right : int
+        The number of other features: the kept columns, and the right side.
+    """
+
+    left: Rows | None
+    n_right: int
+
+
 class ValueMap(ABC):
     """A fitted map of rows to values, from which `shift` is taken if it is not None.
 
@@ -234,6 +249,10 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets of a linear map, or None for any other map."""
+        return None
+
+    def _sides(self) -> Sides | None:
+        """Return the sides of a map to products, or None for any other map."""
         return None
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
@@ -436,6 +455,11 @@ def node_map_of(feature_map: Transformer | None, dtype: DTypeLike) -> Any:
 def linear_nodes(feature_map: Transformer | None) -> LinearNodes | None:
     """Return the matrix and the offsets of a fitted linear map, or None for any other map."""
     return feature_map._as_linear() if is_known(feature_map) else None
+
+
+def sides_of(feature_map: Transformer | None) -> Sides | None:
+    """Return the sides of a fitted map to products, or None for any other map."""
+    return feature_map._sides() if is_known(feature_map) else None
 
 
 def unwhitened(feature_map: Transformer | None) -> tuple[ValueMap, Vector] | None:

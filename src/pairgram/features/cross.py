@@ -16,6 +16,7 @@ from pairgram._support.parameters import COUNT, check_parameters, is_integer
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
 from pairgram.features.base import (
     FeatureMap,
+    Sides,
     check_map,
     describe_map,
     finite_rows,
@@ -146,11 +147,9 @@ class Cross(FeatureMap):
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
 
-    @property
-    def n_right(self) -> int:
-        """The number of features that vary within queries: the kept columns, and the right side."""
+    def _sides(self) -> Sides:
         width = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
-        return len(self.kept_) + int(width)
+        return Sides(self.left_, len(self.kept_) + int(width))
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64

@@ -21,6 +21,7 @@ from pairgram.features.base import (
     FeatureMap,
     LinearNodes,
     RowScorer,
+    Sides,
     ValueMap,
     checked,
     features_of,
@@ -34,6 +35,7 @@ from pairgram.features.base import (
     scorer_of,
     scores_of_rows,
     scores_sparse,
+    sides_of,
     unwhitened,
 )
 from pairgram.features.formulas import Column, scaled, through
@@ -708,6 +710,10 @@ class InputMap(FeatureMap):
     def _as_linear(self) -> LinearNodes | None:
         nodes = linear_nodes(self.feature_map)
         return None if nodes is None else replace(nodes, before=InputMap(self.inputs))
+
+    def _sides(self) -> Sides | None:
+        sides = sides_of(self.feature_map)
+        return None if sides is None else sides._replace(left=None)
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
         parts = unwhitened(self.feature_map)

@@ -13,8 +13,7 @@ from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.cross import Cross
-from pairgram.features.inputs import parts_of
+from pairgram.features.base import sides_of
 from pairgram.solvers.statistics import SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
@@ -100,15 +99,16 @@ def _width_of_right_side(data: RankingData) -> int | None:
 
     Some of the rows tell whether the left side varies.
     """
-    feature_map = parts_of(data.feature_map)[1]
-    if not isinstance(feature_map, Cross) or scipy.sparse.issparse(data.X):
+    sides = sides_of(data.feature_map)
+    if sides is None or scipy.sparse.issparse(data.X):
         return None
-    if parts_of(data.feature_map)[0] is not None:  # whose columns are others
-        return feature_map.n_right
-    rows = np.arange(min(len(data.y), limits.now.sample_rows))
-    query, left = data.queries.index()[rows], data.X[rows][:, feature_map.left_]
-    same = (left[1:] == left[:-1]).all(axis=1) | (query[1:] != query[:-1])
-    return feature_map.n_right if same.all() else None
+    if sides.left is not None:
+        rows = np.arange(min(len(data.y), limits.now.sample_rows))
+        query, left = data.queries.index()[rows], data.X[rows][:, sides.left]
+        same = (left[1:] == left[:-1]).all(axis=1) | (query[1:] != query[:-1])
+        if not same.all():
+            return None
+    return sides.n_right
 
 
 def dual_seconds(data: RankingData, work: Work) -> float:
