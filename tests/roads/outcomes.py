@@ -236,6 +236,10 @@ class Reference:
             numbers = [one.numbers.get(name, np.empty(0)) for one in moved]
             size = 0.0 if name in ALONG else mine.equal.get("labels", 0.0)
             share_off = np.maximum(base, rounding(name, value))
+            if (
+                name == "predict" and share > NUDGE
+            ):  # scores are rounded with what all have in common
+                share_off = np.maximum(share_off, 2.0**-23 * mine.amplification["order"])
             bounds[name] = _bound(name, value, numbers, share_off, size)
             if name in JUDGED and mine.equal["ranks"]:
                 order_off = share_off * mine.amplification["order"]

@@ -76,7 +76,7 @@ def batch_of_keys(journey: Journey) -> Outcome:
     columns |= {
         "key": key,
         "label": np.append(rows.y, [0.0, 1.0, 2.0, 1.0]),
-        "qid": np.append(rows.query, [0, 0, 0, 0]),
+        "qid": np.append(rows.query, [0, 0, 1, 1]),
         "weight": np.append(np.ones(n) if rows.weight is None else rows.weight, np.ones(4)),
     }
     if rows.propensity is not None:
