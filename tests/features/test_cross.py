@@ -308,3 +308,19 @@ def test_bad_parameters(lists, changed, message):
         cross(**changed).fit(lists.X)
     with pytest.raises(ValueError, match=message):
         RankRLS(feature_map=cross(**changed)).fit(**lists.labelled)
+
+
+def test_names_of_products():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.ones((3, 4)), columns=["age", "sex", "price", "year"])
+    feature_map = Cross(["age", "sex"], "price", keep="year").fit(frame)
+    names = feature_map.get_feature_names_out().tolist()
+    assert names == ["year", "price", "age × price", "sex × price"]
+    feature_map = Cross([0, 1], [2], left_map=RandomFourier(2, random_state=0), common_ridge=None)
+    names = feature_map.fit(frame.to_numpy()).get_feature_names_out().tolist()
+    assert names == ["randomfourier0 × x2", "randomfourier1 × x2"]
+
+
+def test_inputs_within_lists_are_refused(lists):
+    with pytest.raises(ValueError, match="inputs must not be 'rank' before a Cross"):
+        RankRLS(feature_map=cross(), inputs="rank").fit(**lists.labelled)

@@ -7,8 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, verbatim
@@ -146,6 +147,28 @@ class Cross(FeatureMap):
         self.right_map_ = _fitted(self.right_map, "right_map", X, self.right_)
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return names such as ``"age × price"``; those of a map of a side are numbered.
+
+        Parameters
+        ----------
+        input_features : array-like of str of shape (n_features,), or None
+            Names of the columns of X; None takes those of the fit, or x0, x1 and so on.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out,), of str
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        left, right = (
+            names[columns] if one is None else one.get_feature_names_out()
+            for one, columns in ((self.left_map_, self.left_), (self.right_map_, self.right_))
+        )
+        alone = [] if self.common_ridge is None else list(right)
+        products = [f"{u} × {v}" for u in left for v in right]
+        return np.array([*names[self.kept_], *alone, *products], dtype=object)
 
     def _sides(self) -> Sides:
         width = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out

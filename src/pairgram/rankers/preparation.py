@@ -24,7 +24,7 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import is_known, set_threads
+from pairgram.features.base import is_known, set_threads, sides_of
 from pairgram.features.inputs import (
     GAPS,
     LIST_KINDS,
@@ -183,7 +183,14 @@ class Preparation:
                 y = data.y if data.preferences is None else data.preferences
                 return replace(data, feature_map=feature_map.fit(data.X, y))
             names = None if data.names is None else data.names.tolist()
-            return replace(data, feature_map=fit_after(inputs, feature_map, data.X, names))
+            fitted = fit_after(inputs, feature_map, data.X, names)
+        if data.applied is not None and data.applied.reads_lists and sides_of(fitted) is not None:
+            raise ArgumentError(
+                "inputs",
+                f"must not be {data.applied.kind!r} before a Cross: within a list, the columns of "
+                "a person are all alike",
+            )
+        return replace(data, feature_map=fitted)
 
     def _require_memory(self, data: RankingData) -> None:
         X, precomputed = data.X, self.kernel == "precomputed"
