@@ -42,7 +42,7 @@ class JudgedDays:
         total = reduce(add, days)
         path = total.decompose(scale=scale, basis=True)
         alphas = path.default_alphas() if alphas is None else alphas
-        coefs, held = models_without(days, path.eigen, alphas)
+        coefs, held = models_without(path.eigen, alphas, days)
         # Where a day holds nearly all of a large direction, what is left has lost its digits.
         lost = (alphas * LARGEST_HELD < held[:, None]) | np.isnan(coefs).any(axis=2)
         for number in np.flatnonzero(lost.any(axis=1)).tolist():

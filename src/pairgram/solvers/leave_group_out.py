@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
 import scipy.linalg
 
 from pairgram._support.checks import Vector
-from pairgram._support.machine import single_threaded_blas
+from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData, as_slice
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.model_selection.splits import GroupSplits
@@ -27,8 +27,9 @@ SMALLEST_RIDGE = 1e-10
 SMALLEST_PIVOT = 5e-11
 # A group that leaves less than this share of an eigenvalue holds its direction.
 ALL_BUT = 1e-4
-# Models without groups are found for groups whose statistics take about this many bytes.
-BYTES_AT_ONCE = 64 << 20
+# Models without groups are found for groups whose statistics take about this many bytes, and so
+# stay in cache.
+BYTES_AT_ONCE = 1 << 22
 
 
 def scores_by_sums(
@@ -56,12 +57,17 @@ def scores_by_sums(
     """
     scores = np.empty((len(alphas), len(data.y)))
     groups = map(as_slice, data.rows_held_together())  # a block takes as many as it has models
-    at_once, sums = max(1, BYTES_AT_ONCE // (8 * data.n_features**2)), iter(parts)
-    while some := list(islice(sums, at_once)):
-        coefs, of_groups = models_without(some, ridge.eigen, alphas)
-        for coef, eigenvalue, rows in zip(coefs, of_groups, groups, strict=False):
-            held[rows] = eigenvalue
-            scores[:, rows] = data.scores(rows, coef, n_threads)
+    sums = list(parts)
+    at_once, threads = (
+        max(1, BYTES_AT_ONCE // (8 * data.n_features**2)),
+        resolve_n_threads(n_threads),
+    )
+    some = (sums[first : first + at_once] for first in range(0, len(sums), at_once))
+    with ThreadPoolExecutor(threads) as pool:
+        for coefs, of_groups in pool.map(partial(models_without, ridge.eigen, alphas), some):
+            for coef, eigenvalue, rows in zip(coefs, of_groups, groups, strict=False):
+                held[rows] = eigenvalue
+                scores[:, rows] = data.scores(rows, coef, n_threads)
     return scores
 
 
@@ -102,7 +108,7 @@ def rests_of_groups(
 
 
 def models_without(
-    sums: Sequence[PairSums], path: EigenPath, alphas: Vector
+    path: EigenPath, alphas: Vector, sums: Sequence[PairSums]
 ) -> tuple[Vector, Vector]:
     """Return the models without each of some groups, and what they hold; see `scores_by_sums`.
 
