@@ -113,7 +113,9 @@ def test_held_out_scores_are_those_of_products(pairs, sizes):
     assert model.alpha_ == other.alpha_
 
 
-def test_groups_of_queries_are_held_out_together(lists):
+@pytest.mark.parametrize("flops", [0.0, 1e18], ids=["by sums", "by rows"])
+def test_groups_of_queries_are_held_out_together(lists, set_limits, flops):
+    set_limits(group_flops=flops)
     groups = lists.qid // 20  # some of more queries than are projected at once
     given = {"y": lists.y, "qid": lists.qid, "groups": groups}
     settings = {"alphas": ALPHAS, "store_held_out": True}
