@@ -239,25 +239,27 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
     )
 
 
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+OF_ALL_ROWS = (
+    {},
+    {"form": "dual"},
+    {"positive": True},
+    {"feature_map": RandomNodes(9, random_state=0)},
+    {"svm": True},
+)
+OF_DENSE_ROWS = ({"inputs": ["standard", None]}, {"kernel": "rbf", "gamma": [0.3, 0.1]})
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "make"),
     [
-        {},
-        {"form": "dual"},
-        {"positive": True},
-        {"inputs": ["standard", None]},
-        {"kernel": "rbf", "gamma": [0.3, 0.1]},
-        {"feature_map": RandomNodes(9, random_state=0)},
-        {"svm": True},
+        *((options, np.asarray) for options in (*OF_ALL_ROWS, *OF_DENSE_ROWS)),
+        *((options, scipy.sparse.csr_array) for options in OF_ALL_ROWS),
     ],
     ids=str,
 )
 def test_a_validation_set_of_comparisons(options, make):
     X, winner, loser, margin, weight, _ = problem(21)
     Z, better, worse, by, counts, _ = problem(22)
-    if make is scipy.sparse.csr_array and ("inputs" in options or "kernel" in options):
-        pytest.skip("of dense rows")
     y = Preferences(winner, loser, margin=margin, weight=weight)
     held = Preferences(better, worse, margin=by, weight=counts)
     offset = np.linspace(-1, 1, 12)

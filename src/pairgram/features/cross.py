@@ -44,8 +44,8 @@ class Cross(FeatureMap):
 
     A linear model of these features is ``f(u, v) = uᵀ W v``. If u describes a person (or a query)
     and v a thing (or a document), the model ranks for people and things that it has never seen.
-    ``(sqrt(1 / ratio), u)`` takes the place of u, so that a part of the model, ``w₀ᵀ v``, is the
-    same for everybody.
+    ``(sqrt(1 / common_ridge), u)`` takes the place of u, so that a part of the model, ``w₀ᵀ v``, is
+    the same for everybody.
 
     Products are never stored. If the left side is the same for all rows of a query, as it is if
     a query is a person, they are never made: the Gram matrix of q queries takes
@@ -84,7 +84,7 @@ class Cross(FeatureMap):
 
     Beside `inputs` of a ranker, columns are those of its inputs. With "raw+quantile", quantiles
     are columns of their own, named like ``quantile of age``, and count only if a side names them.
-    Inputs within lists make columns equal that are the same in a list, as those of a person are.
+    Inputs within lists are refused: they would make the columns of a person all alike.
 
     References
     ----------
