@@ -18,7 +18,6 @@
 #include "data/query_rows.hpp"
 #include "features/input_columns.hpp"
 #include "features/node_map.hpp"
-#include "solvers/pair_loss.hpp"
 #include "support/interrupt.hpp"
 
 namespace pairgram {
@@ -146,12 +145,6 @@ struct bound_input_columns {
     optional_array<double> centres, factors;
     input_columns columns;
 };
-
-// The losses of RankSVM by their names.
-constexpr std::pair<const char*, pair_loss> pair_losses[] = {
-    {"squared_hinge", pair_loss::squared_hinge},
-    {"squared", pair_loss::squared},
-    {"logistic", pair_loss::logistic}};
 
 void bind_problem(py::module_& m);
 void bind_band(py::module_& m);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "bindings/bindings.hpp"
+#include "bindings/losses.hpp"
 #include "solvers/comparison_loss.hpp"
 #include "solvers/leave_items_out.hpp"
 
@@ -103,33 +103,6 @@ std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<comparisons>& pairs,
     return std::make_unique<bound_loss>(pairs, of_pairs, kind);
 }
 
-py::tuple set_scores(bound_loss& bound, const array<double>& scores, int n_threads) {
-    const use_of<comparison_loss> loss(bound);
-    check_one_per("scores must be 1-d, one per item", scores, loss->n_items());
-    const double* in = pointer(scores);
-    check_all(
-        scores.size(), in, [](double f) { return std::isfinite(f); }, "scores must be finite");
-    array<double> gradient(scores.size());
-    double* out = gradient.mutable_data();
-    double value = 0;
-    {
-        const without_gil release;
-        value = loss->set_scores(in, out, n_threads);
-    }
-    return py::make_tuple(value, gradient);
-}
-
-array<double> product(bound_loss& bound, const array<double>& u, int n_threads) {
-    const use_of<comparison_loss> loss(bound);
-    check_one_per("u must be 1-d, one per item", u, loss->n_items());
-    const double* in = pointer(u);
-    array<double> result(u.size());
-    double* out = result.mutable_data();
-    const without_gil release;
-    loss->product(in, out, n_threads);
-    return result;
-}
-
 }  // namespace
 
 void bind_comparisons(py::module_& m) {
@@ -145,11 +118,10 @@ void bind_comparisons(py::module_& m) {
              py::arg("targets").noconvert(), py::kw_only(), py::arg("eigenvalues").noconvert(),
              py::arg("projection").noconvert(), py::arg("alphas").noconvert(), py::arg("first"),
              py::arg("last"), py::arg("n_threads"));
-    py::class_<bound_loss>(m, "ComparisonLoss")
-        .def(py::init(&make_loss), py::arg("comparisons"), py::arg("margins").noconvert(),
-             py::kw_only(), py::arg("loss"))
-        .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
-        .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1);
+    py::class_<bound_loss> loss(m, "ComparisonLoss");
+    loss.def(py::init(&make_loss), py::arg("comparisons"), py::arg("margins").noconvert(),
+             py::kw_only(), py::arg("loss"));
+    define_loss<comparison_loss>(loss);
 }
 
 }  // namespace pairgram

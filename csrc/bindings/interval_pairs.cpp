@@ -3,14 +3,18 @@
 
 #include <cmath>
 #include <memory>
+#include <string>
 
-#include "bindings/bindings.hpp"
+#include "bindings/losses.hpp"
+#include "solvers/interval_loss.hpp"
 
 namespace pairgram {
 
 namespace {
 
-std::unique_ptr<interval_pairs> make_pairs(const array<std::int64_t>& offsets,
+using bound_loss = one_user<interval_loss>;
+
+std::shared_ptr<interval_pairs> make_pairs(const array<std::int64_t>& offsets,
                                            const optional_array<std::int64_t>& order,
                                            const array<double>& lower, const array<double>& upper) {
     const auto n = lower.size();
@@ -22,7 +26,7 @@ std::unique_ptr<interval_pairs> make_pairs(const array<std::int64_t>& offsets,
     check_all(n, low, is_number, "lower must not be NaN");
     check_all(n, high, is_number, "upper must not be NaN");
     const without_gil release(n);
-    return std::make_unique<interval_pairs>(queries, low, high);
+    return std::make_shared<interval_pairs>(queries, low, high);
 }
 
 // Of every row the numbers of rows below, above and tied.
@@ -70,16 +74,35 @@ array<double> concordant(const interval_pairs& pairs, const array<double>& score
     return result;
 }
 
+std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<interval_pairs>& pairs,
+                                      const array<double>& low, const array<double>& high,
+                                      const std::string& loss) {
+    check_one_per("low must be 1-d, one per row", low, pairs->n_rows());
+    check_one_per("high must be 1-d, one per row", high, pairs->n_rows());
+    const auto kind = named<pair_loss>("loss", loss, pair_losses);
+    check(kind != pair_loss::logistic, "loss must not be logistic for pairs that are not listed");
+    const auto *first = pointer(low), *second = pointer(high);
+    for (const auto* bounds : {first, second})
+        check_all(
+            low.size(), bounds, [](double b) { return std::isfinite(b); }, "bounds must be finite");
+    const without_gil release(pairs->n_rows());
+    return std::make_unique<bound_loss>(pairs, first, second, kind);
+}
+
 }  // namespace
 
 void bind_interval_pairs(py::module_& m) {
-    py::class_<interval_pairs>(m, "IntervalPairs")
+    py::class_<interval_pairs, std::shared_ptr<interval_pairs>>(m, "IntervalPairs")
         .def(py::init(&make_pairs), py::arg("offsets").noconvert(), py::arg("order").noconvert(),
              py::arg("lower").noconvert(), py::arg("upper").noconvert())
         .def("counts", &counts)
         .def("multiply", &multiply, py::arg("rows").noconvert(), py::arg("n_threads"))
         .def("pull", &pull, py::arg("low").noconvert(), py::arg("high").noconvert())
         .def("concordant", &concordant, py::arg("scores").noconvert(), py::arg("n_threads"));
+    py::class_<bound_loss> loss(m, "IntervalLoss");
+    loss.def(py::init(&make_loss), py::arg("pairs"), py::arg("low").noconvert(),
+             py::arg("high").noconvert(), py::kw_only(), py::arg("loss"));
+    define_loss<interval_loss>(loss);
 }
 
 }  // namespace pairgram

@@ -1,8 +1,8 @@
 // The pair operator of RankSVM, and products with rows: checks, GIL release; nothing else.
-#include <cmath>
 #include <memory>
 #include <string>
 
+#include "bindings/losses.hpp"
 #include "bindings/problem.hpp"
 #include "solvers/pair_operator.hpp"
 #include "solvers/row_products.hpp"
@@ -23,33 +23,6 @@ std::unique_ptr<bound_operator> make_operator(const bound_problem& problem, cons
     const without_gil release(problem.n_rows());
     return std::make_unique<bound_operator>(
         problem.view, kind, of_clicks ? preference::of_clicks : preference::of_labels);
-}
-
-py::tuple set_scores(bound_operator& bound, const array<double>& scores, int n_threads) {
-    const use_of<pair_operator> pairs(bound);
-    check_one_per("scores must be 1-d, one per row", scores, pairs->n_rows());
-    const double* in = pointer(scores);
-    check_all(
-        scores.size(), in, [](double f) { return std::isfinite(f); }, "scores must be finite");
-    array<double> gradient(scores.size());
-    double* out = gradient.mutable_data();
-    double loss = 0;
-    {
-        const without_gil release;
-        loss = pairs->set_scores(in, out, n_threads);
-    }
-    return py::make_tuple(loss, gradient);
-}
-
-array<double> product(bound_operator& bound, const array<double>& u, int n_threads) {
-    const use_of<pair_operator> pairs(bound);
-    check_one_per("u must be 1-d, one per row", u, pairs->n_rows());
-    const double* in = pointer(u);
-    array<double> result(u.size());
-    double* out = result.mutable_data();
-    const without_gil release;
-    pairs->product(in, out, n_threads);
-    return result;
 }
 
 array<double> product_of_queries(bound_operator& bound, py::ssize_t first, py::ssize_t last,
@@ -147,8 +120,6 @@ void bind_pair_operator(py::module_& m) {
     pairs
         .def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
              py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false)
-        .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
-        .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1)
         .def("product_of_queries", &product_of_queries, py::arg("first"), py::arg("last"),
              py::arg("u").noconvert())
         // Calls do not change these two.
@@ -158,6 +129,7 @@ void bind_pair_operator(py::module_& m) {
             const auto& weights = bound.object.pair_weights();
             return array<double>(static_cast<py::ssize_t>(weights.size()), weights.data());
         });
+    define_loss<pair_operator>(pairs);
     define_row_products<double>(m, pairs);
     define_row_products<float>(m, pairs);
 }

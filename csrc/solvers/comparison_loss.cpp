@@ -42,9 +42,9 @@ double comparison_loss::set_scores(const double* scores, double* gradient, int n
         }
         losses[task] = sum;
     });
-    const auto n_parts = (n_items() + task_items - 1) / task_items;
+    const auto n_parts = (n_rows() + task_items - 1) / task_items;
     parallel_for(n_parts, n_threads, [&](std::ptrdiff_t task) {
-        for (auto i = task * task_items; i < std::min((task + 1) * task_items, n_items()); ++i) {
+        for (auto i = task * task_items; i < std::min((task + 1) * task_items, n_rows()); ++i) {
             double sum = 0;
             for (auto k = pairs_->offsets[i]; k < pairs_->offsets[i + 1]; ++k)
                 sum += pairs_->places[k].sign * slope_[pairs_->places[k].pair];
@@ -55,9 +55,9 @@ double comparison_loss::set_scores(const double* scores, double* gradient, int n
 }
 
 void comparison_loss::product(const double* u, double* out, int n_threads) const {
-    const auto n_parts = (n_items() + task_items - 1) / task_items;
+    const auto n_parts = (n_rows() + task_items - 1) / task_items;
     parallel_for(n_parts, n_threads, [&](std::ptrdiff_t task) {
-        for (auto i = task * task_items; i < std::min((task + 1) * task_items, n_items()); ++i) {
+        for (auto i = task * task_items; i < std::min((task + 1) * task_items, n_rows()); ++i) {
             double sum = 0;
             for (auto k = pairs_->offsets[i]; k < pairs_->offsets[i + 1]; ++k) {
                 const auto& at = pairs_->places[k];

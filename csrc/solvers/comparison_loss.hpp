@@ -21,7 +21,7 @@ class comparison_loss {
     comparison_loss(std::shared_ptr<const comparisons> pairs, const double* margins,
                     pair_loss loss);
 
-    std::ptrdiff_t n_items() const { return pairs_->n_items(); }
+    std::ptrdiff_t n_rows() const { return pairs_->n_items(); }
 
     // Writes the gradient (n_items,), keeps the second derivatives, and returns the loss. Scores
     // are finite. The same bits for any n_threads.

@@ -441,6 +441,25 @@ class IntervalPairs:
         self, scores: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]: ...  # (n_models, n_queries)
 
+class IntervalLoss:
+    """The loss of pairs of labels in intervals as a function of the scores of rows.
+
+    One thread at a time may use it: a second is a RuntimeError.
+    """
+
+    def __init__(
+        self,
+        pairs: IntervalPairs,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        *,
+        loss: str,  # squared_hinge or squared
+    ) -> None: ...
+    def set_scores(
+        self, scores: NDArray[np.float64], n_threads: int = 1
+    ) -> tuple[float, NDArray[np.float64]]: ...
+    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+
 class PairOperator:
     """The loss of preference pairs; its rows stand query after query.
 

@@ -176,8 +176,11 @@ def test_many_rows_without_a_list(set_limits):
     assert 0.7 < weights[0] < 0.97
     assert RankRLS().fit(X, y).score(X, y) > 0.75
     assert pairgram.evaluate(["accuracy"], y, np.zeros(20_000)) == {"accuracy": 0.5}
+    hinge = RankSVM(1e-6).fit(X, y).coef_  # which asks for differences of the margins at least
+    np.testing.assert_allclose(hinge / hinge[0], [1, -2, 0.5, 0], atol=0.05)
+    assert hinge[0] > 1
     with pytest.raises(MemoryError, match="comparisons of 20000 rows"):
-        RankSVM().fit(X, y)
+        _ = y.winner
 
 
 def test_copies_and_text():
@@ -250,13 +253,23 @@ def test_refused_arguments_of_compiled_pairs():
             call()
 
 
-def test_auto_ranker_judges_its_trials_by_the_list():
-    X, low, high, _ = made(5, 40, 1)
-    y = Preferences.from_intervals(low, high)
-    found, expected = (
-        pairgram.AutoRanker(time_budget=30, random_state=0).fit(X, one) for one in (y, y.listed())
-    )
-    assert found.best_score_ == expected.best_score_
+@pytest.mark.parametrize("n_lists", [1, 4])
+def test_auto_ranker_lists_no_pair(n_lists):
+    X, low, high, qid = made(5, 60, n_lists)
+    y = Preferences.from_intervals(low, high, qid)
+    model = pairgram.AutoRanker(time_budget=30, random_state=0).fit(X, y)
+    assert "_listed" not in vars(y)
+    search = RankRLSCV(store_held_out=True).fit(X, y)
+    assert model.best_score_ >= search.best_score_
+    table = search.per_query_
+    if n_lists == 1:
+        assert len(table["accuracy"]) == 5
+        return
+    assert sorted(table["qid"]) == [0, 1, 2, 3]
+    for one, found in zip(table["qid"], table["accuracy"], strict=True):
+        own = qid == one
+        pairs = pairs_of(low[own], high[own], qid[own])
+        np.testing.assert_allclose(found, value("accuracy", pairs, search.held_out_[own]))
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "squared_error"])
@@ -278,3 +291,91 @@ def test_a_validation_set_is_judged_by_its_own_comparisons(scoring, censored):
         scores = RankRLS(alpha).fit(X[own[0]], train).predict(X[own[1]])
         expected = pairgram.evaluate([scoring], held.listed(), scores)[scoring]  # pair by pair
         np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@given(st.integers(0, 10**6), st.integers(2, 60), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_loss_without_a_list(loss, n_threads, seed, n_rows, n_lists):
+    _, low, high, qid = made(seed, n_rows, n_lists)
+    try:
+        y = Preferences.from_intervals(low, high, qid)
+    except ValueError:  # no pair
+        return
+    rng = np.random.default_rng(seed)
+    found, expected = (one.loss(n_rows, loss) for one in (y, y.listed()))
+    for scale in (0.0, 0.5, 5.0):
+        scores = 1e3 + np.round(scale * rng.normal(size=n_rows), rng.integers(0, 9))
+        value, gradient = found.set_scores(scores, n_threads)
+        of_list, slopes = expected.set_scores(scores)
+        np.testing.assert_allclose(value, of_list, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-8)
+        tied = len(np.unique(scores)) < n_rows  # where the curve of a tie jumps
+        u = 1e3 + rng.normal(size=n_rows)
+        if not tied:
+            curve = found.product(u, n_threads)
+            np.testing.assert_allclose(curve, expected.product(u), rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("setting", [{}, {"loss": "squared"}, {"feature_map": "nodes"}])
+@pytest.mark.parametrize("started", [False, True])
+def test_rank_svm_lists_no_pair(setting, started):
+    X, low, high, qid = made(8, 80, 3)
+    offset = np.random.default_rng(0).normal(size=80) if started else None
+    if setting.get("feature_map"):
+        setting = {"feature_map": pairgram.RandomNodes(5, random_state=0)}
+    y = Preferences.from_intervals(low, high, qid)
+    found = RankSVM(0.01, tol=1e-10, **setting).fit(X, y, offset=offset)
+    assert "_listed" not in vars(y)
+    expected = RankSVM(0.01, tol=1e-10, **setting).fit(X, y.listed(), offset=offset)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_rank_svm_of_wide_sparse_rows_lists_no_pair(set_limits):
+    set_limits(widest_gram=10)
+    X = scipy.sparse.random_array((60, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    _, low, high, qid = made(9, 60, 2)
+    y = Preferences.from_intervals(low, high, qid)
+    found = RankSVM(0.1, tol=1e-10).fit(X, y)
+    assert "_listed" not in vars(y)
+    expected = RankSVM(0.1, tol=1e-10).fit(X, y.listed())
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_lists", [1, 6])
+def test_rank_svm_holds_rows_out(n_lists):
+    X, low, high, qid = made(10, 90, n_lists)
+    y = Preferences.from_intervals(low, high, qid)
+    folds = (qid if n_lists > 1 else np.arange(90)) % 3
+    splits = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
+    search = pairgram.RankSVMCV([0.01, 1.0], cv=splits, tol=1e-9).fit(X, y)
+    assert "_listed" not in vars(y)
+    for C, found in zip((0.01, 1.0), search.cv_results_["mean_test_score"], strict=True):
+        right = n = 0.0
+        for train, test in splits:
+            own = Preferences.from_intervals(low[train], high[train], qid[train])
+            scores = RankSVM(C, tol=1e-9).fit(X[train], own).predict(X[test])
+            pairs = pairs_of(low[test], high[test], qid[test])
+            n_judged = (pairs[2] > 0).sum()
+            right += n_judged * value("accuracy", pairs, scores)
+            n += n_judged
+        np.testing.assert_allclose(found, right / n, rtol=1e-9)
+    twice = [(np.repeat(train, 2), test) for train, test in splits]
+    with pytest.raises(ValueError, match="must train on a row once"):
+        pairgram.RankSVMCV(cv=twice).fit(X, y)
+
+
+def test_refused_losses_of_compiled_pairs():
+    pairs = Preferences.from_intervals([1.0, 2.0], [1.0, 2.0]).pairs
+    for low, high, loss, message in (
+        (np.zeros(3), np.zeros(2), "squared", "low must be 1-d"),
+        (np.zeros(2), np.zeros(3), "squared", "high must be 1-d"),
+        (np.zeros(2), np.array([0, np.inf]), "squared", "bounds must be finite"),
+        (np.zeros(2), np.zeros(2), "logistic", "must not be logistic"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pairgram._core.IntervalLoss(pairs, low, high, loss=loss)
+    y = Preferences.from_intervals([1.0, 3.0], [1.0, 3.0])
+    with pytest.raises(ValueError, match="margin must be 1, or 0 for a tie, with loss='logistic'"):
+        RankSVM(loss="logistic").fit(np.eye(2), y)

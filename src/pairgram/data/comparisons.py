@@ -201,6 +201,13 @@ class ComparedRows(RankingData):
         sums[:d][noise], sums[:, :d][:, noise] = 0.0, 0.0
         return sums
 
+    def diagonal(self, n_threads: int) -> Vector:
+        """Return ``Σ w (x_ik − x_jk)²`` of every feature, (n_features,)."""
+        total = np.zeros(self.X.shape[1])
+        for block in self.blocks(PairSettings(None)):
+            total += self.v[block.rows] @ block.X.astype(np.float64) ** 2
+        return total
+
     def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
         """Yield the comparisons in dense tiles, of whole queries unless these may be cut."""
         targets = self.targets(settings, constant=constant)
@@ -282,6 +289,31 @@ class CensoredRows(RankingData):
         Columns are taken in panels, from those of a row of their list, and less their mean in it,
         so that what is common to a list cancels.
         """
+        X, d = self.X, self.X.shape[1]
+        sums, vary, transposed = np.zeros((d + 1, d + 1)), np.zeros(d, dtype=bool), X.T
+        if scipy.sparse.issparse(X):
+            transposed = transposed.tocsr()
+        with np.errstate(over="ignore", invalid="ignore"), machine.single_threaded_blas:
+            for part, varies, _, product in self._panels(n_threads):
+                vary[part], sums[:d, part] = varies, transposed @ product
+            sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
+            pull, squares = self.labels.pairs.pull(self.low, self.high)
+            sums[:d, d] = sums[d, :d] = X.T @ pull
+            sums[d, d] = squares.sum()
+        sums[:d][~vary], sums[:, :d][:, ~vary] = 0.0, 0.0
+        if varying is not None:
+            varying[:-1], varying[-1] = vary, vary.any()
+        return sums, float(self.labels.n_pairs)
+
+    def diagonal(self, n_threads: int) -> Vector:
+        """Return ``Σ (x_ik − x_jk)²`` over all pairs, of every feature, (n_features,)."""
+        total = np.zeros(self.X.shape[1])
+        for part, _, panel, product in self._panels(n_threads):
+            total[part] = np.einsum("ij,ij->j", panel, product)
+        return total
+
+    def _panels(self, n_threads: int) -> Iterator[tuple[slice, NDArray[np.bool_], Vector, Vector]]:
+        """Yield (columns, which of them vary, their values x less a mean, and AᵀA x)."""
         X, d, weights = self.X, self.X.shape[1], self.v
         lists, pairs, index = self.queries, self.labels.pairs, self.queries.index()
         firsts = lists.first_rows(weights > 0)
@@ -290,29 +322,19 @@ class CensoredRows(RankingData):
         of_rows = index, np.arange(len(index))
         means = scipy.sparse.csr_array((share, of_rows), shape=(lists.n_queries, len(index)))
         sparse = scipy.sparse.issparse(X)
-        columns, transposed = X.tocsc() if sparse else X, X.T.tocsr() if sparse else X.T
-        sums, vary = np.zeros((d + 1, d + 1)), np.zeros(d, dtype=bool)
+        columns = X.tocsc() if sparse else X
         width = max(NARROWEST, PANEL_BYTES // (8 * max(1, len(index))) // NARROWEST * NARROWEST)
         unpaired = weights == 0
-        with np.errstate(over="ignore", invalid="ignore"), machine.single_threaded_blas:
-            for begin in range(0, d, width):
-                part = slice(begin, min(begin + width, d))
-                panel = columns[:, part]
-                panel = panel.toarray() if sparse else panel
-                panel = panel - panel[firsts][index]
-                panel[unpaired] = 0.0
-                vary[part] = (panel != 0).any(axis=0)
-                panel -= (means @ panel)[index]
-                panel[unpaired] = 0.0
-                sums[:d, part] = transposed @ pairs.multiply(np.ascontiguousarray(panel), n_threads)
-            sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
-            pull, squares = pairs.pull(self.low, self.high)
-            sums[:d, d] = sums[d, :d] = X.T @ pull
-            sums[d, d] = squares.sum()
-        sums[:d][~vary], sums[:, :d][:, ~vary] = 0.0, 0.0
-        if varying is not None:
-            varying[:-1], varying[-1] = vary, vary.any()
-        return sums, float(self.labels.n_pairs)
+        for begin in range(0, d, width):
+            part = slice(begin, min(begin + width, d))
+            panel = columns[:, part]
+            panel = panel.toarray() if sparse else panel
+            panel = panel - panel[firsts][index]
+            panel[unpaired] = 0.0
+            varies = (panel != 0).any(axis=0)
+            panel -= (means @ panel)[index]
+            panel[unpaired] = 0.0
+            yield part, varies, panel, pairs.multiply(np.ascontiguousarray(panel), n_threads)
 
 
 def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:

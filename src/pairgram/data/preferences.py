@@ -14,6 +14,7 @@ from pairgram._support import machine
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
 from pairgram._support.machine import cached_property
+from pairgram._support.parameters import Loss
 from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairSettings
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
@@ -224,9 +225,9 @@ class Preferences:
         all that is known. Least squares wants them to be equal to the margin. For a censored pair
         that pulls differences down which may well be larger: to ">10" and 3, the difference 7.
 
-        The pairs are found by sorting. Least squares sums over them without a list of them, in
-        memory for the rows alone. Where they are listed after all, as for the attributes `winner`,
-        `loser` and `margin`, each takes 40 bytes.
+        The pairs are found by sorting. Least squares and hinges sum over them without a list of
+        them, in memory for the rows alone. Where they are listed after all, as for the attributes
+        `winner`, `loser` and `margin`, each takes 40 bytes.
 
         Examples
         --------
@@ -275,6 +276,25 @@ class Preferences:
         """Return the weight of the comparisons of every row, (n_rows,)."""
         both = np.concatenate([self.winner, self.loser])
         return np.asarray(np.bincount(both, np.tile(self.w, 2), minlength=n_rows))
+
+    def loss(self, n_rows: int, name: Loss) -> Any:
+        """Return the loss of the comparisons as a function of the scores of rows, compiled.
+
+        Raises
+        ------
+        ValueError
+            If the loss is logistic and a margin is neither 1 nor 0.
+        """
+        margin = self.margin
+        if name == "logistic" and ((margin != 1) & (margin != 0)).any():
+            at = int(np.argmax((margin != 1) & (margin != 0)))
+            raise ArgumentError(
+                "margin",
+                "must be 1, or 0 for a tie, with loss='logistic', whose differences of scores are "
+                f"log-odds, got {margin[at]} in comparison {at}",
+            )
+        pairs = _core.Comparisons(n_rows, self.winner, self.loser, self.w)
+        return _core.ComparisonLoss(pairs, margin, loss=name)
 
     def counting(self, counts: Vector) -> Preferences:
         """Return the same comparisons, whose weights are multiplied by counts, (n_pairs,)."""
@@ -395,6 +415,32 @@ class CensoredLabels(Preferences):
         """Return the number of comparisons of every row, (n_rows,)."""
         return self.pairs_of_rows[1].astype(np.float64)
 
+    def loss(self, n_rows: int, name: Loss) -> Any:
+        """Return the loss of the comparisons; the logistic one lists them."""
+        if name == "logistic":
+            return self.listed().loss(n_rows, name)
+        return _core.IntervalLoss(self.pairs, *self.bounds_less(None), loss=name)
+
+    def counting(self, counts: Vector) -> CensoredLabels:
+        """Return the labels where rows of count 0, of (n_rows,), are in no comparison.
+
+        Raises
+        ------
+        ValueError
+            If a count is above 1: labels have no weights.
+        """
+        if (counts > 1).any():
+            raise ArgumentError(
+                "cv",
+                "must train on a row once, for labels of from_intervals, which have no weights, "
+                f"got row {int(np.argmax(counts))} {counts.max():g} times",
+            )
+        low, high = (
+            np.where(counts > 0, self.lower, -np.inf),
+            np.where(counts > 0, self.upper, np.inf),
+        )
+        return CensoredLabels(low, high, self.lists, self.has_lists)
+
     def bounds_less(self, offset: Vector | None) -> tuple[Vector, Vector]:
         """Return the bounds less an offset, from one of their list; 0 where they are infinite."""
         low, high = self.lower, self.upper
@@ -402,6 +448,7 @@ class CensoredLabels(Preferences):
             low, high = low - offset, high - offset
         firsts = self.lists.first_rows(self.pairs_of_rows[1] > 0)
         middle = np.where(np.isfinite(low), low, high)[firsts][self.lists.index()]
+        middle[~np.isfinite(middle)] = 0.0  # of lists without comparisons
         low = np.where(np.isfinite(low), low - middle, 0.0)
         return low, np.where(np.isfinite(high), high - middle, 0.0)
 
@@ -421,7 +468,7 @@ class CensoredLabels(Preferences):
         machine.require(
             f"the {self.n_pairs} comparisons of {len(low)} rows",
             40.0 * self.n_pairs,
-            "take fewer rows, or shorter queries, or RankRLS, which lists none",
+            "take fewer rows, or shorter queries",
         )
         index, exact = lists.index(), low == high
         by_upper = np.lexsort((high, index))

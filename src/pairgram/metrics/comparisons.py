@@ -128,17 +128,17 @@ def comparison_metric(
     return ComparisonMetric(scoring)
 
 
-def interval_sums(
+def interval_values(
     metric: ComparisonMetric,
     labels: CensoredLabels,
     offset: Vector | None,
     scores: Vector,
     n_threads: int | None,
-) -> MetricSums:
-    """Return the sums of accuracy or squared error over the pairs of censored labels.
+) -> tuple[Vector, Vector]:
+    """Return accuracy or squared error in every list of censored labels, and its numbers of pairs.
 
     The offset, (n_rows,), is added to the scores. No pair is listed. A model with NaN among its
-    scores, (n_models, n_rows), has NaN.
+    scores, (n_models, n_rows), has NaN; so has a list that has no pairs.
     """
     lists = labels.lists
     finite = np.asarray(np.isfinite(scores).all(axis=1))
@@ -154,9 +154,8 @@ def interval_sums(
         bounds = ((low - one, high - one) for one in scores)
         found = np.array([labels.pairs.pull(*pair)[1] for pair in bounds])
     n_pairs: Vector = np.bincount(lists.index(), weights, lists.n_queries).astype(np.float64)
-    counted = n_pairs > 0
-    sums = MetricSums.of(found[:, counted] / n_pairs[counted], n_pairs[counted])
-    return sums._replace(means=np.where(finite, sums.means, np.nan))
+    with np.errstate(invalid="ignore"):
+        return np.where(finite[:, None], found / n_pairs, np.nan), n_pairs
 
 
 def evaluate_comparisons(
@@ -181,7 +180,9 @@ def evaluate_comparisons(
     found: dict[str, Any] = {}
     for metric in wanted:
         if isinstance(y, CensoredLabels) and not per_comparison and metric.name != "log_loss":
-            means = interval_sums(metric, y, None, np.atleast_2d(scores), None).defined
+            means = MetricSums.of(
+                *interval_values(metric, y, None, np.atleast_2d(scores), None)
+            ).defined
             found[metric.name] = means if scores.ndim == 2 else float(means[0])
             continue
         values = metric.values(y.margin, y.differences(scores))

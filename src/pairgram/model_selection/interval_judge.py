@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,10 @@ from pairgram.metrics.comparisons import (
     ComparisonMetric,
     ComparisonScoring,
     comparison_metric,
-    interval_sums,
+    interval_values,
 )
 from pairgram.metrics.metric import MetricSums
-from pairgram.model_selection.comparison_judge import BY_GROUP
+from pairgram.model_selection.comparison_judge import BY_GROUP, ComparisonJudge
 from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of
 from pairgram.model_selection.splits import default_cv, make_splits, refuse_validation
 
@@ -129,10 +130,11 @@ class IntervalJudge(BaseJudge):
         tests: list[Any] = [np.arange(len(self._judged.y))]
         if self.splits is not None:
             tests = [test for _, test in self.splits]
-        sums, begin = [], 0
+        parts, begin = [], 0
         for test in tests:
-            sums.append(self._sums(test, scores[:, begin : begin + len(test)]))
+            parts.append((test, scores[:, begin : begin + len(test)]))
             begin += len(test)
+        sums = [self._sums(*part) for part in parts]
         whole = reduce(MetricSums.join, sums)
         if np.all(whole.weights == 0):
             raise ValueError(
@@ -154,7 +156,22 @@ class IntervalJudge(BaseJudge):
         times = np.bincount(rows, minlength=len(self._judged.y))
         with np.errstate(invalid="ignore"):  # rows that are never held out have NaN
             held_out = np.bincount(rows, scores[best], minlength=len(times)) / times
-        return judged._replace(stored={**judged.stored, "held_out_": held_out})
+        stored = {"held_out_": held_out, "per_query_": self._table(parts, best)}
+        return judged._replace(stored={**judged.stored, **stored})
+
+    def _table(self, parts: Sequence[tuple[Rows, Vector]], best: int) -> dict[str, Any]:
+        """Return the metric of one model in every list of the test rows, split after split."""
+        lists, values = [], []
+        for rows, scores in parts:
+            found, _ = self._values(rows, scores[best : best + 1])
+            lists.append(self._part(rows).labels.lists.ids)
+            values.append(found[0])
+        numbers: Rows = np.concatenate(lists)
+        ids = self._judged.queries.ids
+        return {
+            "qid": numbers if ids is None else ids[numbers],
+            self.metric.name: np.concatenate(values),
+        }
 
     @property
     def held_queries(self) -> Queries:
@@ -168,9 +185,43 @@ class IntervalJudge(BaseJudge):
 
     def _sums(self, rows: Rows, scores: Vector) -> MetricSums:
         """Return the sums of the metric over the pairs of some rows."""
+        values, n_pairs = self._values(rows, scores)
+        finite = np.isfinite(scores).all(axis=1)
+        sums = MetricSums.of(values, n_pairs)
+        return sums._replace(means=np.where(finite, sums.means, np.nan))
+
+    def _values(self, rows: Rows, scores: Vector) -> tuple[Vector, Vector]:
+        """Return the metric in every list of some rows, and the numbers of its pairs."""
+        part = self._part(rows)
+        return interval_values(self.metric, part.labels, part.offset, scores, self.n_threads)
+
+    def _part(self, rows: Rows) -> CensoredRows:
+        """Return some of the judged rows; the ids of their lists are the numbers of these."""
         part = self._judged.take(rows)
         assert isinstance(part, CensoredRows)
-        return interval_sums(self.metric, part.labels, part.offset, scores, self.n_threads)
+        return part
+
+
+def judge_of_comparisons(
+    data: RankingData,
+    cv: CV,
+    validation: RankingData | None,
+    scoring: ComparisonScoring,
+    n_threads: int | None,
+    store: bool,
+    *,
+    exact: bool,
+    has_probabilities: bool = False,
+) -> ComparisonJudge | IntervalJudge:
+    """Return what holds comparisons out, or rows if their labels may be censored.
+
+    The parameters are those of `ComparisonJudge.make`. Probabilities are of listed comparisons.
+    """
+    told = data, cv, validation, scoring, n_threads, store
+    judged = data if validation is None else validation
+    if has_probabilities or not isinstance(judged.preferences, CensoredLabels):
+        return ComparisonJudge.make(*told, exact=exact, has_probabilities=has_probabilities)
+    return IntervalJudge.make(*told, exact=exact)
 
 
 def _rows_of(data: RankingData) -> CensoredRows:

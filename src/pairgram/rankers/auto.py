@@ -119,8 +119,6 @@ class TrialsSpec(Spec):
             "cv": cv if compares else splits and list(splits),
         }
         named = rows.arguments | {"validation": validation}
-        if data.preferences is not None:  # trials are judged by the same comparisons
-            named["y"] = data.preferences.listed()
         course, mean = _Course(self, common, named), mean_of_linear(task)
         if self.within_lists and task.sparse:
             raise ArgumentError("within_lists", "must be None for sparse X: give X.toarray()")

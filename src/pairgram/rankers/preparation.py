@@ -39,7 +39,7 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import Kernel
-from pairgram.model_selection.comparison_judge import ComparisonJudge
+from pairgram.model_selection.interval_judge import judge_of_comparisons
 from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.prior import Prior
@@ -447,7 +447,7 @@ class GivenArrays:
         if pattern.preferences is not None:
             told = cv, held, search.scoring, n_threads, search.store
             log_odds = search.has_probabilities
-            return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
+            return judge_of_comparisons(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = default_cv(pattern.held_together.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(

@@ -20,7 +20,7 @@ from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import CensoredLabels, require_default
+from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import Kernel, check_kernel
@@ -30,9 +30,8 @@ from pairgram.model_selection.comparison_judge import (
     BY_COMPARISON,
     BY_GROUP,
     BY_ITEM,
-    ComparisonJudge,
 )
-from pairgram.model_selection.interval_judge import IntervalJudge
+from pairgram.model_selection.interval_judge import IntervalJudge, judge_of_comparisons
 from pairgram.model_selection.judge import (
     HeldOutModels,
     Judge,
@@ -453,12 +452,10 @@ class RidgeSpec(LeastSquares):
         if data.preferences is not None:
             told = search.cv, held, search.scoring, n_threads, search.store
             exact = exact and self.constraints is None
-            judged = data if held is None else held
-            if isinstance(judged.preferences, CensoredLabels):
-                of_rows = IntervalJudge.make(data, *told, exact=exact)
-                return [HeldOutIntervals(of_rows.rows, of_rows, n_threads)]
-            of_pairs = ComparisonJudge.make(data, *told, exact=exact)
-            return [HeldOutComparisons(of_pairs.rows, of_pairs, n_threads)]
+            judge = judge_of_comparisons(data, *told, exact=exact)
+            if isinstance(judge, IntervalJudge):
+                return [HeldOutIntervals(judge.rows, judge, n_threads)]
+            return [HeldOutComparisons(judge.rows, judge, n_threads)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(

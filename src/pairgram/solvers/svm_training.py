@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import ArgumentError, Rows, Vector, warn_caller
+from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
-from pairgram.data.comparisons import compared, listed
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.data.preferences import Preferences
@@ -25,6 +25,7 @@ from pairgram.features.inputs import parts_of
 from pairgram.solvers.newton import (
     Convergence,
     FeatureRows,
+    PairLoss,
     PairRows,
     PairSolver,
     Preconditioner,
@@ -398,11 +399,8 @@ def _diagonal(settings: SolverSettings, features: Features) -> Vector:
     data, rows, _ = features
     if data.preferences is not None:
         whole = rows.sum(np.ones(len(data.y)))
-        diagonal = np.zeros_like(whole)
-        differences = listed(replace(data, offset=None), data.features())
-        for block in differences.blocks(PairSettings(None)):
-            diagonal += differences.v[block.rows] @ block.X.astype(np.float64) ** 2
-        return np.stack([diagonal, whole])
+        differences = compared(replace(data, offset=None), data.features())
+        return np.stack([differences.diagonal(resolve_n_threads(settings.n_threads)), whole])
     weights = pair_operator(data, settings).pair_weights
     total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
     factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
@@ -465,17 +463,9 @@ class ItemPairs:
     """
 
     def __init__(self, preferences: Preferences, n_items: int, loss: Loss) -> None:
-        margin = preferences.margin
-        if loss == "logistic" and ((margin != 1) & (margin != 0)).any():
-            at = int(np.argmax((margin != 1) & (margin != 0)))
-            raise ArgumentError(
-                "margin",
-                "must be 1, or 0 for a tie, with loss='logistic', whose differences of scores are "
-                f"log-odds, got {margin[at]} in comparison {at}",
-            )
-        pairs = _core.Comparisons(n_items, preferences.winner, preferences.loser, preferences.w)
-        self._loss = _core.ComparisonLoss(pairs, margin, loss=loss)
-        self.n_rows, self.pair_weights = n_items, np.array([preferences.w.sum()])
+        self._loss: PairLoss = preferences.loss(n_items, loss)
+        self.n_rows = n_items
+        self.pair_weights = np.array([preferences.counts(n_items).sum() / 2])
 
     def set_scores(self, scores: Vector, n_threads: int = 1) -> tuple[float, Vector]:
         """Return the loss and its gradient, (n_items,)."""

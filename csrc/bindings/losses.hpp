@@ -1,0 +1,49 @@
+// What the losses of pairs share: their names, and the methods of the Python classes.
+#pragma once
+
+#include <cmath>
+
+#include "bindings/bindings.hpp"
+#include "solvers/pair_loss.hpp"
+
+namespace pairgram {
+
+// The losses of RankSVM by their names.
+constexpr std::pair<const char*, pair_loss> pair_losses[] = {
+    {"squared_hinge", pair_loss::squared_hinge},
+    {"squared", pair_loss::squared},
+    {"logistic", pair_loss::logistic}};
+
+// Defines set_scores and product of a loss as a function of the scores of rows.
+template <class Loss>
+void define_loss(py::class_<one_user<Loss>>& of_loss) {
+    const auto set_scores = [](one_user<Loss>& bound, const array<double>& scores, int n_threads) {
+        const use_of<Loss> loss(bound);
+        check_one_per("scores must be 1-d, one per row", scores, loss->n_rows());
+        const double* in = pointer(scores);
+        check_all(
+            scores.size(), in, [](double f) { return std::isfinite(f); }, "scores must be finite");
+        array<double> gradient(scores.size());
+        double* out = gradient.mutable_data();
+        double value = 0;
+        {
+            const without_gil release;
+            value = loss->set_scores(in, out, n_threads);
+        }
+        return py::make_tuple(value, gradient);
+    };
+    const auto product = [](one_user<Loss>& bound, const array<double>& u, int n_threads) {
+        const use_of<Loss> loss(bound);
+        check_one_per("u must be 1-d, one per row", u, loss->n_rows());
+        const double* in = pointer(u);
+        array<double> result(u.size());
+        double* out = result.mutable_data();
+        const without_gil release;
+        loss->product(in, out, n_threads);
+        return result;
+    };
+    of_loss.def("set_scores", set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
+        .def("product", product, py::arg("u").noconvert(), py::arg("n_threads") = 1);
+}
+
+}  // namespace pairgram
