@@ -312,6 +312,55 @@ def test_bad_parameters(lists, changed, message):
         RankRLS(feature_map=cross(**changed)).fit(**lists.labelled)
 
 
+@pytest.mark.parametrize("held", ["lists", "folds", "validation"])
+def test_a_search_chooses_among_ratios(lists, tmp_path, held):
+    maps = [cross(common_ridge=ratio) for ratio in (0.05, 1.0, 20.0)]
+    named = {"cv": 3} if held == "folds" else {}
+    other = Lists([9, 8, 12], seed=5)
+    told = {"validation": (other.X, other.y, other.qid)} if held == "validation" else {}
+    search = RankRLSCV(ALPHAS, feature_map=maps, **named).fit(**lists.labelled, **told)
+    singles = [
+        RankRLSCV(ALPHAS, feature_map=m, **named).fit(**lists.labelled, **told) for m in maps
+    ]
+    found = search.cv_results_["mean_test_score"].reshape(3, -1)
+    np.testing.assert_array_equal(found, [one.scores_ for one in singles])
+    best = int(np.argmax([one.best_score_ for one in singles]))
+    assert search.best_score_ == singles[best].best_score_
+    assert search.feature_map_.common_ridge == maps[best].common_ridge
+    tried = [one.common_ridge for one in search.cv_results_["param_feature_map"]]
+    assert tried == list(np.repeat([0.05, 1.0, 20.0], len(ALPHAS)))
+    np.testing.assert_array_equal(search.coef_, singles[best].coef_)
+    search.save(tmp_path / "model.pairgram")
+    loaded = load_model(tmp_path / "model.pairgram")
+    np.testing.assert_array_equal(loaded.predict(lists.X), search.predict(lists.X))
+
+
+def test_a_search_chooses_among_maps_of_a_table(lists):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    maps = [None, cross(), RandomNodes(5, random_state=0)]
+    frame = pandas.DataFrame(lists.X, columns=list("abcdefgh")).assign(y=lists.y, q=lists.qid)
+    table = scan(frame.sort_values("q", kind="stable"), label="y", qid="q")
+    search = RankRLSCV(ALPHAS, feature_map=maps).fit(table)
+    singles = [RankRLSCV(ALPHAS, feature_map=one).fit(**lists.labelled) for one in maps]
+    found = search.cv_results_["mean_test_score"].reshape(len(maps), -1)
+    np.testing.assert_allclose(found, [one.scores_ for one in singles], rtol=1e-12)
+
+
+def test_a_list_of_maps_beside_other_choices(lists):
+    maps = [cross(), None]
+    search = RankRLSCV([1.0], feature_map=maps, inputs=[None, "standard"], scale=[False, True])
+    search.fit(**lists.labelled)
+    assert len(search.cv_results_["params"]) == 8
+    prior = RankRLS().fit(**lists.labelled)
+    started = RankRLSCV([1e9], feature_map=maps, prior=prior).fit(**lists.labelled)
+    np.testing.assert_allclose(started.predict(lists.X), prior.predict(lists.X), atol=1e-3)
+    with pytest.raises(ValueError, match="give kernel or feature_map, not both"):
+        RankRLSCV(feature_map=maps, kernel="rbf").fit(**lists.labelled)
+    with pytest.raises(ValueError, match="feature_map: a list of settings to choose from must not"):
+        RankRLSCV(feature_map=[]).fit(**lists.labelled)
+
+
 def test_names_of_products():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.ones((3, 4)), columns=["age", "sex", "price", "year"])

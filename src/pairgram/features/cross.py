@@ -64,7 +64,8 @@ class Cross(FeatureMap):
         `RandomFourier`, `RandomNodes`, or `Nystroem` with a named kernel.
     common_ridge : float > 0 or None, default=1.0
         The ridge of the part that is the same for everybody, as a multiple of the ridge of the
-        products. None leaves this part out.
+        products. None leaves this part out. A search with a list of maps, each of another ratio,
+        chooses one.
     n_threads : int or None, default=None
         Number of threads of `transform`.
 

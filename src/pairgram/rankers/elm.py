@@ -54,7 +54,7 @@ def _search(
 ) -> RidgeSpec:
     given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
     Cs = np.array([check_C("Cs", C) for C in given.tolist()])
-    return search_spec(model, settings, 1 / Cs, _nodes_of(model), told, Cs=Cs)
+    return search_spec(model, settings, 1 / Cs, [_nodes_of(model)], told, Cs=Cs)
 
 
 @dataclass(eq=False, repr=False)

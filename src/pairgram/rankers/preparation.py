@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -80,6 +81,8 @@ class Preparation:
         Whether the model can start from scores.
     no_table : str
         Why the model cannot be fitted to a table; "" if it can.
+    other_maps : tuple of unfitted transformer or None
+        Further maps to choose from.
     n_threads : int or None
     """
 
@@ -91,6 +94,7 @@ class Preparation:
     no_columns: str = ""
     takes_offset: bool = True
     no_table: str = ""
+    other_maps: tuple[Any, ...] = ()
     n_threads: int | None = None
 
     def refuse(self, model: BaseEstimator, info: RowInfo) -> None:
@@ -107,10 +111,25 @@ class Preparation:
                 "RankRLS do",
             )
 
+    @property
+    def maps(self) -> tuple[Any, ...]:
+        """The feature maps to choose from."""
+        return self.feature_map, *self.other_maps
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is no choice of inputs or maps."""
+        return len(self.kinds) == len(self.maps) == 1
+
+    def ways(self) -> Iterator[tuple[str | None, Preparation]]:
+        """Yield every kind of inputs with the preparation for every map."""
+        for kind, feature_map in itertools.product(self.kinds, self.maps):
+            yield kind, replace(self, feature_map=feature_map)
+
     def each(self, data: RankingData) -> Iterator[RankingData]:
-        """Yield the data with every kind of inputs. A single kind is there already."""
-        for kind in self.kinds:
-            yield data if len(self.kinds) == 1 else self.mapped(data, kind)
+        """Yield the data with every kind of inputs and map. If there is one, they have it."""
+        for kind, own in self.ways():
+            yield data if self.is_one else own.mapped(data, kind)
 
     def mapped(self, data: RankingData, kind: str | None) -> RankingData:
         """Return the data with inputs of one kind and the map, which are fitted to them."""
@@ -176,7 +195,7 @@ class Preparation:
             return data if own is None else replace(data, feature_map=own)
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
-        if known and len(self.kinds) == 1:  # others try what helps
+        if known and self.is_one:  # others try what helps
             warn_of_inputs(feature_map, data, inputs)
         with without_row_warnings():  # the map would repeat them without the column names
             if not known:
@@ -372,8 +391,9 @@ class GivenArrays:
         if info.groups is not None and not (info.has_queries or model._needs_queries):
             info = info._replace(qid=info.groups, groups=None)  # queries only are held out
         self.data: RankingData = model._check_rows(X, y, info)
-        several = len(preparation.kinds) > 1
-        self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
+        self._is_scored = not preparation.is_one or (
+            preparation.kernel is None and preparation.no_columns != ""
+        )
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
         has_labels = self.data.preferences is None

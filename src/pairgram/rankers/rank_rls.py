@@ -482,7 +482,10 @@ class RankRLSCV(LinearSearch):
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
         ``1 / n_features``.
-    scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
+    feature_map : as in `RankRLS`, or a list of such to choose from
+        The list may contain None. Each has a Gram matrix and a decomposition of its own, such as
+        those of a `Cross` with other values of `common_ridge`.
+    scope, weighting, kernel, degree, coef0, form : as in `RankRLS`
     positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
         A single value, not a list. Every split is then solved anew, and None as `cv` stands for
         five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values from
@@ -543,7 +546,7 @@ class RankRLSCV(LinearSearch):
         Weights of the model with the chosen settings, fitted to all rows. They belong to the
         columns after `inputs`, as in `RankRLS`.
     inputs_, feature_map_ :
-        As in `RankRLS`. ``inputs_.kind`` is the chosen word.
+        As in `RankRLS`, those that were chosen. ``inputs_.kind`` is the word.
     alpha_, pairs_, target_, scale_, gamma_ :
         The chosen settings. `gamma_` is None unless the kernel has a gamma.
     best_score_ : float
@@ -563,7 +566,8 @@ class RankRLSCV(LinearSearch):
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
         ``param_scale``, ``param_gamma`` (if the kernel has a gamma),
-        ``param_inputs`` (if `inputs` is not None), ``mean_test_score``,
+        ``param_inputs`` (if `inputs` is not None), ``param_feature_map`` (if there is a list of
+        them), ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
         The mean is over all held-out queries. The standard deviation is over splits, or over
         queries if there are no splits. It is NaN for "leave-pair-out".
@@ -687,7 +691,7 @@ class RankRLSCV(LinearSearch):
     weighting: Weighting = "pairs"
     target: Target | Sequence[Target] = "label"
     scale: bool | Sequence[bool] = False
-    feature_map: Transformer | None = None
+    feature_map: Any | Sequence[Any] = None
     kernel: Kernel | None = None
     gamma: ArrayLike | Sequence[float | None] | None = None
     degree: int = 3
@@ -716,8 +720,9 @@ class RankRLSCV(LinearSearch):
             self,
             settings,
             None if self.alphas is None else check_alphas(self.alphas, zero=True),
-            self.feature_map,
-            ("pairs", "target", "scale"),
+            as_list(self.feature_map, "feature_map"),
+            ("pairs", "target", "scale")
+            + ("feature_map",) * isinstance(self.feature_map, (list, tuple)),
             scales=tuple(map(bool, scales)),
             constraints=_constraints_of(self),
         )

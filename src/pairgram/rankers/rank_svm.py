@@ -76,8 +76,6 @@ class SvmSpec(Spec):
         What to choose from, in the caller's order. None stands for a grid that depends on the data.
     search : Search or None
         How to choose. None fits one of each.
-    maps : tuple of unfitted transformer or None
-        The feature maps to choose from.
     last : (fitted map or None, its coefficients), or None
         The solution to start from, if the features are the same.
     """
@@ -85,7 +83,6 @@ class SvmSpec(Spec):
     settings: SolverSettings
     Cs: Vector | None
     search: Search | None = None
-    maps: tuple[Transformer | None, ...] = ()
     last: tuple[Transformer | None, Vector] | None = None
 
     def of_preferences(self, name: str) -> Self:
@@ -139,24 +136,24 @@ class SvmSpec(Spec):
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
     ) -> tuple[dict[str, Any], list[Convergence]]:
         """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
-        kinds, settings = self.rows.kinds, self.settings
-        whole = rows.fitted(None if self.rows.no_columns else kinds[0], self.rows)
+        settings, maps = self.settings, self.rows.maps
+        kind = None if self.rows.no_columns else self.rows.kinds[0]
+        whole = rows.fitted(kind, replace(self.rows, feature_map=None))
         if whole.n_rows < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         if settings.of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)
-        judge = rows.judge(whole, self.maps, search, validation)
+        judge = rows.judge(whole, maps, search, validation)
         candidates: list[_Candidate] = []
         training = None
-        for kind, feature_map in itertools.product(kinds, self.maps):
+        for kind, own in self.rows.ways():
             training = None  # frees the memory for the features of the next map
-            own = replace(self.rows, feature_map=feature_map)
             data = rows.fitted(kind, own)
             if not candidates:  # of which the others are judged alike
                 n_Cs = len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
                 n_solved = n_Cs * max(1, len(judge.counts()))
-                self._warn_of_time(data, 1 + n_solved * len(kinds) * len(self.maps))
+                self._warn_of_time(data, 1 + n_solved * len(self.rows.kinds) * len(maps))
             training = Training.make(data, settings, exact=True)
             mapped_part = partial(_mapped_part, own, data.pattern)
             started = data.pattern.offset is not None
@@ -678,10 +675,15 @@ uses_qid_, prior_, uses_offset_ :
         no_columns = "a list of inputs" if len(kinds) > 1 else ""
         no_columns = no_columns if maps == [None] else "a feature_map"
         rows = Preparation(
-            tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
+            tuple(kinds),
+            maps[0],
+            prior=self.prior,
+            no_columns=no_columns,
+            other_maps=tuple(maps[1:]),
+            n_threads=self.n_threads,
         )
         told = ("inputs",) if self.inputs is not None else ()
         log_odds = self.loss == "logistic"
         held = self.cv, self.scoring, self.store_held_out
         search = Search(*held, told, has_probabilities=log_odds)
-        return SvmSpec(rows, settings, Cs, search, tuple(maps))
+        return SvmSpec(rows, settings, Cs, search)

@@ -153,9 +153,9 @@ class LeastSquares(Spec):
 
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays."""
-        data, kinds = rows.data, self.rows.kinds
-        if len(kinds) == 1:
-            data = rows.fitted(kinds[0], self.rows).whole
+        data = rows.data
+        if self.rows.is_one:
+            data = rows.fitted(self.rows.kinds[0], self.rows).whole
         held = None if validation is None else rows.held(validation, data)
         (fitted,) = self.fit(data, rows.prior, held)
         learns = data.offset is not None or not self.warns_of_ties
@@ -210,7 +210,7 @@ class RidgeSpec(LeastSquares):
         other = self.constraints is not None or self.has_intercept
         if self.rows.kernel is not None or self.form != "auto" or other:
             return False
-        one = len(self.settings) == len(self.rows.kinds) == 1 and self.scales == (False,)
+        one = self.rows.is_one and len(self.settings) == 1 and self.scales == (False,)
         return one and (self.search is None or not _leaves_pairs_out(self.search.cv))
 
     def is_small(self, data: RankingData) -> bool:
@@ -424,11 +424,11 @@ class RidgeSpec(LeastSquares):
     @property
     def _n_candidates(self) -> int:
         """How many combinations of settings a search judges."""
-        kinds = len(self.rows.kinds) * len(self.gammas)
-        return kinds * len(self.settings) * len(self.scales)
+        ways = len(self.rows.kinds) * len(self.rows.maps) * len(self.gammas)
+        return ways * len(self.settings) * len(self.scales)
 
     def _mapped(self, data: RankingData) -> Iterator[RankingData]:
-        """Yield the data with every candidate of inputs and gamma. A single kind is there already.
+        """Yield the data with every candidate of inputs, map and gamma; see `Preparation.each`.
 
         All gammas of one kind share the training rows.
         """
@@ -599,7 +599,7 @@ class RidgeSpec(LeastSquares):
             values = [of_candidate[number] for of_candidate in told]
             column = np.array(values) if name == "gamma" else column_of(values)
             columns[name] = np.repeat(column, n_alphas)
-            if name != "inputs":  # of which the model has the fitted ones
+            if name not in ("inputs", "feature_map"):  # of which the model has the fitted ones
                 fitted[f"{name}_"] = values[best // n_alphas]
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
@@ -616,7 +616,7 @@ class RidgeSpec(LeastSquares):
                 refuse_folds(self.settings)
             exact = self.constraints is None and not all_rows
             judge = rows.judge_of(self.search, validation, exact)
-        readers = [rows.reader(kind, self.rows) for kind in self.rows.kinds]
+        readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
         prior = rows.prior
         advice = NO_GRAM
         if table.layout.sparse:
@@ -701,9 +701,8 @@ class _Candidate(NamedTuple):
         found: dict[str, Any] = {**vars(self.settings), "scale": self.scale}
         if "gamma" in names:
             found["gamma"] = self.data.feature_map.gamma_
-        if "inputs" in names:
-            inputs = whole_parts(self.data)[0]
-            found["inputs"] = None if inputs is None else inputs.kind
+        inputs, found["feature_map"] = whole_parts(self.data)
+        found["inputs"] = None if inputs is None else inputs.kind
         return [found[name] for name in names]
 
 
@@ -808,7 +807,7 @@ def search_spec(
     model: BaseEstimator,
     settings: Sequence[PairSettings],
     alphas: Vector | None,
-    feature_map: Transformer | None,
+    maps: Sequence[Transformer | None],
     told: tuple[str, ...],
     *,
     Cs: Vector | None = None,
@@ -825,7 +824,12 @@ def search_spec(
         )
     told += ("gamma",) * has_gamma + ("inputs",) * (model.inputs is not None)
     search = Search(model.cv, model.scoring, model.store_held_out, told, Cs)
-    rows = _rows_of(model, feature_map, kinds, gammas, takes_path=True)
+    rows = _rows_of(model, maps[0], kinds, gammas, takes_path=True)
+    if len(maps) > 1:
+        if model.kernel is not None:
+            raise ValueError(f"give kernel or feature_map, not both: got kernel={model.kernel!r}")
+        no_columns = rows.no_columns or "a list of feature maps"
+        rows = replace(rows, other_maps=tuple(maps[1:]), no_columns=no_columns)
     return RidgeSpec(
         rows,
         tuple(settings),
