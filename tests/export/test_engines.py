@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
 from export import schemas
 from pairgram import (
     AutoRanker,
+    Cross,
     ELMRank,
     Nystroem,
     RandomFourier,
@@ -32,6 +33,7 @@ from pairgram import (
     RankSVM,
     export,
     make_ranking,
+    scan,
 )
 
 NAMES = ["title bm25", 'the "price"', "größe", "a", "b", "c", "d`e", "f"]
@@ -62,6 +64,7 @@ LINEAR = {*ENGINES}
 PIECEWISE = {"solr", "vespa", "onnx", "sql", "python"}
 NODES = {"solr", "vespa", "onnx"}
 ONNX = {"vespa", "onnx"}
+PRODUCTS = {"vespa", "onnx", "sql", "python"}
 
 
 def nodes(activation):
@@ -76,6 +79,14 @@ MODELS = {
     "linear nodes": (lambda: RankRLS(feature_map=nodes("linear")), LINEAR),
     "quantile": (lambda: RankRLS(inputs="quantile"), PIECEWISE),
     "raw+quantile": (lambda: RankRLS(inputs="raw+quantile"), PIECEWISE),
+    "products": (
+        lambda: RankRLS(feature_map=Cross([1, 4], [0, 3, 6], keep=[7, 2]), inputs="standard"),
+        PRODUCTS,
+    ),
+    "products of quantiles": (
+        lambda: RankRLS(feature_map=Cross([1, 4], [0, 3, 6], common_ridge=None), inputs="quantile"),
+        PRODUCTS,
+    ),
     "sigmoid": (lambda: RankRLS(feature_map=nodes("sigmoid"), inputs="standard"), NODES),
     "tanh": (lambda: RankRLS(feature_map=nodes("tanh"), inputs="quantile"), NODES),
     "relu": (lambda: RankRLS(feature_map=nodes("relu"), inputs="raw+quantile"), NODES),
@@ -128,6 +139,30 @@ def test_linear_models_of_columns_in_the_unit_interval_are_exact_to_a_millionth(
     for engine in ENGINES:
         parity = export.verify(ENGINES[engine](model), model, X, qid)
         assert parity.max_error <= 1e-6 * parity.spread
+
+
+def test_products_with_a_map_of_a_side_are_refused(data):
+    X, y, qid = data
+    for side in ("left", "right"):
+        feature_map = Cross([1], [0, 3], **{f"{side}_map": nodes("tanh")})
+        model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+        with pytest.raises(ValueError, match=f"{side}_map is a RandomNodes, and products with"):
+            export.to_onnx(model, features=NAMES)
+
+
+def test_products_multiply_missing_values_that_are_filled(data):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y, qid = data
+    X = X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    frame = pandas.DataFrame(X, columns=list("abcdefgh")).assign(y=y, q=qid)
+    model = RankRLS(feature_map=Cross(["b", "e"], ["a", "d"], keep=["c"]))
+    model.fit(scan(frame, label="y", qid="q", missing="mean"))
+    filled = np.where(np.isnan(X), model.fill_values_, X)
+    for exported in (export.to_onnx(model), export.to_sql(model), export.to_python(model)):
+        assert export.verify(exported, model, filled, qid).n_reordered == 0
+        assert export.verify(exported, model, X, qid).n_reordered == 0
 
 
 PIPELINES = {

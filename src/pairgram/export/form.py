@@ -14,7 +14,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram.features.base import terms_of
-from pairgram.features.formulas import Affine, Column, Hidden, Indicator, Piecewise, stepped
+from pairgram.features.formulas import (
+    Affine,
+    Column,
+    Hidden,
+    Indicator,
+    Piecewise,
+    Products,
+    stepped,
+)
 from pairgram.features.kernels import KernelTerm
 from pairgram.files.transformers import columns_after
 
@@ -77,7 +85,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """``constant + weights · columns + Σ hidden nodes + Σ kernels``.
+    """``constant + weights · columns + Σ hidden nodes + Σ kernels + Σ products``.
 
     Attributes
     ----------
@@ -87,6 +95,7 @@ class Form:
     weights : ndarray of shape (n_columns,)
     hidden : tuple of Hidden
     kernels : tuple of KernelTerm
+    products : tuple of Products
     constant : float
     missing : ndarray of shape (n_names,), or None
         What takes the place of missing values.
@@ -100,6 +109,7 @@ class Form:
     weights: Vector
     hidden: tuple[Hidden, ...] = ()
     kernels: tuple[KernelTerm, ...] = ()
+    products: tuple[Products, ...] = ()
     constant: float = 0.0
     missing: Vector | None = None
     lists: ListInputs | None = None
@@ -107,7 +117,14 @@ class Form:
     @property
     def is_linear(self) -> bool:
         """Whether the score is a weighted sum of the caller's columns and a constant."""
-        return not (self.hidden or self.kernels) and self.is_affine
+        return not self.beside and self.is_affine
+
+    @property
+    def beside(self) -> str:
+        """What there is beside weighted columns, in words; "" if there is nothing."""
+        if self.hidden:
+            return "hidden nodes"
+        return "a kernel" if self.kernels else "products of columns" * bool(self.products)
 
     @property
     def is_affine(self) -> bool:
@@ -156,7 +173,7 @@ class Form:
         rounded = np.column_stack([column.size(X[:, column.source]) for column in self.columns])
         scores = self.constant + C @ self.weights
         sizes = rounded @ np.abs(self.weights)
-        parts: list[Hidden | KernelTerm] = [*self.hidden, *self.kernels]
+        parts: list[Hidden | KernelTerm | Products] = [*self.hidden, *self.kernels, *self.products]
         for part in parts:
             H = part.values(C)
             scores = scores + H @ part.weights
@@ -337,6 +354,7 @@ def _of_ranker(
         np.zeros(len(columns)) if terms.weights is None else terms.weights,
         terms.hidden,
         terms.kernels,
+        terms.products,
         sum(terms.constants, float(getattr(ranker, "intercept_", 0.0))),
         None if missing is None else np.asarray(missing),
         lists,

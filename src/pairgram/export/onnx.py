@@ -33,8 +33,8 @@ def to_onnx(
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
-        Any model of this package without Python callables: linear, nodes, Fourier, Nyström and
-        kernel models, with inputs. Scales and the whitening of a Nyström map are part of the
+        Any model of this package without Python callables: linear, nodes, Fourier, Nyström, kernel
+        and `Cross` models, with inputs. Scales and the whitening of a Nyström map are part of the
         weights.
     features : list of str or None, default=None
         The names of the columns of X, which the file holds as ``feature_names``. None takes those
@@ -189,6 +189,14 @@ class _Graph:
                 values = self.add("Add", self.add("MatMul", rows, weights), bias)
                 values = self._activated(part.activation, values)
             terms.append(self.add("MatMul", values, self.constant(part.weights[:, None])))
+        for product in form.products:
+            made = self._columns_of(rows, matrix, offset)
+            left, right = (
+                self.add("Gather", made, self.constant(side, np.int64), axis=1)
+                for side in (product.left, product.right)
+            )
+            weights = self.add("MatMul", left, self.constant(product.matrix))
+            terms.append(self._sums(self.add("Mul", weights, right)))
         for kernel in form.kernels:
             values = self._kernel(kernel, self._columns_of(rows, matrix, offset))
             terms.append(self.add("MatMul", values, self.constant(kernel.weights[:, None])))

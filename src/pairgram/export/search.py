@@ -214,6 +214,11 @@ def _linear(
 
 def _require_layers(form: Form) -> None:
     """Refuse what Solr's neural networks have not. Linear models are always possible."""
+    if form.products:
+        raise ValueError(
+            "Solr's models multiply no features: fit a linear ranker to the columns that the "
+            "transform of Cross makes, and let Solr compute each product as a feature"
+        )
     if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
         found = "kernels" if form.kernels else f"{_foreign(form)} nodes"
         raise ValueError(
@@ -414,10 +419,10 @@ def _require_linear(what: str, form: Form) -> None:
     if form.is_linear:
         return
     if form.is_affine:
-        found = "hidden nodes" if form.hidden else "a kernel"
         raise ValueError(
-            f"{what} takes linear models, and this has {found}: take a model of columns, such as "
-            f"RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). {ELASTIC}"
+            f"{what} takes linear models, and this has {form.beside}: take a model of columns, "
+            "such as RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). "
+            f"{ELASTIC}"
         )
     raise ValueError(
         f"{what} takes linear models, and the quantile or clipped inputs of this one are linear "
@@ -584,11 +589,10 @@ def _require_lists(form: Form) -> None:
             f"Vespa has no function that makes inputs={form.lists.kind!r} of a list: its global "
             "phase has scores from 0 to 1 and reciprocal ranks, so fit with inputs='runs'"
         )
-    if form.hidden or form.kernels:
-        found = "hidden nodes" if form.hidden else "a kernel"
+    if form.beside:
         raise ValueError(
             f"the global phase of Vespa takes weighted sums of inputs='runs', and this model has "
-            f"{found}: fit without feature_map and kernel"
+            f"{form.beside}: fit without feature_map and kernel"
         )
     if form.missing is not None:
         raise ValueError(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
-from pairgram.features.formulas import Affine, Indicator, Piecewise
+from pairgram.export.form import Form, PythonFunction, SqlExpression, Vector, form_of
+from pairgram.features.formulas import Affine, Column, Indicator
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -36,7 +36,7 @@ def expression(
     Parameters
     ----------
     form : Form
-        Without hidden nodes and kernels.
+        Without hidden nodes and kernels. Products become a term for every right column.
     columns : list of str
         How each of the caller's columns is written.
     least, greatest : str
@@ -57,46 +57,59 @@ def expression(
             if weight != 0
         ]
         return " + ".join([number(constant)] * (constant != 0) + terms) or "0.0"
-    constant, terms = form.constant, []
     singles = Counter(
         (one.source, _single(one)) for one in form.columns if isinstance(one, Indicator)
     )
-    for column, weight in zip(form.columns, form.weights.tolist(), strict=True):
-        if weight == 0:
-            continue
+
+    def weighted(column: Column, weight: float) -> tuple[float, str]:
+        """Return weight times a column, as a constant and a term that may be empty."""
         name = columns[column.source]
         if isinstance(column, Affine):
-            constant += weight * column.offset
-            terms.append(f"{number(weight * column.factor)} * {name}")
-        elif isinstance(column, Piecewise):
-            lowest = float(column.values[0])
-            constant += weight * lowest
-            if known is not None:  # LEAST and GREATEST may ignore a NULL
-                name, condition = known[column.source]
-            ramps: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
-            pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
-            steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
-            for (knot, following), step in zip(pairs, steps, strict=True):
-                if step == 0:
-                    continue
-                share = f"({name} - {number(knot)}) / {number(following - knot)}"
-                ramp = f"{least}({greatest}({share}, 0.0), 1.0)"
-                ramps.append(f"{number(weight * step)} * {ramp}")
-            if not ramps:
-                continue
-            text = f"({' + '.join(ramps)})"
-            if known is not None:
-                fill = np.nan if form.missing is None else form.missing[column.source]
-                filled = weight * (float(column.of(np.array(fill))) - lowest)
-                other = "NULL" if np.isnan(filled) else number(filled)
-                text = f"CASE WHEN {condition} THEN {text} ELSE {other} END"
-            terms.append(text)
-        else:
+            return weight * column.offset, f"{number(weight * column.factor)} * {name}"
+        if isinstance(column, Indicator):
             single = _single(column)
             is_own = singles[column.source, single] == 1 and np.isfinite(single)
             values = dict.fromkeys([column.value, single] if is_own else [column.value])
-            terms.append(f"{number(weight)} * {test(name, [*map(number, values)])}")
-    return " + ".join([number(constant), *terms])
+            return 0.0, f"{number(weight)} * {test(name, [*map(number, values)])}"
+        lowest = float(column.values[0])
+        if known is not None:  # LEAST and GREATEST may ignore a NULL
+            name, condition = known[column.source]
+        ramps: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
+        pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
+        steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
+        for (knot, following), step in zip(pairs, steps, strict=True):
+            if step == 0:
+                continue
+            share = f"({name} - {number(knot)}) / {number(following - knot)}"
+            ramp = f"{least}({greatest}({share}, 0.0), 1.0)"
+            ramps.append(f"{number(weight * step)} * {ramp}")
+        if not ramps:
+            return weight * lowest, ""
+        text = f"({' + '.join(ramps)})"
+        if known is not None:
+            fill = np.nan if form.missing is None else form.missing[column.source]
+            filled = weight * (float(column.of(np.array(fill))) - lowest)
+            other = "NULL" if np.isnan(filled) else number(filled)
+            text = f"CASE WHEN {condition} THEN {text} ELSE {other} END"
+        return weight * lowest, text
+
+    def total(numbers: Iterable[int], weights: Vector, constant: float = 0.0) -> str:
+        """Return a weighted sum of columns and a constant."""
+        terms = []
+        for at, weight in zip(numbers, weights.tolist(), strict=True):
+            if weight != 0:
+                more, term = weighted(form.columns[at], weight)
+                constant += more
+                terms += [term] * bool(term)
+        return " + ".join([number(constant)] * (constant != 0 or not terms) + terms)
+
+    sums = [total(range(len(form.columns)), form.weights, form.constant)]
+    for part in form.products:
+        for at, weights in zip(part.right.tolist(), part.matrix.T, strict=True):
+            if weights.any():
+                factor = total([at], np.ones(1))
+                sums.append(f"({factor}) * ({total(part.left.tolist(), weights)})")
+    return " + ".join(sums)
 
 
 def number(value: float) -> str:
@@ -112,8 +125,7 @@ def _single(category: Indicator) -> float:
 
 def _require_expression(what: str, form: Form) -> None:
     if form.hidden or form.kernels:
-        found = "hidden nodes" if form.hidden else "a kernel"
-        raise ValueError(f"{what} would be too long for a model with {found}: {ALTERNATIVE}")
+        raise ValueError(f"{what} would be too long for a model with {form.beside}: {ALTERNATIVE}")
 
 
 # How a dialect writes a column so that it is computed in float64: MySQL cuts quotients of exact

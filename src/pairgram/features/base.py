@@ -522,7 +522,7 @@ def terms_of(feature_map: Transformer | None, coef: Vector) -> Terms:
 def _no_formula(feature_map: Transformer | None) -> ValueError:
     return ValueError(
         f"feature_map is a {type(feature_map).__name__}, which cannot be exported: RandomNodes, "
-        "RandomFourier, Nystroem and named kernels can"
+        "RandomFourier, Nystroem, Cross and named kernels can"
     )
 
 

@@ -26,9 +26,10 @@ from pairgram.features.base import (
     restore_map,
     same_map,
 )
+from pairgram.features.formulas import Products, Terms
 
 if TYPE_CHECKING:
-    from pairgram._support.checks import Rows
+    from pairgram._support.checks import Rows, Vector
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
     Columns = str | int | slice | Sequence[str | int]
@@ -174,6 +175,21 @@ class Cross(FeatureMap):
     def _sides(self) -> Sides:
         width = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
         return Sides(self.left_, len(self.kept_) + int(width))
+
+    def _terms(self, coef: Vector) -> Terms:
+        for side in _SIDES:
+            if (own := getattr(self, f"{side}_map_")) is not None:
+                raise ValueError(
+                    f"{side}_map is a {type(own).__name__}, and products with its features cannot "
+                    "be exported: fit without it"
+                )
+        n_kept, n_columns = len(self.kept_), self.n_features_in_
+        rows, weights = coef[n_kept:].reshape(-1, len(self.right_)), np.zeros(n_columns)
+        weights[self.kept_] = coef[:n_kept]
+        if self.common_ridge is not None:
+            weights[self.right_] += float(self.common_ridge) ** -0.5 * rows[0]
+            rows = rows[1:]
+        return Terms(weights, products=(Products(self.left_, self.right_, rows),))
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64

@@ -202,8 +202,38 @@ class Hidden:
 
 
 @dataclass(frozen=True, eq=False)
+class Products:
+    """Products of columns, ``Σ_ab matrix_ab left_a right_b``.
+
+    Attributes
+    ----------
+    left, right : ndarray of int64
+        The numbers of the columns.
+    matrix : ndarray of shape (n_left, n_right)
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    matrix: Vector
+
+    @property
+    def weights(self) -> Vector:
+        """The weights of `values`, which are 1."""
+        return np.ones(len(self.right))
+
+    def values(self, C: Vector) -> Vector:
+        """Return a term for every right column, (n_rows, n_right), of columns C."""
+        return np.asarray(C[:, self.right] * (C[:, self.left] @ self.matrix))
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much the terms change at most if columns of these sizes change by them."""
+        of_left = sizes[:, self.left] @ np.abs(self.matrix)
+        return np.asarray(2 * sizes[:, self.right] * of_left)
+
+
+@dataclass(frozen=True, eq=False)
 class Terms:
-    """``Σ constants + weights · columns + Σ hidden nodes + Σ kernels``: a model of features.
+    """``Σ constants + weights · columns + Σ hidden nodes + Σ kernels + Σ products``, a model.
 
     Attributes
     ----------
@@ -211,12 +241,14 @@ class Terms:
     constants : tuple of float
     hidden : tuple of Hidden
     kernels : tuple of `pairgram.features.kernels.KernelTerm`
+    products : tuple of Products
     """
 
     weights: Vector | None = None
     constants: tuple[float, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     kernels: tuple[Any, ...] = ()
+    products: tuple[Products, ...] = ()
 
 
 def native_nodes(
