@@ -240,6 +240,9 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "scale": Parameter(
         FLAG, "--scale/--no-scale", "Scale features before the ridge.", default=False
     ),
+    "keep_covariance": Parameter(
+        Setting("True, False or 'sandwich'", lambda value: FLAG.fits(value) or value == "sandwich")
+    ),
     "inputs": Parameter(
         optional(choice(*words(InputsName))),
         "--inputs NAME",

@@ -318,6 +318,11 @@ def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
     return matrix_of(kernel_map._settings, X, None, kernel_map.n_threads)
 
 
+def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> NDArray[Any]:
+    """Return the kernel values of checked rows with other ones, by one thread."""
+    return matrix_of(kernel_map._settings, X, Z, 1)
+
+
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     """Return a fitted map with another gamma that shares the training rows."""
     settings = replace(kernel_map._settings, gamma=gamma)

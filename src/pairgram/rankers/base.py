@@ -34,6 +34,12 @@ from pairgram.features.inputs import GAPS, FittedInputs
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
+from pairgram.rankers.certainty import (
+    Reference,
+    deviations_of,
+    deviations_of_differences,
+    probability_above,
+)
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
@@ -52,6 +58,7 @@ from pairgram.rankers.scores import (
     scores_of_table,
 )
 from pairgram.rankers.validation import with_validation
+from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
@@ -93,6 +100,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     uses_qid_: bool
     uses_offset_: bool = False
     prior_: Any = None
+    posterior_: Posterior | None = None
     feature_map: Any
     inputs: Any = None
     n_threads: int | None
@@ -252,8 +260,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return with_validation(self, named)
 
     def predict(
-        self, X: RowsLike, *, qid: ArrayLike | None = None, offset: ArrayLike | None = None
-    ) -> NDArray[Any]:
+        self,
+        X: RowsLike,
+        *,
+        qid: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        return_std: bool = False,
+        reference: Reference = "list",
+    ) -> Any:
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
@@ -272,10 +286,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         offset : array-like of shape (n_rows,) or None
             Scores that are added. A model that was fitted with an offset needs them, and no other
             model takes them.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the scores too. The model needs
+            ``keep_covariance``, and X must be no table. Only differences of scores mean something,
+            so these are deviations of ``f − reference``. See the notes.
+        reference : {"list", "training"}, default="list"
+            What deviations are relative to: the mean score of the list of a row, which are the rows
+            with its `qid`, or else all rows of the call; or the mean score of the training rows.
+            With "list" they depend on the other rows of the call, and that of a row alone is 0.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        ndarray of shape (n_rows,), or a pair of such with ``return_std=True``
             float32 for float32 X, otherwise float64. A frame of any package is float32 if a
             float32 holds what each column holds, and one column is float32.
 
@@ -299,11 +321,19 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         and for CSR matrices; the scores of an array and of a CSR matrix differ by rounding errors.
         It may not hold if features come from callables or from transformers of other packages.
 
+        Deviations are those of `std_of_differences`. They take ``n_rows · n_features²`` flops, with
+        a kernel ``n_rows · n_support²`` and the kernel values of rows with those of their list.
+
         The preparations for a map of this package are kept for the next call, if its arrays take at
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
         table = as_table(X, qid=qid, offset=offset)
+        if return_std:
+            if table is not None:
+                raise ArgumentError("return_std", "must be False for a table: give its rows")
+            deviations = deviations_of(self, X, qid, reference)
+            return self.predict(X, qid=qid, offset=offset), deviations
         if table is not None:
             return scores_of_table(self, table)
         rows = self._rows_to_score(X)
@@ -326,6 +356,61 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if offset is not None:
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
+
+    def std_of_differences(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
+        """Return how sure the model is of differences of scores, as standard deviations.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+            The rows of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The standard deviation of ``f(a) − f(b)`` for the rows a of Xa and b of Xb, given the
+            labels: ``sqrt(σ² (a − b)ᵀ (G + alpha I)⁻¹ (a − b))``, and the like with a kernel. σ² is
+            ``posterior_.noise``. For a difference of two labels of weight 1, its variance has
+            ``2 posterior_.label_noise`` besides.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``keep_covariance``, if rows are not as in `predict`, or if the
+            kernel is "precomputed".
+
+        Examples
+        --------
+        >>> from pairgram import RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> model = RankRLS(10.0, keep_covariance=True).fit(X, y, qid=qid)
+        >>> model.std_of_differences(X[:3], X[3:6]).shape
+        (3,)
+        """
+        check_is_fitted(self)
+        return deviations_of_differences(self, Xa, Xb)
+
+    def probability_above(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
+        """Return how probable it is, given the labels, that a row has the higher score.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+            The rows of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The probability that ``f(a) > f(b)``, which is ``Φ((f(a) − f(b)) / deviation)`` with
+            that of `std_of_differences`; 1/2 for rows that cannot differ.
+
+        Raises
+        ------
+        ValueError
+            As `std_of_differences`.
+        """
+        check_is_fitted(self)
+        return probability_above(self, Xa, Xb)
 
     def _without_names(self) -> Self:
         """Return a copy that takes arrays in place of frames with names."""

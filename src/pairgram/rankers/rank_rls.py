@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -402,6 +402,7 @@ class RankRLS(LinearRanker):
     positive: bool | Sequence[Any] | NDArray[Any] = False
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
+    keep_covariance: bool | Literal["sandwich"] = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     n_threads: int | None = None
@@ -703,6 +704,7 @@ class RankRLSCV(LinearSearch):
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
     store_held_out: bool = False
+    keep_covariance: bool | Literal["sandwich"] = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     n_threads: int | None = None

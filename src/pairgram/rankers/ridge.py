@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +15,7 @@ import scipy.sparse
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.parameters import KERNEL_PARAMETERS, Form
+from pairgram._support.parameters import KERNEL_PARAMETERS, Form, check
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
@@ -66,6 +66,7 @@ from pairgram.solvers.passes import (
     statistics_of,
     warn_of_equal_table,
 )
+from pairgram.solvers.posterior import Posterior, posterior_of, posterior_of_sums
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
@@ -182,6 +183,8 @@ class RidgeSpec(LeastSquares):
         What the weights must be like.
     has_intercept : bool
         Whether the mean error of the rows is added to all scores.
+    covariance : bool or "sandwich"
+        Whether the model keeps how sure its scores are.
     """
 
     alphas: Vector | None
@@ -190,6 +193,7 @@ class RidgeSpec(LeastSquares):
     form: Form = "auto"
     constraints: Constraints | None = None
     has_intercept: bool = False
+    covariance: bool | Literal["sandwich"] = False
 
     @property
     def warns_of_ties(self) -> bool:
@@ -207,7 +211,7 @@ class RidgeSpec(LeastSquares):
     @property
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
-        other = self.constraints is not None or self.has_intercept
+        other = self.constraints is not None or self.has_intercept or self.covariance
         if self.rows.kernel is not None or self.form != "auto" or other:
             return False
         one = self.rows.is_one and len(self.settings) == 1 and self.scales == (False,)
@@ -239,6 +243,8 @@ class RidgeSpec(LeastSquares):
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
         coordinates = self._coordinates(data, small)
+        if self.covariance:
+            coordinates = coordinates.keeping_statistics()
         fitted = []
         solved: list[tuple[Vector, ColumnSums | None, str]]
         if small:
@@ -253,8 +259,32 @@ class RidgeSpec(LeastSquares):
             ]
         for coef, sums, form in solved:
             kept = {"form_": form, "_column_sums": sums}
-            fitted.append(kept | self._kept(data, prior, {"coef_": coef}))
+            posterior = self._posterior(data, coordinates, settings, alphas[0], coef, scale)
+            fitted.append(kept | self._kept(data, prior, {"coef_": coef}, posterior))
         return fitted
+
+    def _posterior(
+        self,
+        data: RankingData,
+        coordinates: Coordinates,
+        settings: PairSettings,
+        alpha: float,
+        coef: Vector,
+        scale: bool,
+    ) -> Posterior | None:
+        """Return how sure the scores of a model are, if it is to keep that."""
+        if not self.covariance:
+            return None
+        return posterior_of(
+            data,
+            coordinates,
+            settings,
+            float(alpha),
+            coef,
+            scale=scale,
+            sandwich=self.covariance == "sandwich",
+            n_threads=self.rows.n_threads,
+        )
 
     def _coordinates(
         self,
@@ -323,7 +353,11 @@ class RidgeSpec(LeastSquares):
         return Work(n_alphas, 1 + n_splits, path=True, exact=exact)
 
     def _kept(
-        self, data: RankingData, prior: Prior | None, models: dict[str, Vector]
+        self,
+        data: RankingData,
+        prior: Prior | None,
+        models: dict[str, Vector],
+        posterior: Posterior | None = None,
     ) -> dict[str, Any]:
         """Return the attributes for fitted models and the maps of their rows, by name.
 
@@ -342,9 +376,13 @@ class RidgeSpec(LeastSquares):
                 [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
                 axis=0,
             )
+            if posterior is not None:
+                used |= posterior.used
             if used.any() and not used.all():
                 feature_map = with_support(feature_map, np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
+                posterior = None if posterior is None else posterior.of_columns(used)
+        kept["posterior_"] = posterior
         return kept | {"inputs_": inputs, "feature_map_": feature_map, **models}
 
     def _intercept(self, data: RankingData, coef: Vector) -> float:
@@ -556,8 +594,12 @@ class RidgeSpec(LeastSquares):
         candidates: Sequence[_Candidate],
         metric: Metric | ComparisonMetric,
         prior: Prior | None,
+        of_sums: bool = False,
     ) -> dict[str, Any]:
-        """Return the attributes of the best candidate, with its ridges in the caller's order."""
+        """Return the attributes of the best candidate, with its ridges in the caller's order.
+
+        `of_sums` says that there are statistics alone, and no rows.
+        """
         search = self.search
         assert search is not None
         judged = join_judged([c.judged for c in candidates])
@@ -576,6 +618,13 @@ class RidgeSpec(LeastSquares):
         else:
             path = chosen.coordinates.coefs(chosen.solved[order])
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
+        alpha, posterior = float(chosen.alphas[at]), None
+        if self.covariance and of_sums:
+            of_model = chosen.coordinates, chosen.settings, alpha
+            posterior = posterior_of_sums(*of_model, scale=chosen.scale)
+        else:
+            data, coordinates, settings, scale = chosen[:4]
+            posterior = self._posterior(data, coordinates, settings, alpha, models["coef_"], scale)
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -586,7 +635,7 @@ class RidgeSpec(LeastSquares):
             "_column_sums": chosen.coordinates.known_sums(chosen.settings, models["coef_"]),
             **chosen.judged.stored,
             "coef_path_": None,
-            **self._kept(chosen.data, prior, models),
+            **self._kept(chosen.data, prior, models, posterior),
         }
         if search.Cs is None:
             columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
@@ -642,7 +691,11 @@ class RidgeSpec(LeastSquares):
             coef, sums, _ = coordinates.solve(
                 settings, self.alphas[0], scale=scale, n_threads=n_threads
             )
-            kept = self._kept(readers[0].pattern, prior, {"coef_": coef})
+            posterior = None
+            if self.covariance:
+                alpha = float(self.alphas[0])
+                posterior = posterior_of_sums(coordinates, settings, alpha, scale=scale)
+            kept = self._kept(readers[0].pattern, prior, {"coef_": coef}, posterior)
             fitted = {"form_": "primal", "_column_sums": sums} | kept
         else:
             paths = []
@@ -663,7 +716,7 @@ class RidgeSpec(LeastSquares):
                     paths, judged, strict=True
                 )
             ]
-            fitted = self._chosen(candidates, judge.metric, prior)
+            fitted = self._chosen(candidates, judge.metric, prior, of_sums=True)
         warn_of_equal_table(table, totals)
         return fitted
 
@@ -800,7 +853,10 @@ def ridge_spec(
             no_table=f"{type(model).__name__} cannot be fitted to a table: "
             "RankRLS(scope='global', weighting='documents') has the same weights",
         )
-    return RidgeSpec(rows, (settings,), np.array([float(alpha)]), form=model.form, **others)
+    kept = getattr(model, "keep_covariance", False)
+    check("keep_covariance", kept)
+    alphas = np.array([float(alpha)])
+    return RidgeSpec(rows, (settings,), alphas, form=model.form, covariance=kept, **others)
 
 
 def search_spec(
@@ -830,12 +886,15 @@ def search_spec(
             raise ValueError(f"give kernel or feature_map, not both: got kernel={model.kernel!r}")
         no_columns = rows.no_columns or "a list of feature maps"
         rows = replace(rows, other_maps=tuple(maps[1:]), no_columns=no_columns)
+    kept = getattr(model, "keep_covariance", False)
+    check("keep_covariance", kept)
     return RidgeSpec(
         rows,
         tuple(settings),
         alphas,
         gammas=tuple(gammas),
         form=model.form,
+        covariance=kept,
         search=search,
         **others,
     )

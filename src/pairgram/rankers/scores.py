@@ -579,7 +579,7 @@ def names_of(model: BaseEstimator) -> NDArray[Any]:
     return np.array(names if model.inputs_ is None else model.inputs_.names(names), object)
 
 
-def _columns(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
+def columns_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
     """Return the columns of rows that weights belong to; they are checked."""
     rows, inputs = checked_rows(model, X), model.inputs_
     if inputs is None or not inputs.reads_lists:
@@ -593,7 +593,7 @@ def _measured_on(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, weights: Vector
 ) -> ColumnSums:
     """Measure the columns on given rows, where every pair of rows of a query counts once."""
-    rows = _columns(model, X, qid)
+    rows = columns_of(model, X, qid)
     data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
     squares, products = np.zeros((2, len(weights)))
     for block in data.blocks(PairSettings()):
@@ -611,7 +611,7 @@ def _measured_on(
 def contributions_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
     """Return the matrix of `LinearRanker.contributions`."""
     weights = _required_weights(model, "contributions")
-    rows = _columns(model, X, qid)
+    rows = columns_of(model, X, qid)
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(rows, dtype=np.float64) @ scipy.sparse.diags_array(weights)
     return rows * weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 
 from pairgram._support import machine as memory
@@ -172,6 +173,22 @@ class DualGram:
             eigen = self._decomposed(labelled, matrix, target, largest)
             solution = eigen.coef([alpha], 0.0)[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
+
+    def covariance_root(self, alpha: float) -> Vector:
+        """Return A, (n_rows, n_rows of K), with ``alpha AᵀA = Rᵀ (R K Rᵀ + alpha I)⁻¹ R``.
+
+        The posterior covariance of scores of rows with the kernel values k is that of the prior,
+        ``K / alpha``, less ``(A k)ᵀ (A k)``. It takes ``n³ / 2`` flops.
+        """
+        labelled = self._labels()
+        matrix, _, _ = self._system(labelled)
+        matrix[np.diag_indices_from(matrix)] += alpha
+        with single_threaded_blas:
+            lower = scipy.linalg.cholesky(matrix, lower=True, check_finite=False)
+            (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
+            inverse = np.ascontiguousarray(np.tril(invert(lower, lower=True)[0]))
+        inverse /= alpha**0.5
+        return self._embedded(self._root(labelled, inverse, axis=1, adjoint=True).T).T
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the decomposition that gives the solutions for every alpha.
