@@ -154,15 +154,25 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     known = {name for name in ("variances", "covariances") if name in arrays}
     require(len(known) != 1, "variances and covariances must be there together")
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
+    told = "posterior" in fitted
+    require(told == ("posterior_root" in arrays), "posterior needs posterior_root, and only then")
     n_filled = sizes.get("filled", features)
     require(
         n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
     )
 
 
-def _kind(settings: Record) -> Kind:
+OF_POSTERIOR = {
+    "noise": AT_LEAST_0,
+    "prior": AT_LEAST_0,
+    "label_noise": optional(AT_LEAST_0),
+    "kind": choice("exact", "approximate", "sandwich"),
+}
+
+
+def _kind(settings: Record, more: Mapping[str, Array] = {}) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
-    arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
+    arrays = {**more, "coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["fill_values?"] = Array(FLOAT64, ("filled",))
     return Kind({**settings, **stored("inputs?")}, arrays, _model)
 
@@ -172,7 +182,14 @@ MODELS: Mapping[str, Kind] = {
         {
             **RIDGE_OR_KERNEL,
             **stored(*OF_PAIRS, "alpha", "scale", "positive?", "l1_ratio?", "n_nonzero_coefs?"),
-        }
+            **stored("keep_covariance?"),
+            "fitted": {**IN_A_FORM, "posterior?": OF_POSTERIOR},
+        },
+        {
+            "posterior_root?": Array(FLOAT64, ("n_dimensions", "outputs")),
+            "posterior_mean?": Array(FLOAT64, ("outputs",)),
+            "posterior_shares?": Array(FLOAT64, ("outputs",)),
+        },
     ),
     "PointwiseELM": _kind(OF_MACHINE),
     "PairwiseELM": _kind({**OF_MACHINE, **stored("PairwiseELM.pairs")}),

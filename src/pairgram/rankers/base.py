@@ -709,6 +709,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         if self.uses_offset_:
             settings["uses_offset_"] = True
+        if self.posterior_ is not None:
+            of_posterior, settings["posterior"] = self.posterior_.in_file()
+            arrays |= of_posterior
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
         parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind

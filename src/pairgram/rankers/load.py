@@ -28,6 +28,7 @@ from pairgram.files.transformers import (
 )
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
+from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.ridge_path import ColumnSums
 
 Contents = dict[str, NDArray[Any]]
@@ -206,6 +207,9 @@ def restore_model(
     if "variances" in arrays:
         model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
     model.prior_, model.fill_values_ = prior, arrays.get("fill_values")
+    of_posterior = fitted.pop("posterior", None)
+    if of_posterior is not None:
+        model.posterior_ = Posterior.of_file(arrays, of_posterior)
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         names = model.feature_names_in_ = np.array(names, dtype=object)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,10 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import check, check_size
 from pairgram.data.pairs import no_pairs
 from pairgram.model_selection.judge import Judged, as_list, search_results
+from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.posterior import constrained_posterior, posterior_of_sums
 
 if TYPE_CHECKING:
     from pairgram.solvers.pairgram import Pairgram
@@ -32,6 +34,7 @@ def of_statistics(
     *,
     scale: bool,
     prior: ArrayLike | None,
+    keep_covariance: bool | Literal["sandwich"] = False,
     **constraints: Any,
 ) -> _Ranker:
     """Return a fitted model; see `RankRLS.from_pairgram`."""
@@ -44,11 +47,19 @@ def of_statistics(
         target=pairgram.settings.target,
         scale=scale,
         prior=prior,
+        keep_covariance=keep_covariance,
         n_threads=pairgram.n_threads,
         **constraints,
     )
     model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior, **constraints)
     _tell_of_sums(model, total)
+    check("keep_covariance", keep_covariance)
+    if keep_covariance:
+        if Constraints.make(**constraints, names=None) is not None:
+            raise constrained_posterior()
+        model.posterior_ = posterior_of_sums(
+            total, float(alpha), scale=scale, sandwich=keep_covariance == "sandwich"
+        )
     return model
 
 

@@ -75,8 +75,9 @@ class MPRank(_Preset):
     coef_ : ndarray of shape (n_coefficients,), float64
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
-        As in `RankRLS`.
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
+posterior_ :
+        As in `RankRLS`. The posterior is that of the chosen settings, as if they had been known.
 
     See Also
     --------
@@ -238,6 +239,11 @@ class RankRLS(LinearRanker):
     n_nonzero_coefs : int ≥ 1 or None, default=None
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
+    keep_covariance : bool or "sandwich", default=False
+        Whether to keep how sure differences of scores are, for ``predict(return_std=True)``,
+        `std_of_differences` and `probability_above`: an array of n_features², or with a kernel
+        n_support² numbers, also in a model file. "sandwich" takes the gradients of lists in place
+        of a model of the noise. See the notes.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0, and not a distribution: the ridge is on the
         difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
@@ -312,6 +318,10 @@ class RankRLS(LinearRanker):
         `coef_` instead.
     uses_offset_ : bool
         Whether the model was fitted with offsets, so that `predict` and `score` need them.
+    posterior_ : object or None
+        With `keep_covariance`: ``posterior_.noise`` is σ², ``posterior_.label_noise`` the variance
+        of a label of weight 1 (None if it differs from list to list), and ``posterior_.kind``
+        "exact", "approximate" or "sandwich".
 
     See Also
     --------
@@ -427,6 +437,7 @@ class RankRLS(LinearRanker):
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
         prior: ArrayLike | None = None,
+        keep_covariance: bool = False,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
 
@@ -440,6 +451,8 @@ class RankRLS(LinearRanker):
             As for the class.
         prior : array-like of shape (n_features,) or None
             As in `Pairgram.solve`.
+        keep_covariance : bool, default=False
+            As for the class; "sandwich" needs rows.
 
         Raises
         ------
@@ -458,8 +471,9 @@ class RankRLS(LinearRanker):
         >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
         True
         """
-        named = {"positive": positive, "l1_ratio": l1_ratio, "n_nonzero_coefs": n_nonzero_coefs}
-        return of_statistics(cls, pairgram, alpha, scale=scale, prior=prior, **named)
+        told: dict[str, Any] = {"scale": scale, "prior": prior, "keep_covariance": keep_covariance}
+        told |= {"positive": positive, "l1_ratio": l1_ratio, "n_nonzero_coefs": n_nonzero_coefs}
+        return of_statistics(cls, pairgram, alpha, **told)
 
 
 @dataclass(eq=False, repr=False)
@@ -535,7 +549,7 @@ class RankRLSCV(LinearSearch):
         comparisons it is "accuracy", which None stands for, or "squared_error"; see `evaluate`.
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
-    prior : as in `RankRLS`
+    keep_covariance, prior : as in `RankRLS`
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
     n_threads : int or None, default=None

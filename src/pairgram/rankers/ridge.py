@@ -60,13 +60,19 @@ from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.passes import (
     refuse_folds,
     solve_path,
     statistics_of,
     warn_of_equal_table,
 )
-from pairgram.solvers.posterior import Posterior, posterior_of, posterior_of_sums
+from pairgram.solvers.posterior import (
+    Posterior,
+    constrained_posterior,
+    posterior_of,
+    posterior_of_sums,
+)
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
@@ -285,6 +291,20 @@ class RidgeSpec(LeastSquares):
             sandwich=self.covariance == "sandwich",
             n_threads=self.rows.n_threads,
         )
+
+    def _posterior_of_sums(
+        self, coordinates: Coordinates, settings: PairSettings, alpha: float, scale: bool
+    ) -> Posterior | None:
+        """Return the same of a table, of which there are statistics alone."""
+        if not self.covariance:
+            return None
+        if coordinates.constraints is not None:
+            raise constrained_posterior()
+        total = coordinates.statistics(settings, self.rows.n_threads)
+        assert isinstance(total, PairSums)
+        sandwich = self.covariance == "sandwich"
+        found = posterior_of_sums(total, alpha, scale=scale, sandwich=sandwich)
+        return replace(found, root=coordinates.coefs(found.root))
 
     def _coordinates(
         self,
@@ -619,9 +639,10 @@ class RidgeSpec(LeastSquares):
             path = chosen.coordinates.coefs(chosen.solved[order])
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         alpha, posterior = float(chosen.alphas[at]), None
-        if self.covariance and of_sums:
-            of_model = chosen.coordinates, chosen.settings, alpha
-            posterior = posterior_of_sums(*of_model, scale=chosen.scale)
+        if of_sums:
+            posterior = self._posterior_of_sums(
+                chosen.coordinates, chosen.settings, alpha, chosen.scale
+            )
         else:
             data, coordinates, settings, scale = chosen[:4]
             posterior = self._posterior(data, coordinates, settings, alpha, models["coef_"], scale)
@@ -691,10 +712,8 @@ class RidgeSpec(LeastSquares):
             coef, sums, _ = coordinates.solve(
                 settings, self.alphas[0], scale=scale, n_threads=n_threads
             )
-            posterior = None
-            if self.covariance:
-                alpha = float(self.alphas[0])
-                posterior = posterior_of_sums(coordinates, settings, alpha, scale=scale)
+            alpha = float(self.alphas[0])
+            posterior = self._posterior_of_sums(coordinates, settings, alpha, scale)
             kept = self._kept(readers[0].pattern, prior, {"coef_": coef}, posterior)
             fitted = {"form_": "primal", "_column_sums": sums} | kept
         else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -25,6 +26,8 @@ Kind = Literal["exact", "approximate", "sandwich"]
 
 # Total weights of lists that differ by no more than this share are equal.
 EQUAL = 1e-9
+# The names of arrays in model files begin with this.
+PREFIX = "posterior_"
 # Features of training rows are averaged in blocks of so many rows.
 ROWS_AT_ONCE = 4096
 
@@ -82,6 +85,19 @@ class Posterior:
         if squares is None:
             squares = np.einsum("ij,ij->i", H, H)
         return np.asarray(self.noise * np.maximum(self.prior * squares - explained, 0.0))
+
+    def in_file(self) -> tuple[dict[str, Vector], dict[str, Any]]:
+        """Return what a model file holds: arrays, whose names have a prefix, and settings."""
+        arrays = {"root": self.root, "mean": self.mean, "shares": self.shares}
+        kept = {f"{PREFIX}{name}": array for name, array in arrays.items() if array is not None}
+        told = ("noise", "prior", "label_noise", "kind")
+        return kept, {name: getattr(self, name) for name in told}
+
+    @classmethod
+    def of_file(cls, arrays: Mapping[str, Vector], settings: Mapping[str, Any]) -> Posterior:
+        """Return what `in_file` described."""
+        mean, shares = (arrays.get(f"{PREFIX}{name}") for name in ("mean", "shares"))
+        return cls(arrays[f"{PREFIX}root"], mean=mean, shares=shares, **settings)
 
     def of_columns(self, used: Rows | slice) -> Posterior:
         """Return the same for some of the coefficients; the others have no part in it."""
@@ -171,16 +187,19 @@ def posterior_of(
 
 
 def posterior_of_sums(
-    coordinates: Coordinates, settings: PairSettings, alpha: float, *, scale: bool
+    total: PairSums, alpha: float, *, scale: bool, sandwich: bool = False
 ) -> Posterior:
     """Return the posterior of a model of statistics alone, as those of a table.
 
     The noise is that of the restricted likelihood, ``(yᵀLy − gᵀw) / (N − q)`` for N rows of q
     lists. The mean of the rows is not known.
     """
-    total = coordinates.statistics(settings, None)
-    assert isinstance(total, PairSums)
-    _refuse(coordinates, settings, alpha, False)
+    settings = total.settings
+    if sandwich:
+        raise ArgumentError(
+            "keep_covariance", "must be False or True for statistics, which have no single lists"
+        )
+    _refuse_settings(settings, alpha, sandwich)
     root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
     sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
     lists = 0 if settings.pairs is None else 1 if settings.joins_all_rows else total.n_queries
@@ -188,7 +207,6 @@ def posterior_of_sums(
     noise = max(noise, 0.0)
     alike = settings.weighting == "documents" or settings.joins_all_rows or settings.pairs is None
     kind: Kind = "exact" if alike else "approximate"
-    root = _triangular(coordinates.coefs(root))
     return Posterior(root, noise, 0.0, noise if alike else None, kind=kind)
 
 
@@ -197,8 +215,8 @@ def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sand
     _refuse_settings(settings, alpha, sandwich)
     wrong = ""
     if coordinates.constraints is not None:
-        wrong = "False with positive, l1_ratio or n_nonzero_coefs: such weights are not Gaussian"
-    elif coordinates.iterate:
+        raise constrained_posterior()
+    if coordinates.iterate:
         wrong = "False where conjugate gradients solve sparse rows, without the matrix it needs"
     elif not coordinates.data.has_root:
         wrong = "False with censored labels, of which least squares is no model"
@@ -206,6 +224,15 @@ def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sand
         wrong = "False or True with a kernel or form='dual', of which there is no sandwich"
     if wrong:
         raise ArgumentError("keep_covariance", f"must be {wrong}")
+
+
+def constrained_posterior() -> ValueError:
+    """Return the error of a posterior under constraints."""
+    return ArgumentError(
+        "keep_covariance",
+        "must be False with positive, l1_ratio or n_nonzero_coefs, under which weights are not "
+        "Gaussian",
+    )
 
 
 def _refuse_settings(settings: PairSettings, alpha: float, sandwich: bool) -> None:
@@ -246,7 +273,7 @@ def _without_own_list(
 def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None]:
     """Return Σ rank(L_q), and the total weight of every list; None if these differ."""
     index, n_queries = data.queries.index(), data.queries.n_queries
-    total: Vector = np.bincount(index, data.v, minlength=n_queries)
+    total: NDArray[Any] = np.bincount(index, data.v, minlength=n_queries)
     counted = np.bincount(index, data.v > 0, minlength=n_queries)
     factor = settings.factor(total, total**2)
     if data.query_weights is not None:

@@ -1,0 +1,354 @@
+"""How sure scores are, against dense Gaussian processes with a flat constant for every list."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from pairgram import (
+    Cross,
+    Pairgram,
+    Preferences,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    fit_many,
+    load_model,
+    scan,
+)
+
+ALPHA = 3.0
+
+
+class Lists:
+    """Rows of lists with different constants, and weights."""
+
+    def __init__(self, n_lists=10, n_rows=6, n_columns=5, seed=0, sizes=None):
+        rng = np.random.default_rng(seed)
+        sizes = np.full(n_lists, n_rows) if sizes is None else np.asarray(sizes)
+        self.qid = np.repeat(np.arange(len(sizes)), sizes)
+        n = len(self.qid)
+        self.X = rng.normal(size=(n, n_columns)) + 20.0
+        self.weight = rng.uniform(0.5, 2.0, n)
+        truth = rng.normal(size=n_columns)
+        constants = 3.0 * rng.normal(size=len(sizes))
+        self.y = self.X @ truth + constants[self.qid] + rng.normal(size=n) / self.weight**0.5
+
+    @property
+    def labelled(self):
+        return {"X": self.X, "y": self.y, "qid": self.qid, "sample_weight": self.weight}
+
+
+def covariance(K, qid, weight, alpha):
+    """Return that of the scores of all rows in units of the noise, with a flat constant by list."""
+    B = (qid[:, None] == np.unique(qid)).astype(float)
+    W = np.diag(weight)
+    L = W - W @ B @ np.linalg.inv(B.T @ W @ B) @ B.T @ W
+    P = K / alpha
+    return P - P @ L @ np.linalg.solve(np.eye(len(P)) + P @ L, P)
+
+
+def relative(C, shares):
+    """Return the deviations of scores relative to a mean, of which each row of shares is one."""
+    D = np.eye(len(C)) - shares
+    return np.sqrt(np.diag(D @ C @ D.T))
+
+
+def within(qid):
+    same = (qid[:, None] == qid).astype(float)
+    return same / same.sum(axis=1, keepdims=True)
+
+
+KINDS = {
+    "primal": ({}, lambda X: X @ X.T),
+    "dual": ({"form": "dual"}, lambda X: X @ X.T),
+    "rbf": ({"kernel": "rbf", "gamma": 0.2}, lambda X: np.exp(-0.2 * cdist(X, X) ** 2)),
+    "tanimoto": (
+        {"kernel": "tanimoto"},
+        lambda X: X @ X.T / ((X**2).sum(1)[:, None] + (X**2).sum(1) - X @ X.T),
+    ),
+}
+
+
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_deviations(kind, search, tmp_path):
+    lists, (setting, kernel) = Lists(), KINDS[kind]
+    told = {"weighting": "documents", "keep_covariance": True, **setting}
+    model = RankRLSCV([ALPHA], **told) if search else RankRLS(ALPHA, **told)
+    model.fit(**lists.labelled)
+    posterior, X, qid = model.posterior_, lists.X, lists.qid
+    assert posterior.kind == "exact" and posterior.label_noise == pytest.approx(posterior.noise)
+    unit = posterior.noise**0.5
+    K = kernel(X)
+    C = covariance(K, qid, lists.weight, ALPHA)
+    scores, found = model.predict(X, qid=qid, return_std=True)
+    np.testing.assert_array_equal(scores, model.predict(X))
+    np.testing.assert_allclose(found / unit, relative(C, within(qid)), rtol=1e-8, atol=1e-9)
+    _, found = model.predict(X, return_std=True)
+    everybody = np.full((len(X), len(X)), 1 / len(X))
+    np.testing.assert_allclose(found / unit, relative(C, everybody), rtol=1e-8, atol=1e-9)
+    _, found = model.predict(X, return_std=True, reference="training")
+    training = np.tile(lists.weight / lists.weight.sum(), (len(X), 1))
+    np.testing.assert_allclose(found / unit, relative(C, training), rtol=1e-7, atol=1e-8)
+    a, b = np.arange(30), np.arange(30, 60)
+    expected = np.sqrt(C[a, a] + C[b, b] - 2 * C[a, b])
+    found = model.std_of_differences(X[a], X[b])
+    np.testing.assert_allclose(found / unit, expected, rtol=1e-8, atol=1e-9)
+    above = model.probability_above(X[a], X[b])
+    np.testing.assert_allclose(above, 1 - model.probability_above(X[b], X[a]), atol=1e-12)
+    difference = model.predict(X[a]) - model.predict(X[b])
+    assert ((above > 0.5) == (difference > 0)).all()
+    model.save(tmp_path / "model.pairgram")
+    loaded = load_model(tmp_path / "model.pairgram")
+    for one in (model, loaded):
+        for reference in ("list", "training"):
+            again = one.predict(X[:20], return_std=True, reference=reference)[1]
+            known = model.predict(X[:20], return_std=True, reference=reference)[1]
+            np.testing.assert_array_equal(again, known)
+
+
+@pytest.mark.parametrize("constant", [1e5, 1e6])
+def test_beside_scikit_learn(constant):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(50, 3)), rng.normal(size=(20, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=50)
+    kernel = RBF(1.0, "fixed") + ConstantKernel(constant, "fixed")
+    process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
+    mean, C = process.predict(Z, return_cov=True)
+    told = {"weighting": "documents", "kernel": "rbf", "gamma": 0.5, "keep_covariance": True}
+    model = RankRLS(0.05, **told).fit(X, y)
+    scores, found = model.predict(Z, return_std=True)
+    np.testing.assert_allclose(scores - scores.mean(), mean - mean.mean(), atol=1e-5)
+    expected = relative(C, np.full((20, 20), 1 / 20))
+    # The process of scikit-learn has the noise 0.05, and so the prior variance 1.
+    np.testing.assert_allclose(found * (0.05 / model.posterior_.noise) ** 0.5, expected, rtol=1e-5)
+
+
+def test_noise_is_unbiased():
+    rng = np.random.default_rng(0)
+    qid, X = np.repeat(np.arange(8), 6), rng.normal(size=(48, 4))
+    found = []
+    for _ in range(400):
+        w = rng.normal(size=4)
+        y = X @ w + 5.0 * rng.normal(size=8)[qid] + 2**0.5 * rng.normal(size=48)
+        model = RankRLS(2.0, weighting="documents", keep_covariance=True).fit(X, y, qid=qid)
+        found.append([model.posterior_.noise])
+        C = covariance(X @ X.T, qid, np.ones(48), 2.0)
+        error = model.predict(X) - X @ w
+        scaled = error @ np.linalg.pinv(_centred(C, qid), rcond=1e-8) @ error
+        found[-1].append(scaled / (2.0 * 4))
+    noise, scale = np.mean(found, axis=0)
+    assert abs(noise - 2.0) < 0.1 and abs(scale - 1.0) < 0.06
+
+
+def _centred(C, qid):
+    D = np.eye(len(C)) - within(qid)
+    return D @ C @ D.T
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
+def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
+    lists = Lists()
+    told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
+    unit = {"pairs": 6.0, "documents": 1.0, "queries": 2 / 6}[weighting]
+    model = RankRLS(ALPHA * unit, weighting=weighting, keep_covariance=True).fit(**told)
+    other = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**told)
+    assert model.posterior_.kind == "exact"
+    found, expected = (
+        m.predict(lists.X, qid=lists.qid, return_std=True)[1] for m in (model, other)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert model.posterior_.label_noise == pytest.approx(other.posterior_.label_noise)
+    lists = Lists(sizes=[2, 3, 9, 12])
+    model.fit(lists.X, lists.y, qid=lists.qid)
+    exact = weighting == "documents"
+    assert model.posterior_.kind == ("exact" if exact else "approximate")
+    assert (model.posterior_.label_noise is not None) == exact
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"scale": True},
+        {"inputs": "standard"},
+        {"inputs": "quantile"},
+        {"feature_map": RandomFourier(30, gamma=0.02, random_state=0)},
+        {"feature_map": RandomNodes(8, activation="linear", random_state=0)},
+        {"feature_map": RandomNodes(100, random_state=0), "inputs": "standard"},
+        {"feature_map": Cross([0], [1, 2, 3])},
+        {"pairs": None},
+        {"scope": "global"},
+    ],
+    ids=str,
+)
+def test_any_features(setting):
+    lists = Lists(seed=1)
+    told = {"weighting": "documents", "keep_covariance": True, **setting}
+    model = RankRLS(ALPHA, **told).fit(**lists.labelled)
+    H = lists.X if model.inputs_ is None else model.inputs_.transform(lists.X)
+    H = H if model.feature_map_ is None else model.feature_map_.transform(H)
+    qid = lists.qid if setting.get("scope") != "global" else 0 * lists.qid
+    if setting.get("scale"):
+        D = np.eye(len(H)) - _weighted(qid, lists.weight)
+        H = H / np.sqrt(np.einsum("ij,i,ij->j", D @ H, lists.weight, D @ H))
+    C = covariance(H @ H.T, qid, lists.weight, ALPHA)
+    if setting.get("pairs", "") is None:
+        P = H @ H.T / ALPHA
+        C = P - P @ np.linalg.solve(P + np.diag(1 / lists.weight), P)
+    found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    expected = relative(C, within(lists.qid))
+    np.testing.assert_allclose(found / model.posterior_.noise**0.5, expected, rtol=1e-6, atol=1e-8)
+
+
+def _weighted(qid, weight):
+    same = (qid[:, None] == qid) * weight
+    return same / same.sum(axis=1, keepdims=True)
+
+
+def test_wide_rows_of_few_lists():
+    lists = Lists(4, 5, 60)
+    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
+    assert model.form_ == "dual"
+    C = covariance(lists.X @ lists.X.T, lists.qid, lists.weight, ALPHA)
+    found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    unit = model.posterior_.noise**0.5
+    np.testing.assert_allclose(found / unit, relative(C, within(lists.qid)), rtol=1e-7)
+    other = np.random.default_rng(1).normal(size=(2, 60)) + 20  # has directions of its own
+    sparse = scipy.sparse.csr_array(lists.X)
+    of_sparse = RankRLS(ALPHA, weighting="documents", keep_covariance=True, form="dual")
+    of_sparse.fit(sparse, lists.y, qid=lists.qid, sample_weight=lists.weight)
+    np.testing.assert_allclose(
+        of_sparse.std_of_differences(other[:1], other[1:]),
+        model.std_of_differences(other[:1], other[1:]),
+        rtol=1e-7,
+    )
+
+
+def test_statistics_and_tables():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    lists = Lists()
+    told = {"weighting": "documents"}
+    total = Pairgram.from_rows(lists.X, lists.y, qid=lists.qid, **told)
+    model = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True)
+    B = within(lists.qid)
+    r = lists.y - model.predict(lists.X)
+    expected = (lists.y - B @ lists.y) @ (r - B @ r) / (60 - 10)
+    assert model.posterior_.noise == pytest.approx(expected)
+    C = covariance(lists.X @ lists.X.T, lists.qid, np.ones(60), ALPHA)
+    found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    np.testing.assert_allclose(found / expected**0.5, relative(C, B), rtol=1e-7)
+    with pytest.raises(ValueError, match="reference must be 'list' for a model of statistics"):
+        model.predict(lists.X, return_std=True, reference="training")
+    frame = pandas.DataFrame(lists.X, columns=list("abcde")).assign(y=lists.y, q=lists.qid)
+    table = scan(frame, label="y", qid="q")
+    for kind in (RankRLS(ALPHA, **told), RankRLSCV([ALPHA], **told)):
+        of_table = kind.set_params(keep_covariance=True).fit(table)
+        again = of_table.predict(frame[list("abcde")], qid=lists.qid, return_std=True)[1]
+        np.testing.assert_allclose(again, found, rtol=1e-7)
+        with pytest.raises(ValueError, match="return_std must be False for a table"):
+            of_table.predict(table, return_std=True)
+
+
+@pytest.mark.parametrize("setting", [{}, {"kernel": "rbf", "gamma": 0.05}, {"form": "dual"}])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_comparisons(setting, grouped):
+    lists = Lists(1, 20)
+    rng = np.random.default_rng(3)
+    pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)])
+    weight = rng.uniform(0.5, 2.0, 60)
+    groups = np.arange(60) // 6 if grouped else None
+    y = Preferences(*pairs.T, margin=rng.exponential(size=60), weight=weight, groups=groups)
+    model = RankRLS(ALPHA, keep_covariance=True, **setting).fit(lists.X, y)
+    K = lists.X @ lists.X.T
+    if "kernel" in setting:
+        K = np.exp(-0.05 * cdist(lists.X, lists.X) ** 2)
+    A = np.zeros((60, 20))
+    A[np.arange(60), pairs[:, 0]], A[np.arange(60), pairs[:, 1]] = 1.0, -1.0
+    P = K / ALPHA
+    C = P - P @ A.T @ np.linalg.solve(A @ P @ A.T + np.diag(1 / weight), A @ P)
+    found = model.predict(lists.X, return_std=True)[1] / model.posterior_.noise**0.5
+    np.testing.assert_allclose(found, relative(C, np.full((20, 20), 0.05)), rtol=1e-6)
+
+
+def test_sandwich():
+    lists = Lists(40, 6)
+    told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
+    model = RankRLS(ALPHA, pairs="without_ties", keep_covariance="sandwich").fit(**told)
+    assert model.posterior_.kind == "sandwich" and model.posterior_.label_noise is None
+    plain = RankRLS(ALPHA, keep_covariance="sandwich").fit(**told)
+    gradients = []
+    for q in range(40):  # by refits without each list, whose pairs all count once
+        own = lists.qid == q
+        rest = RankRLS(ALPHA).fit(lists.X[~own], lists.y[~own], qid=lists.qid[~own])
+        e = lists.y[own] - rest.predict(lists.X[own])
+        gradients.append(lists.X[own].T @ (6 * e - e.sum()))
+    total = Pairgram.from_rows(lists.X, lists.y, qid=lists.qid)
+    inverse = np.linalg.inv(total.G + ALPHA * np.eye(5))
+    C = inverse @ np.array(gradients).T @ np.array(gradients) @ inverse
+    expected = relative(lists.X @ C @ lists.X.T, within(lists.qid))
+    found = plain.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    assert (model.std_of_differences(lists.X[:5], lists.X[5:10]) > 0).all()
+
+
+def test_a_batch_of_models_and_weights_of_zero():
+    lists = Lists()
+    setting = {"weighting": "documents", "keep_covariance": True, "kernel": "rbf", "gamma": 0.1}
+    weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
+    model = RankRLS(ALPHA, **setting).fit(lists.X, lists.y, qid=lists.qid, sample_weight=weight)
+    kept = weight > 0
+    other = RankRLS(ALPHA, **setting).fit(lists.X[kept], lists.y[kept], qid=lists.qid[kept])
+    for reference in ("list", "training"):
+        found, expected = (
+            one.predict(lists.X, qid=lists.qid, return_std=True, reference=reference)[1]
+            for one in (model, other)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+    linear = RankRLS(ALPHA, keep_covariance=True)
+    batch = fit_many(linear, [(lists.X, lists.y, lists.qid)] * 2)
+    expected = linear.fit(lists.X, lists.y, qid=lists.qid).predict(lists.X, return_std=True)[1]
+    for one in batch.models:
+        np.testing.assert_array_equal(one.predict(lists.X, return_std=True)[1], expected)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"alpha": 0.0}, "keep_covariance needs alpha > 0, got alpha=0"),
+        ({"pairs": "without_ties"}, "keep_covariance must be False or 'sandwich' with pairs="),
+        ({"positive": True}, "keep_covariance must be False with positive, l1_ratio"),
+        ({"keep_covariance": "yes"}, "keep_covariance must be True, False or 'sandwich'"),
+        ({"kernel": "rbf", "keep_covariance": "sandwich"}, "False or True with a kernel"),
+    ],
+)
+def test_what_has_no_posterior(setting, message):
+    lists = Lists()
+    with pytest.raises(ValueError, match=message):
+        RankRLS(**{"keep_covariance": True, **setting}).fit(lists.X, lists.y, qid=lists.qid)
+
+
+def test_what_cannot_be_told():
+    lists = Lists()
+    for kind in (RankRLS(), RankSVM()):
+        model = kind.fit(lists.X, lists.y, qid=lists.qid)
+        with pytest.raises(ValueError, match="does not know how sure its scores are"):
+            model.predict(lists.X, return_std=True)
+    model = RankRLS(keep_covariance=True).fit(lists.X, lists.y, qid=lists.qid)
+    with pytest.raises(ValueError, match="reference must be 'list' or 'training', got 'mean'"):
+        model.predict(lists.X, return_std=True, reference="mean")
+    with pytest.raises(ValueError, match="Xb must have as many rows as Xa, 60, got 2"):
+        model.std_of_differences(lists.X, lists.X[:2])
+    K = lists.X @ lists.X.T
+    given = RankRLS(kernel="precomputed", keep_covariance=True).fit(K, lists.y, qid=lists.qid)
+    with pytest.raises(ValueError, match="kernel='precomputed' does not tell"):
+        given.predict(K, return_std=True)
+    assert model.predict(lists.X[:1], return_std=True)[1] == 0.0
+    y = Preferences.from_intervals(lists.y, lists.y + 1.0)
+    with pytest.raises(ValueError, match="keep_covariance must be False with censored labels"):
+        RankRLS(keep_covariance=True).fit(lists.X, y)
