@@ -13,6 +13,7 @@ Train:
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
     recommend                                 the best things for every user
+    propose                                   which rows to measure next
     fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
 
@@ -91,6 +92,7 @@ _NAMES = {
     "rankers.load": ("load_model", "save_model"),
     "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
+    "rankers.propose": ("propose",),
     "rankers.recommend": ("recommend",),
     "rankers.scores": ("predict",),
     "solvers.drift": ("Drift", "drift"),

@@ -63,4 +63,5 @@ from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
 
 __all__: list[str]
+from pairgram.rankers.propose import propose as propose
 from pairgram.rankers.recommend import recommend as recommend

@@ -352,3 +352,29 @@ def test_what_cannot_be_told():
     y = Preferences.from_intervals(lists.y, lists.y + 1.0)
     with pytest.raises(ValueError, match="keep_covariance must be False with censored labels"):
         RankRLS(keep_covariance=True).fit(lists.X, y)
+
+
+def test_draws_of_weights():
+    lists = Lists()
+    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
+    draws = model.draw_weights(20_000, random_state=0)
+    total = Pairgram.from_rows(**lists.labelled, weighting="documents")
+    C = model.posterior_.noise * np.linalg.inv(total.G + ALPHA * np.eye(5))
+    np.testing.assert_allclose(np.cov(draws.T), C, atol=0.05 * C.max())
+    np.testing.assert_allclose(draws.mean(axis=0), model.coef_, atol=5 * (C.max() / 20_000) ** 0.5)
+    np.testing.assert_array_equal(model.draw_weights(3, random_state=1)[:1].shape, (1, 5))
+    scorer = model.row_scorer(draw=7)
+    weights = model.draw_weights(1, random_state=7)[0]
+    np.testing.assert_allclose(scorer(lists.X), lists.X @ weights, rtol=1e-12)
+    table = model.column_weights()
+    np.testing.assert_allclose(table["deviation"], np.sqrt(C.diagonal())[table["column"]])
+    np.testing.assert_allclose(table["ratio"], table["weight"] / table["deviation"])
+    plain = RankRLS(ALPHA).fit(**lists.labelled)
+    assert "deviation" not in plain.column_weights()
+    with pytest.raises(ValueError, match="does not know how sure"):
+        plain.draw_weights()
+    kernel = RankRLS(kernel="rbf", keep_covariance=True).fit(**lists.labelled)
+    with pytest.raises(ValueError, match="weights cannot be drawn of a model with a kernel"):
+        kernel.draw_weights()
+    with pytest.raises(ValueError, match="n_draws must be"):
+        model.draw_weights(0)

@@ -7,7 +7,7 @@ import os
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
@@ -25,11 +25,12 @@ from pairgram._support.checks import (
     ArgumentError,
     naming_not_finite,
 )
+from pairgram._support.parameters import check_size
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_labelled
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
-from pairgram.features.base import describe_map
+from pairgram.features.base import describe_map, generator
 from pairgram.features.inputs import GAPS, FittedInputs
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
@@ -38,6 +39,7 @@ from pairgram.rankers.certainty import (
     Reference,
     deviations_of,
     deviations_of_differences,
+    posterior_of,
     probability_above,
 )
 from pairgram.rankers.known import ranker_called
@@ -546,7 +548,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             - ``importance``: ``|weight| × spread``, which does not depend on the column's unit;
             - ``share``: the share of the variance of the score within queries. It is the
               covariance of weight × value and the score, divided by the variance of the score.
-              Shares add up to 1. They can be negative, and are 0 if the score does not vary.
+              Shares add up to 1. They can be negative, and are 0 if the score does not vary;
+            - ``deviation`` and ``ratio``, if the model has ``keep_covariance``: the posterior
+              standard deviation of the weight, and weight / deviation. This is no test: the ridge
+              draws weights towards 0, and what it takes from them is not in the deviation.
 
         Raises
         ------
@@ -592,7 +597,41 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return contributions_of(self, X, qid)
 
-    def row_scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
+    def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> NDArray[Any]:
+        """Draw weights from what is known of them, as Thompson sampling does.
+
+        Parameters
+        ----------
+        n_draws : int ≥ 1, default=1
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_features), float64
+            Draws from the normal distribution around `coef_` with the covariance
+            ``σ² (G + alpha I)⁻¹``.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``keep_covariance``; or if it has a kernel, or was solved in the
+            dual form.
+
+        Examples
+        --------
+        >>> from pairgram import RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> model = RankRLS(keep_covariance=True).fit(X, y, qid=qid)
+        >>> model.draw_weights(1000, random_state=0).shape
+        (1000, 10)
+        """
+        check_is_fitted(self)
+        check_size("n_draws", n_draws)
+        return posterior_of(self).draws(self.coef_, int(n_draws), generator(random_state))
+
+    def row_scorer(
+        self, dtype: DTypeLike = np.float64, *, draw: RandomState | Literal[False] = False
+    ) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
 
         It takes C-contiguous rows of one type, in one thread of its own. Its scores are float64,
@@ -603,6 +642,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ----------
         dtype : float64 or float32, default=float64
             The type of the rows.
+        draw : False, int, RandomState, Generator or None, default=False
+            If not False, the scorer has one draw of `draw_weights`, made with this random state:
+            rankings by it are those of Thompson sampling.
 
         Returns
         -------
@@ -625,7 +667,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         (100,)
         """
         check_is_fitted(self)
-        return Scorer(self, dtype)
+        if draw is False:
+            return Scorer(self, dtype)
+        return Scorer(self, dtype, self.draw_weights(1, draw)[0])
 
     def compress(self, n_landmarks: int, *, random_state: RandomState = 0) -> Any:
         """Return a smaller model that replaces a kernel's training rows by a few of them.

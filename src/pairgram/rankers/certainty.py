@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram.data.dataset import as_slice
 from pairgram.data.queries import Queries
 from pairgram.features.base import checked, dense, features_of
 from pairgram.features.kernel_map import KernelMap, kernel_among
@@ -25,11 +29,11 @@ if TYPE_CHECKING:
 
 Reference = Literal["list", "training"]
 # Features are made of so many rows at once, and the kernel values of rows in tiles of so many.
-ROWS_AT_ONCE, TILE = 2048, 256
+ROWS_AT_ONCE, TILE = 1024, 128
 
 
 @dataclass(frozen=True, eq=False)
-class _Space:
+class Space:
     """Rows in the space of the ridge of a model.
 
     Attributes
@@ -42,44 +46,48 @@ class _Space:
     rows: Any
     feature_map: Any
 
-    @property
-    def has_kernel(self) -> bool:
-        """Whether features are kernel values, so that products of rows are kernel values too."""
-        return isinstance(self.feature_map, KernelMap)
-
     def features(self, rows: Rows | slice) -> Vector:
         """Return the features of some rows, dense, in float64."""
-        X = self.rows[rows]
+        X = self.rows[as_slice(rows)]
         H = X if self.feature_map is None else features_of(self.feature_map, X)
-        return dense(H).astype(np.float64, copy=False)
+        return dense(H).astype(np.float64)
 
     def squares(self, rows: Rows | slice) -> Vector:
         """Return the products of rows with themselves, (n_rows,)."""
         return self.products(self, rows)
 
-    def products(self, other: _Space, rows: Rows | slice) -> Vector:
+    def products(self, other: Space, rows: Rows | slice) -> Vector:
         """Return the products of rows with the same rows of another matrix, (n_rows,)."""
-        X, Z = self.rows[rows], other.rows[rows]
-        tiles = _tiles(X.shape[0])
+        X, Z = (one.rows[as_slice(rows)] for one in (self, other))
+        tiles = blocks(X.shape[0], TILE)
         return np.concatenate(
-            [np.diag(kernel_among(self.feature_map, X[tile], Z[tile])) for tile in tiles]
+            [kernel_among(self.feature_map, X[tile], Z[tile]).diagonal() for tile in tiles]
         )
 
-    def means(self, rows: Rows) -> Vector:
-        """Return the mean product of each of some rows with all of these, (n_rows,)."""
-        found = np.zeros(len(rows))
-        for one in _tiles(len(rows)):
-            for other in _tiles(len(rows)):
-                both = self.rows[rows[one]], self.rows[rows[other]]
-                found[one] += kernel_among(self.feature_map, *both).sum(axis=1)
-        return found / len(rows)
+    def mean_products(self, parts: Sequence[Rows], pool: ThreadPoolExecutor) -> Vector:
+        """Return the mean product of each row of some parts with all of them, (n_rows,)."""
+
+        def sums(pair: tuple[Rows, Rows]) -> tuple[Vector, Vector]:
+            K = kernel_among(self.feature_map, *(self.rows[as_slice(part)] for part in pair))
+            return K.sum(axis=1), K.sum(axis=0)
+
+        numbers = list(combinations_with_replacement(range(len(parts)), 2))
+        found = [np.zeros(len(part)) for part in parts]
+        pairs = ((parts[i], parts[j]) for i, j in numbers)
+        for (i, j), (of_first, of_second) in zip(numbers, pool.map(sums, pairs), strict=True):
+            found[i] += of_first
+            if i < j:
+                found[j] += of_second
+        return np.concatenate(found) / sum(map(len, parts))
+
+    def centred_squares(self, rows: Rows) -> Vector:
+        """Return the squared lengths of rows, less their mean, (n_rows,)."""
+        K = kernel_among(self.feature_map, self.rows[rows], self.rows[rows])
+        with_mean = K.mean(axis=1)
+        return np.asarray(K.diagonal() - 2 * with_mean + with_mean.mean())
 
 
-def _tiles(n: int) -> list[slice]:
-    return [slice(begin, min(begin + TILE, n)) for begin in range(0, n, TILE)]
-
-
-def _posterior_of(model: BaseEstimator) -> Posterior:
+def posterior_of(model: BaseEstimator) -> Posterior:
     """Return the posterior of a model, or say how to get one."""
     found: Posterior | None = getattr(model, "posterior_", None)
     if found is None:
@@ -90,7 +98,7 @@ def _posterior_of(model: BaseEstimator) -> Posterior:
     return found
 
 
-def _space_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> _Space:
+def space_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Space:
     """Return checked rows in the space of the ridge of a model."""
     rows, feature_map = columns_of(model, X, qid), model.feature_map_
     if isinstance(feature_map, KernelMap) and feature_map.kernel == "precomputed":
@@ -98,14 +106,14 @@ def _space_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> _Spac
             "kernel='precomputed' does not tell the kernel of two rows that are scored, which "
             "standard deviations need: name the kernel"
         )
-    return _Space(rows if feature_map is None else checked(feature_map, rows), feature_map)
+    return Space(rows if feature_map is None else checked(feature_map, rows), feature_map)
 
 
 def deviations_of(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, reference: Reference
 ) -> Vector:
     """Return the standard deviations of scores relative to a reference; see `predict`."""
-    posterior = _posterior_of(model)
+    posterior = posterior_of(model)
     if reference not in get_args(Reference):
         raise ArgumentError("reference", f"must be 'list' or 'training', got {reference!r}")
     if reference == "training" and posterior.mean is None:
@@ -113,52 +121,98 @@ def deviations_of(
             "reference",
             "must be 'list' for a model of statistics, which do not tell the mean of the rows",
         )
-    space = _space_of(model, X, qid)
+    space = space_of(model, X, qid)
     n_rows = space.rows.shape[0]
-    numbers, variances = np.arange(n_rows), np.empty(n_rows)
-    has_kernel = bool(posterior.prior) and space.has_kernel
-
-    def set_list(rows: Rows) -> None:
-        mean = sum(space.features(rows[part]).sum(axis=0) for part in _blocks(rows)) / len(rows)
-        with_all = space.means(rows) if has_kernel else np.zeros(len(rows))
-        for part in _blocks(rows):
-            squares = None
-            if has_kernel:
-                squares = space.squares(rows[part]) - 2 * with_all[part] + with_all.mean()
-            variances[rows[part]] = posterior.variances(space.features(rows[part]) - mean, squares)
-
-    def set_part(rows: Rows) -> None:
-        mean, shares, squares = posterior.mean, posterior.shares, None
-        assert mean is not None
-        H = space.features(rows)
-        if has_kernel and shares is not None:
-            squares = space.squares(rows) - 2 * (H @ shares) + mean @ shares
-        variances[rows] = posterior.variances(H - mean, squares)
-
-    if reference == "training":
-        parts, work = [numbers[part] for part in _blocks(numbers)], set_part
-    else:
-        lists, work = Queries.make(n_rows, qid=qid), set_list
-        parts = [numbers[lists.rows(q)] for q in np.flatnonzero(lists.sizes).tolist()]
     with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(model.n_threads)) as pool:
-        for _ in pool.map(work, parts):
-            pass
-    return np.sqrt(variances)
+        if reference == "training":
+            parts = [np.arange(n_rows)[part] for part in blocks(n_rows, ROWS_AT_ONCE)]
+            variances = [*pool.map(partial(_from_training, posterior, space), parts)]
+            return np.sqrt(np.concatenate(variances))
+        lists = Queries.make(n_rows, qid=qid)
+        order = np.arange(n_rows) if lists.order is None else lists.order
+        found: list[Future[Vector]] = []
+        for first, last in _batches(lists.sizes):
+            rows, sizes = order[lists.offsets[first] : lists.offsets[last]], lists.sizes[first:last]
+            if len(rows) <= ROWS_AT_ONCE:
+                found.append(pool.submit(_of_lists, posterior, space, rows, sizes))
+            elif len(rows):
+                found += _of_long_list(posterior, space, rows, pool)
+        deviations = np.empty(n_rows)
+        deviations[order] = np.sqrt(np.concatenate([part.result() for part in found]))
+    return deviations
+
+
+def _batches(sizes: Rows) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of lists that make a block together, or of a list that is longer."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        begin = ends[first] - sizes[first]
+        last = max(first + 1, int(np.searchsorted(ends, begin + ROWS_AT_ONCE, side="right")))
+        yield first, last
+        first = last
+
+
+def _from_training(posterior: Posterior, space: Space, rows: Rows) -> Vector:
+    """Return the variances of scores of rows, less the mean score of the training rows."""
+    mean, shares, H, squares = posterior.mean, posterior.shares, space.features(rows), None
+    assert mean is not None
+    if shares is not None:
+        squares = space.squares(rows) - 2 * (H @ shares) + mean @ shares
+    H -= mean
+    return posterior.variances(H, squares)
+
+
+def _of_lists(posterior: Posterior, space: Space, rows: Rows, sizes: Rows) -> Vector:
+    """Return the variances of scores of rows of whole lists, less the mean score of their list."""
+    H, squares, sizes = space.features(rows), None, sizes[sizes > 0]
+    begins = np.cumsum(sizes) - sizes
+    H -= np.repeat(np.add.reduceat(H, begins, axis=0) / sizes[:, None], sizes, axis=0)
+    if posterior.shares is not None:
+        own = np.split(rows, begins[1:])
+        squares = np.concatenate([space.centred_squares(one) for one in own])
+    return posterior.variances(H, squares)
+
+
+def _of_long_list(
+    posterior: Posterior, space: Space, rows: Rows, pool: ThreadPoolExecutor
+) -> list[Future[Vector]]:
+    """Return the same of one list, in blocks."""
+    parts = [rows[part] for part in blocks(len(rows), ROWS_AT_ONCE)]
+    keeps = 8.0 * len(rows) * posterior.root.shape[1] <= limits.now.kept_bytes
+    features = [*pool.map(space.features, parts)] if keeps else None
+    sums = pool.map(lambda part: space.features(part).sum(axis=0), parts)
+    if features is not None:
+        sums = pool.map(lambda H: H.sum(axis=0), features)
+    mean, with_all = sum(sums) / len(rows), None
+    if posterior.shares is not None:
+        with_all = space.mean_products(parts, pool)
+
+    def of_part(number: int) -> Vector:
+        H = space.features(parts[number]) if features is None else features[number]
+        H -= mean
+        squares = None
+        if with_all is not None:
+            begin = number * ROWS_AT_ONCE
+            own = with_all[begin : begin + len(H)]
+            squares = space.squares(parts[number]) - 2 * own + with_all.mean()
+        return posterior.variances(H, squares)
+
+    return [pool.submit(of_part, number) for number in range(len(parts))]
 
 
 def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) -> Vector:
     """Return the standard deviations of ``f(a) − f(b)``; see `std_of_differences`."""
-    posterior = _posterior_of(model)
-    first, second = (_space_of(model, X, None) for X in (Xa, Xb))
+    posterior = posterior_of(model)
+    first, second = (space_of(model, X, None) for X in (Xa, Xb))
     n_rows = first.rows.shape[0]
     if second.rows.shape[0] != n_rows:
         raise ArgumentError(
             "Xb", f"must have as many rows as Xa, {n_rows}, got {second.rows.shape[0]}"
         )
     found = np.empty(n_rows)
-    for part in _blocks(np.arange(n_rows)):
+    for part in blocks(n_rows, ROWS_AT_ONCE):
         squares = None
-        if posterior.prior and first.has_kernel:
+        if posterior.shares is not None:
             own = first.squares(part) + second.squares(part)
             squares = own - 2 * first.products(second, part)
         H = first.features(part) - second.features(part)
@@ -173,7 +227,3 @@ def probability_above(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) -> Vecto
     with np.errstate(divide="ignore", invalid="ignore"):
         found = ndtr(difference / deviations)
     return np.where(np.isnan(found), 0.5, found)
-
-
-def _blocks(rows: Rows) -> Iterator[slice]:
-    return blocks(len(rows), ROWS_AT_ONCE)

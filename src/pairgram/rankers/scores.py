@@ -67,11 +67,15 @@ class Scorer:
     model : fitted ranker of this package
     dtype : float64 or float32
         The type of the rows.
+    coef : ndarray of shape (n_coefs,), or None
+        Coefficients in place of those of the model.
     """
 
     __slots__ = ("_coef", "_constant", "_dtype", "_lists", "_missing", "_n_features", "_parts")
 
-    def __init__(self, model: BaseEstimator, dtype: DTypeLike = np.float64) -> None:
+    def __init__(
+        self, model: BaseEstimator, dtype: DTypeLike = np.float64, coef: Vector | None = None
+    ) -> None:
         self._dtype = np.dtype(dtype)
         if self._dtype not in (np.float64, np.float32):
             raise ValueError(f"dtype must be float64 or float32, got {self._dtype}")
@@ -82,7 +86,7 @@ class Scorer:
                 "use predict"
             )
         self._lists, feature_map = _after_lists(model)
-        coef = np.array(model.coef_, np.float64, order="C")
+        coef = np.array(model.coef_ if coef is None else coef, np.float64, order="C")
         coef.flags.writeable = False
         self._constant = float(getattr(model, "intercept_", 0.0))
         self._coef, self._parts = coef, None
@@ -553,6 +557,10 @@ def column_weights_of(
         "importance": np.abs(weights) * found.spread,
         "share": found.share(weights),
     }
+    if model.posterior_ is not None and model.feature_map_ is None:
+        table["deviation"] = model.posterior_.deviations_of_coefs()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            table["ratio"] = weights / table["deviation"]
     order = np.argsort(-table["importance"], kind="stable")
     return {name: values[order] for name, values in table.items()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -28,6 +28,8 @@ Kind = Literal["exact", "approximate", "sandwich"]
 EQUAL = 1e-9
 # The names of arrays in model files begin with this.
 PREFIX = "posterior_"
+# A triangular root is multiplied in at most so many panels of rows, or panels of so many rows.
+PANELS, PANEL = 12, 48
 # Features of training rows are averaged in blocks of so many rows.
 ROWS_AT_ONCE = 4096
 
@@ -43,7 +45,7 @@ class Posterior:
     Attributes
     ----------
     root : ndarray of shape (n_dimensions, n_coefs)
-        A. Without a prior it is a root of the inverse, ``AᵀA = (G + alpha I)⁻¹``.
+        A, upper triangular or trapezoidal. Without a prior, ``AᵀA = (G + alpha I)⁻¹``.
     noise : float
         σ², in the unit of the objective.
     prior : float
@@ -77,14 +79,52 @@ class Posterior:
         squares : ndarray of shape (n_rows,), or None
             With a kernel, the squared lengths of the differences in its space.
         """
-        with single_threaded_blas:
-            Z = H @ self.root.T
-        explained = np.einsum("ij,ij->i", Z, Z)
+        explained = np.zeros(len(H))
+        for _, Z in self._panels(H):
+            explained += np.einsum("ij,ij->i", Z, Z)
         if not self.prior:
             return np.asarray(self.noise * explained)
         if squares is None:
             squares = np.einsum("ij,ij->i", H, H)
         return np.asarray(self.noise * np.maximum(self.prior * squares - explained, 0.0))
+
+    def draws(self, coef: Vector, n_draws: int, random: Any) -> Vector:
+        """Return draws of the coefficients, (n_draws, n_coefs), around those of the model.
+
+        Raises
+        ------
+        ValueError
+            If scores have directions that no coefficient has.
+        """
+        if self.prior:
+            raise ValueError(
+                "weights cannot be drawn of a model with a kernel, or with more features than rows: "
+                "no weight stands for what no training row tells; take a feature_map such as "
+                "Nystroem or RandomFourier, or form='primal'"
+            )
+        normal = random.normal(size=(n_draws, len(self.root)))
+        with single_threaded_blas:
+            return np.asarray(coef + self.noise**0.5 * (normal @ self.root))
+
+    def deviations_of_coefs(self) -> Vector:
+        """Return the standard deviations of the coefficients of features, (n_coefs,)."""
+        explained = np.einsum("ij,ij->j", self.root, self.root)
+        variances = self.prior - explained if self.prior else explained
+        return np.asarray(np.sqrt(self.noise * np.maximum(variances, 0.0)))
+
+    def rooted(self, H: Vector) -> Vector:
+        """Return ``A h`` of rows h, (n_rows, n_dimensions)."""
+        found = np.empty((len(H), len(self.root)))
+        for part, Z in self._panels(H):
+            found[:, part] = Z
+        return found
+
+    def _panels(self, H: Vector) -> Iterator[tuple[slice, Vector]]:
+        """Yield slices of A's rows, and their products with rows h; what is 0 is not multiplied."""
+        width = max(PANEL, len(self.root) // PANELS)
+        with single_threaded_blas:
+            for part in blocks(len(self.root), width):
+                yield part, H[:, part.start :] @ self.root[part, part.start :].T
 
     def in_file(self) -> tuple[dict[str, Vector], dict[str, Any]]:
         """Return what a model file holds: arrays, whose names have a prefix, and settings."""

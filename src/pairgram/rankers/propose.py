@@ -1,0 +1,393 @@
+"""`propose`: which rows to measure next, given how sure a model is of their scores."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import scipy.linalg
+from scipy.special import ndtr
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.arrays import blocks
+from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
+from pairgram._support.machine import require, resolve_n_threads, single_threaded_blas
+from pairgram._support.parameters import check_flag, check_size
+from pairgram.features.base import generator, scores_of_rows
+from pairgram.features.kernel_map import kernel_among
+from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, space_of
+from pairgram.solvers.posterior import Posterior
+
+if TYPE_CHECKING:
+    from pairgram._support.types import BaseEstimator, RandomState, RowsLike
+
+Strategy = Literal["improvement", "upper", "thompson", "variance", "order"]
+# The upper bound of a score is so many standard deviations above it.
+DEVIATIONS = 2.0
+# Of two rows whose order is asked for, one is at most so many places below the other.
+WINDOW = 8
+# So many rows, or pairs of rows, are looked at first.
+MOST_ROWS, MOST_PAIRS = 2048, 2048
+# A covariance gets this share of its largest entry on its diagonal before it is factorised.
+JITTER = 1e-10
+
+
+def propose(
+    model: BaseEstimator,
+    X: RowsLike,
+    n: int,
+    *,
+    strategy: Strategy = "improvement",
+    measured: RowsLike | None = None,
+    batch: bool = True,
+    random_state: RandomState = None,
+) -> Rows:
+    """Choose the rows whose labels would be worth most, such as compounds to assay next week.
+
+    Parameters
+    ----------
+    model : RankRLS or RankRLSCV
+        Fitted with ``keep_covariance=True``.
+    X : array-like or CSR matrix of shape (n_rows, n_features)
+        The pool to choose from.
+    n : int ≥ 1
+        How many rows, or pairs of rows.
+    strategy : str, default="improvement"
+        - "improvement": by how much a score is expected to be above the best of those measured,
+          ``E max(f − f_best, 0)``;
+        - "upper": the score plus two standard deviations;
+        - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
+        - "variance": the score that is least sure;
+        - "order": the two rows whose order is least sure, to be compared by somebody.
+    measured : array-like or CSR matrix of shape (n_measured, n_features), or None, default=None
+        The rows that were measured, for "improvement" alone. None takes the training rows, which
+        models with a kernel have.
+    batch : bool, default=True
+        Whether every choice knows the earlier ones: as if these had been measured, and had come out
+        as expected. They are then diverse. False takes the n best by themselves.
+    random_state : int, RandomState, Generator or None, default=None
+        For "thompson".
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, 2) for "order", int64
+        Row numbers of X, the best first. No row, and no pair, is chosen twice.
+
+    Raises
+    ------
+    ValueError
+        If the model does not know how sure it is, if there are fewer rows than `n`, or if a
+        parameter is not as described.
+    MemoryError
+        If "thompson" with a kernel takes too much memory: it draws all scores together.
+
+    Notes
+    -----
+    Scores are taken relative to the mean of the training rows, or of X for a model of statistics
+    alone. A choice of rank-one updates takes ``O(n_rows n_support)``, and no refit: with u =
+    ``c_i / sqrt(c_ii + σ²)``, the covariances c change to ``c − u uᵀ``.
+
+    References
+    ----------
+    Jones, Schonlau, Welch. Efficient global optimization of expensive black-box functions. Journal
+    of Global Optimization 13, 1998 (improvement). Auer. Using confidence bounds for exploitation-
+    exploration trade-offs. JMLR 3, 2002. Thompson. On the likelihood that one unknown probability
+    exceeds another. Biometrika 25, 1933.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, make_ranking, propose
+    >>> X, y, _ = make_ranking(2, 100, random_state=0)
+    >>> model = RankRLS(kernel="rbf", keep_covariance=True).fit(X[:50], y[:50])
+    >>> propose(model, X[50:], 3).shape
+    (3,)
+    """
+    check_is_fitted(model)
+    if strategy not in get_args(Strategy):
+        known = ", ".join(map(repr, get_args(Strategy)))
+        raise ArgumentError("strategy", verbatim(f"must be one of {known}, got {strategy!r}"))
+    check_size("n", n)
+    check_flag("batch", batch)
+    scores = np.asarray(model.predict(X), np.float64)
+    most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
+    if n > most:
+        what = "rows" if strategy != "order" else "pairs of rows"
+        raise ArgumentError("n", f"must be at most {most}, the number of {what} of X, got {n}")
+    joint = _Joint(posterior_of(model), space_of(model, X, None), model.n_threads)
+    if strategy == "order":
+        return _pairs(joint, scores, int(n), batch)
+    if strategy == "thompson":
+        return _drawn(joint, scores, int(n), generator(random_state))
+    best = _best_of(model, joint, measured) if strategy == "improvement" else None
+    values = _worth(strategy, scores, joint.variances, best)
+    if not batch:
+        return np.argsort(-values, kind="stable")[: int(n)]
+    # Variances shrink, so a few rows may do, if the others were never worth as much as the chosen.
+    bounds = _bounds(strategy, joint, scores, best)
+    taken = np.zeros(len(scores), dtype=bool)
+    taken[np.argsort(-values, kind="stable")[: max(MOST_ROWS, 4 * int(n))]] = True
+    while True:
+        some = np.flatnonzero(taken)
+        of_some = joint.of(some), scores[some], None if best is None else best.of(some)
+        chosen, least = _one_by_one(strategy, *of_some, int(n))
+        more = ~taken & (bounds >= least)
+        if not more.any():
+            return some[chosen]
+        taken |= more
+
+
+def _worth(strategy: Strategy, scores: Vector, variances: Vector, best: _Row | None) -> Vector:
+    """Return what each row is worth."""
+    if best is not None:
+        square = np.maximum(variances + best.variance - 2 * best.column, 0.0)
+        return _improvement(scores - best.score, np.sqrt(square))
+    deviations = np.sqrt(variances)
+    return deviations if strategy == "variance" else scores + DEVIATIONS * deviations
+
+
+def _bounds(strategy: Strategy, joint: _Joint, scores: Vector, best: _Row | None) -> Vector:
+    """Return what each row is worth at most: variances shrink, and the best rises.
+
+    The best row was measured before, or has been chosen; its variance is then below the noise.
+    """
+    if best is None:
+        return _worth(strategy, scores, joint.variances, None)
+    of_best = max(best.variance, min(joint.noise, float(joint.variances.max())))
+    most = np.sqrt(joint.variances) + np.sqrt(of_best)
+    return _improvement(scores - best.score, most)
+
+
+def _improvement(above: Vector, deviations: Vector) -> Vector:
+    """Return the mean of what is above 0 of normal variables."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = above / deviations
+        density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+        found = above * ndtr(z) + deviations * density
+    return np.where(deviations > 0, found, np.maximum(above, 0.0))
+
+
+def _one_by_one(
+    strategy: Strategy, joint: _Joint, scores: Vector, best: _Row | None, n: int
+) -> tuple[Rows, float]:
+    """Choose rows, each knowing the earlier ones; return them and the least that one was worth."""
+    chosen: list[int] = []
+    least = np.inf
+    while len(chosen) < n:
+        values = _worth(strategy, scores, joint.variances, best)
+        values[chosen] = -np.inf
+        row = int(np.argmax(values))
+        chosen.append(row)
+        least = min(least, float(values[row]))
+        column, variance = joint.column(row), float(joint.variances[row])
+        change = joint.learn(column, variance, joint.noise)
+        if best is not None and scores[row] > best.score:
+            own = float(change[row]) * change
+            best = _Row(float(scores[row]), column - own, float(joint.variances[row]))
+        elif best is not None:
+            of_best = float(best.column[row]) / np.sqrt(variance + joint.noise)
+            best = _Row(best.score, best.column - of_best * change, best.variance - of_best**2)
+    return np.array(chosen, np.int64), least
+
+
+class _Row(NamedTuple):
+    """The score of a row, its covariances with those of the pool, and its variance."""
+
+    score: float
+    column: Vector
+    variance: float
+
+    def of(self, rows: Rows) -> _Row:
+        """Return the same beside some rows of the pool."""
+        return self._replace(column=self.column[rows])
+
+
+class _Joint:
+    """The covariances of the scores of a pool, of which columns are made when they are needed.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    space : Space
+        The rows of the pool.
+    n_threads : int or None
+
+    Attributes
+    ----------
+    variances : ndarray of shape (n_rows,)
+        Those of the scores relative to the mean of the training rows.
+    noise : float
+        The variance of a label of weight 1.
+    """
+
+    def __init__(self, posterior: Posterior, space: Space, n_threads: int | None) -> None:
+        self.posterior, self.space = posterior, space
+        self.noise = posterior.noise if posterior.label_noise is None else posterior.label_noise
+        self.has_kernel = posterior.shares is not None
+        n_rows = space.rows.shape[0]
+        width = posterior.root.shape[1]
+        what = f"the covariances of {n_rows} rows with {len(posterior.root)} dimensions"
+        require(what, 8.0 * n_rows * (len(posterior.root) + width), "take fewer rows of X")
+        with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(n_threads)) as pool:
+            parts = list(blocks(n_rows, ROWS_AT_ONCE))
+            H = np.concatenate([*pool.map(space.features, parts)])
+            mean = H.mean(axis=0) if posterior.mean is None else posterior.mean
+            self.with_mean, self.of_mean = np.zeros(n_rows), 0.0
+            if posterior.shares is not None:
+                self.with_mean = H @ posterior.shares
+                self.of_mean = float(mean @ posterior.shares)
+            H -= mean
+            self.mean = mean
+            self.Z = np.concatenate([*pool.map(lambda part: posterior.rooted(H[part]), parts)])
+            # Without a kernel, products with a prior are those of features.
+            self.H = H if posterior.prior and not self.has_kernel else np.empty((n_rows, 0))
+            squares = np.zeros(n_rows)
+            if self.has_kernel:
+                own = np.concatenate([*pool.map(space.squares, parts)])
+                squares = own - 2 * self.with_mean + self.of_mean
+            elif posterior.prior:
+                squares = np.einsum("ij,ij->i", self.H, self.H)
+        explained = np.einsum("ij,ij->i", self.Z, self.Z)
+        self.variances = np.maximum(self._of(squares, explained), 0.0)
+        self._changes: list[Vector] = []
+
+    def of(self, rows: Rows) -> _Joint:
+        """Return the covariances of some rows, before anything is learnt."""
+        some = copy(self)
+        some.space = replace(self.space, rows=self.space.rows[rows])
+        for name in ("Z", "H", "with_mean", "variances"):
+            setattr(some, name, getattr(self, name)[rows])
+        some._changes = []
+        return some
+
+    def _of(self, products: Vector, explained: Vector) -> Vector:
+        """Return covariances of the products of rows in the two parts of the posterior."""
+        prior, noise = self.posterior.prior, self.posterior.noise
+        return np.asarray(noise * (prior * products - explained) if prior else noise * explained)
+
+    def column(self, row: int) -> Vector:
+        """Return the covariances of the score of a row with all others, given what was learnt."""
+        of_row = self._beside(self.space, row, self.Z[row], self.H[row], self.with_mean[row])
+        for change in self._changes:
+            of_row -= change[row] * change
+        return of_row
+
+    def beside(self, space: Space, row: int, score: float) -> _Row:
+        """Return a row of other rows, beside the pool, before anything is learnt."""
+        h = space.features(slice(row, row + 1))
+        shares = self.posterior.shares
+        with_mean = 0.0 if shares is None else float(h[0] @ shares)
+        h = h - self.mean
+        z = self.posterior.rooted(h)[0]
+        square = float(h[0] @ h[0])
+        if self.has_kernel:
+            square = float(space.squares(slice(row, row + 1))[0]) - 2 * with_mean + self.of_mean
+        variance = float(self._of(np.array(square), np.array(z @ z)))
+        return _Row(score, self._beside(space, row, z, h[0], with_mean), max(variance, 0.0))
+
+    def _beside(self, space: Space, row: int, z: Vector, h: Vector, with_mean: float) -> Vector:
+        products: Vector = np.zeros(len(self.Z))
+        if self.has_kernel:
+            X = self.space.rows, space.rows[row : row + 1]
+            K = kernel_among(self.space.feature_map, *X)[:, 0]
+            products = K - self.with_mean - with_mean + self.of_mean
+        elif self.posterior.prior:
+            products = self.H @ h
+        return self._of(products, self.Z @ z)
+
+    def differences(self, first: Rows, second: Rows) -> Vector:
+        """Return the variances of differences of scores of pairs of rows, before learning."""
+        z, squares = self.Z[first] - self.Z[second], np.zeros(len(first))
+        if self.has_kernel:
+            a, b = (replace(self.space, rows=self.space.rows[one]) for one in (first, second))
+            own = slice(0, len(first))
+            squares = a.squares(own) + b.squares(own) - 2 * a.products(b, own)
+        elif self.posterior.prior:
+            squares = ((self.H[first] - self.H[second]) ** 2).sum(axis=1)
+        return np.maximum(self._of(squares, np.einsum("ij,ij->i", z, z)), 0.0)
+
+    def learn(self, column: Vector, variance: float, noise: float) -> Vector:
+        """Learn a label whose covariances with all scores are a column; return what changes."""
+        change: Vector = column / np.sqrt(variance + noise)
+        self._changes.append(change)
+        self.variances = np.maximum(self.variances - change**2, 0.0)
+        return change
+
+
+def _best_of(model: BaseEstimator, joint: _Joint, measured: RowsLike | None) -> _Row:
+    """Return the measured row that has the highest score."""
+    if measured is not None:
+        space, scores = space_of(model, measured, None), np.asarray(model.predict(measured))
+    elif joint.has_kernel:
+        feature_map = joint.space.feature_map
+        space = Space(feature_map.support_rows_, feature_map)
+        scores = scores_of_rows(feature_map, space.rows, model.coef_)
+    else:
+        raise ArgumentError(
+            "measured",
+            "must have the rows that were measured with strategy='improvement': only models with a "
+            "kernel keep them",
+        )
+    if not len(scores):
+        raise ArgumentError("measured", "must have a row or more, got none")
+    row = int(np.argmax(scores))
+    return joint.beside(space, row, float(scores[row]))
+
+
+def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
+    """Return the best rows of n draws of all scores."""
+    n_rows, noise = len(scores), joint.posterior.noise
+    if not joint.posterior.prior:
+        draws = noise**0.5 * (joint.Z @ random.normal(size=(joint.Z.shape[1], n)))
+    else:
+        what = f"drawing the scores of {n_rows} rows together"
+        require(what, 24.0 * n_rows**2, "take fewer rows, or a feature_map such as Nystroem")
+        C = np.stack([joint.column(row) for row in range(n_rows)])
+        C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0)
+        root = scipy.linalg.cholesky(C, lower=True, overwrite_a=True, check_finite=False)
+        draws = root @ random.normal(size=(n_rows, n))
+    draws += scores[:, None]
+    chosen: list[int] = []
+    for draw in draws.T:
+        draw[chosen] = -np.inf
+        chosen.append(int(np.argmax(draw)))
+    return np.array(chosen, np.int64)
+
+
+def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
+    """Return the pairs of rows of similar scores whose order is least sure."""
+    order = np.argsort(-scores, kind="stable")
+    widest = min(max(WINDOW, -(-n // len(scores)) + 1), len(order) - 1)
+    gaps = range(1, widest + 1)
+    first, second = (
+        np.concatenate([order[:-gap] for gap in gaps]),
+        np.concatenate([order[gap:] for gap in gaps]),
+    )
+    if len(first) > (most := max(MOST_PAIRS, 4 * n)):  # those whose difference is no surprise
+        reach = np.sqrt(joint.variances[first]) + np.sqrt(joint.variances[second])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (scores[first] - scores[second]) / reach
+        some = np.argsort(np.where(reach > 0, share, np.inf), kind="stable")[:most]
+        first, second = first[some], second[some]
+    rows, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+    joint, scores = joint.of(rows), scores[rows]
+    first, second = np.split(places, 2)
+    above = scores[first] - scores[second]
+    square = joint.differences(first, second)
+    chosen: list[int] = []
+    while len(chosen) < n:
+        deviations = np.sqrt(np.maximum(square, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wrong = np.where(deviations > 0, ndtr(-above / deviations), 0.0)
+        wrong[chosen] = -1.0
+        if not batch:
+            chosen = np.argsort(-wrong, kind="stable")[:n].tolist()
+            break
+        at = int(np.argmax(wrong))
+        chosen.append(at)
+        column = joint.column(int(first[at])) - joint.column(int(second[at]))
+        change = joint.learn(column, float(square[at]), 2 * joint.noise)
+        square = square - (change[first] - change[second]) ** 2
+    return np.asarray(rows[np.column_stack([first, second])[chosen]])

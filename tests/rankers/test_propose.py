@@ -1,0 +1,160 @@
+"""`propose`, against the covariances of all rows, which are made and updated one by one."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.special import ndtr
+
+import pairgram.rankers.propose as module
+from pairgram import Pairgram, RandomFourier, RankRLS, propose
+
+SETTINGS = {
+    "linear": {},
+    "dual": {"form": "dual"},
+    "kernel": {"kernel": "rbf", "gamma": 0.2},
+    "fourier": {"feature_map": RandomFourier(40, gamma=0.2, random_state=0), "inputs": "standard"},
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X, pool = rng.normal(size=(40, 4)), rng.normal(size=(60, 4))
+    pool[7] = pool[3]
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=40)
+    return X, y, pool
+
+
+def fitted(name, rows):
+    model = RankRLS(0.5, weighting="documents", keep_covariance=True, **SETTINGS[name])
+    return model.fit(rows[0], rows[1])
+
+
+def joint(model, X, pool):
+    """Return the covariances of rows of a pool, and of the best measured one, from deviations."""
+    scores = model.predict(X)
+    every = np.vstack([pool, X[[int(np.argmax(scores))]]])
+    n = len(every)
+    deviations = model.predict(every, return_std=True, reference="training")[1]
+    first, second = np.triu_indices(n, 1)
+    D = np.zeros((n, n))
+    D[first, second] = model.std_of_differences(every[first], every[second]) ** 2
+    D += D.T
+    variances = deviations**2
+    return (variances[:, None] + variances - D) / 2, np.append(model.predict(pool), scores.max())
+
+
+def worth(strategy, scores, C, best):
+    deviations = np.sqrt(np.maximum(C.diagonal(), 0))
+    if strategy == "variance":
+        return deviations
+    if strategy == "upper":
+        return scores + 2 * deviations
+    s = np.sqrt(np.maximum(C.diagonal() + C[best, best] - 2 * C[best], 1e-30))
+    z = (scores - scores[best]) / s
+    return s * (z * ndtr(z) + np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))
+
+
+@pytest.mark.parametrize("few", [False, True], ids=["all", "a few first"])
+@pytest.mark.parametrize("batch", [True, False])
+@pytest.mark.parametrize("strategy", ["improvement", "upper", "variance"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_rows(rows, name, strategy, batch, few, monkeypatch):
+    X, _, pool = rows
+    monkeypatch.setattr(module, "MOST_ROWS", 25 if few else 100)
+    model = fitted(name, rows)
+    C, scores = joint(model, X, pool)
+    best, expected = len(pool), []
+    for _ in range(6):
+        values = worth(strategy, scores, C, best)[: len(pool)]
+        values[expected] = -np.inf
+        row = int(np.argmax(np.round(values, 10)))
+        expected.append(row)
+        if batch:
+            noise = model.posterior_.label_noise
+            best = row if scores[row] > scores[best] else best
+            C = C - np.outer(C[row], C[row]) / (C[row, row] + noise)
+    found = propose(model, pool, 6, strategy=strategy, measured=X, batch=batch)
+    assert found.tolist() == expected
+    if name == "kernel":  # which keeps its rows
+        again = propose(model, pool, 6, strategy=strategy, batch=batch)
+        np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize("batch", [True, False])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_pairs(rows, name, batch):
+    X, _, pool = rows
+    model = fitted(name, rows)
+    C, scores = joint(model, X, pool)
+    order = np.argsort(-scores[:-1], kind="stable")
+    pairs = [(order[i], order[i + gap]) for gap in range(1, 9) for i in range(60 - gap)]
+    expected = []
+    for _ in range(5):
+        wrong = []
+        for i, j in pairs:
+            square = C[i, i] + C[j, j] - 2 * C[i, j]
+            wrong.append(ndtr(-(scores[i] - scores[j]) / square**0.5) if square > 1e-12 else 0.0)
+        for k, pair in enumerate(pairs):
+            if pair in expected:
+                wrong[k] = -1.0
+        i, j = pairs[int(np.argmax(np.round(wrong, 10)))]
+        expected.append((i, j))
+        if batch:
+            column = C[i] - C[j]
+            C = C - np.outer(column, column) / (column[i] - column[j] + 2 * model.posterior_.noise)
+        assert {3, 7} != {int(i), int(j)}  # which are equal
+    found = propose(model, pool, 5, strategy="order", batch=batch)
+    assert [tuple(pair) for pair in found.tolist()] == expected
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_draws(rows, name):
+    X, _, pool = rows
+    model = fitted(name, rows)
+    C, scores = joint(model, X, pool)
+    root = np.linalg.cholesky(C[:-1, :-1] + 1e-9 * np.eye(60))
+    draws = scores[:-1, None] + root @ np.random.default_rng(0).normal(size=(60, 40_000))
+    best = np.bincount(np.argmax(draws, axis=0), minlength=60) / 40_000
+    found = [propose(model, pool, 1, strategy="thompson", random_state=k)[0] for k in range(600)]
+    share = np.bincount(found, minlength=60) / 600
+    # Equal rows are exchanged at will.
+    best[3], share[3] = best[3] + best[7], share[3] + share[7]
+    best[7] = share[7] = 0.0
+    assert np.abs(best - share).max() < 4 * (0.25 / 600) ** 0.5
+    several = propose(model, pool, 20, strategy="thompson", random_state=0)
+    assert len(set(several.tolist())) == 20
+    np.testing.assert_array_equal(
+        several, propose(model, pool, 20, strategy="thompson", random_state=0)
+    )
+
+
+def test_statistics_and_sparse_rows(rows):
+    X, y, pool = rows
+    total = Pairgram.from_rows(X, y, weighting="documents")
+    model = RankRLS.from_pairgram(total, 0.5, keep_covariance=True)
+    assert len(propose(model, pool, 3, strategy="variance")) == 3
+    sparse = scipy.sparse.csr_array(pool)
+    of_rows = fitted("linear", rows)
+    np.testing.assert_array_equal(
+        propose(of_rows, sparse, 4, strategy="upper"), propose(of_rows, pool, 4, strategy="upper")
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"strategy": "best"}, "strategy must be one of 'improvement', 'upper'"),
+        ({"n": 61}, "n must be at most 60, the number of rows of X, got 61"),
+        ({"n": 0}, "n must be"),
+        ({"batch": 2}, "batch must be"),
+        ({}, "measured must have the rows that were measured with strategy='improvement'"),
+        ({"measured": np.zeros((0, 4))}, "measured|0 sample"),
+    ],
+)
+def test_bad_arguments(rows, told, message):
+    model = fitted("linear", rows)
+    with pytest.raises(ValueError, match=message):
+        propose(model, rows[2], **{"n": 3, **told})
+    with pytest.raises(ValueError, match="does not know how sure its scores are"):
+        propose(RankRLS().fit(rows[0], rows[1]), rows[2], 3, strategy="upper")
