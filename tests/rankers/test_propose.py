@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 from scipy.special import ndtr
 
-import pairgram.rankers.propose as module
 from pairgram import Pairgram, RandomFourier, RankRLS, propose
 
 SETTINGS = {
@@ -59,9 +58,9 @@ def worth(strategy, scores, C, best):
 @pytest.mark.parametrize("batch", [True, False])
 @pytest.mark.parametrize("strategy", ["improvement", "upper", "variance"])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_rows(rows, name, strategy, batch, few, monkeypatch):
+def test_rows(rows, name, strategy, batch, few, set_limits):
     X, _, pool = rows
-    monkeypatch.setattr(module, "MOST_ROWS", 25 if few else 100)
+    set_limits(proposed_rows=25 if few else 100)
     model = fitted(name, rows)
     C, scores = joint(model, X, pool)
     best, expected = len(pool), []
@@ -148,8 +147,11 @@ def test_statistics_and_sparse_rows(rows):
         ({"n": 61}, "n must be at most 60, the number of rows of X, got 61"),
         ({"n": 0}, "n must be"),
         ({"batch": 2}, "batch must be"),
-        ({}, "measured must have the rows that were measured with strategy='improvement'"),
-        ({"measured": np.zeros((0, 4))}, "measured|0 sample"),
+        (
+            {"strategy": "improvement"},
+            "measured must have the rows that were measured with strategy='improvement'",
+        ),
+        ({"strategy": "improvement", "measured": np.zeros((0, 4))}, "measured|0 sample"),
     ],
 )
 def test_bad_arguments(rows, told, message):

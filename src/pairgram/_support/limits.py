@@ -121,6 +121,8 @@ class Limits:
     batch_bytes: int = 128 << 20
     # A prepared model is kept between calls if its arrays take at most this many bytes.
     kept_bytes: int = 64 << 20
+    # So many rows, or pairs of rows, are looked at first for what to measure next.
+    proposed_rows: int = 2048
     # A search keeps the weights along its alphas if they take at most this many bytes.
     path_bytes: int = 256 << 20
     # Trials that are expected to take longer than this many seconds are announced.

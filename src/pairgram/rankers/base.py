@@ -25,12 +25,11 @@ from pairgram._support.checks import (
     ArgumentError,
     naming_not_finite,
 )
-from pairgram._support.parameters import check_size
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_labelled
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
-from pairgram.features.base import describe_map, generator
+from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, FittedInputs
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
@@ -38,9 +37,7 @@ from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.rankers.certainty import (
     Reference,
     deviations_of,
-    deviations_of_differences,
-    posterior_of,
-    probability_above,
+    drawn_weights,
 )
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
@@ -60,13 +57,13 @@ from pairgram.rankers.scores import (
     scores_of_table,
 )
 from pairgram.rankers.validation import with_validation
-from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike
     from pairgram.rankers.validation import Validation
+    from pairgram.solvers.posterior import Posterior
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
@@ -359,61 +356,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
 
-    def std_of_differences(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
-        """Return how sure the model is of differences of scores, as standard deviations.
-
-        Parameters
-        ----------
-        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
-            The rows of each pair.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-            The standard deviation of ``f(a) − f(b)`` for the rows a of Xa and b of Xb, given the
-            labels: ``sqrt(σ² (a − b)ᵀ (G + alpha I)⁻¹ (a − b))``, and the like with a kernel. σ² is
-            ``posterior_.noise``. For a difference of two labels of weight 1, its variance has
-            ``2 posterior_.label_noise`` besides.
-
-        Raises
-        ------
-        ValueError
-            If the model has no ``keep_covariance``, if rows are not as in `predict`, or if the
-            kernel is "precomputed".
-
-        Examples
-        --------
-        >>> from pairgram import RankRLS, make_ranking
-        >>> X, y, qid = make_ranking(random_state=0)
-        >>> model = RankRLS(10.0, keep_covariance=True).fit(X, y, qid=qid)
-        >>> model.std_of_differences(X[:3], X[3:6]).shape
-        (3,)
-        """
-        check_is_fitted(self)
-        return deviations_of_differences(self, Xa, Xb)
-
-    def probability_above(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
-        """Return how probable it is, given the labels, that a row has the higher score.
-
-        Parameters
-        ----------
-        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
-            The rows of each pair.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-            The probability that ``f(a) > f(b)``, which is ``Φ((f(a) − f(b)) / deviation)`` with
-            that of `std_of_differences`; 1/2 for rows that cannot differ.
-
-        Raises
-        ------
-        ValueError
-            As `std_of_differences`.
-        """
-        check_is_fitted(self)
-        return probability_above(self, Xa, Xb)
-
     def _without_names(self) -> Self:
         """Return a copy that takes arrays in place of frames with names."""
         other = copy.copy(self)
@@ -597,38 +539,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return contributions_of(self, X, qid)
 
-    def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> NDArray[Any]:
-        """Draw weights from what is known of them, as Thompson sampling does.
-
-        Parameters
-        ----------
-        n_draws : int ≥ 1, default=1
-        random_state : int, RandomState, Generator or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n_draws, n_features), float64
-            Draws from the normal distribution around `coef_` with the covariance
-            ``σ² (G + alpha I)⁻¹``.
-
-        Raises
-        ------
-        ValueError
-            If the model has no ``keep_covariance``; or if it has a kernel, or was solved in the
-            dual form.
-
-        Examples
-        --------
-        >>> from pairgram import RankRLS, make_ranking
-        >>> X, y, qid = make_ranking(random_state=0)
-        >>> model = RankRLS(keep_covariance=True).fit(X, y, qid=qid)
-        >>> model.draw_weights(1000, random_state=0).shape
-        (1000, 10)
-        """
-        check_is_fitted(self)
-        check_size("n_draws", n_draws)
-        return posterior_of(self).draws(self.coef_, int(n_draws), generator(random_state))
-
     def row_scorer(
         self, dtype: DTypeLike = np.float64, *, draw: RandomState | Literal[False] = False
     ) -> Scorer:
@@ -669,7 +579,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if draw is False:
             return Scorer(self, dtype)
-        return Scorer(self, dtype, self.draw_weights(1, draw)[0])
+        return Scorer(self, dtype, drawn_weights(self, 1, draw)[0])
 
     def compress(self, n_landmarks: int, *, random_state: RandomState = 0) -> Any:
         """Return a smaller model that replaces a kernel's training rows by a few of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,22 +10,24 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.parameters import check_size
 from pairgram.data.dataset import as_slice
 from pairgram.data.queries import Queries
-from pairgram.features.base import checked, dense, features_of
+from pairgram.features.base import checked, dense, features_of, generator
 from pairgram.features.kernel_map import KernelMap, kernel_among
 from pairgram.rankers.scores import columns_of
-from pairgram.solvers.posterior import Posterior
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator, RowsLike
+    from pairgram._support.types import BaseEstimator, RandomState, RowsLike
+    from pairgram.solvers.posterior import Posterior
 
 Reference = Literal["list", "training"]
 # Features are made of so many rows at once, and the kernel values of rows in tiles of so many.
@@ -220,10 +222,103 @@ def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) 
     return np.sqrt(found)
 
 
-def probability_above(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) -> Vector:
-    """Return the probabilities that f(a) is above f(b); see `LinearRanker.probability_above`."""
-    deviations = deviations_of_differences(model, Xa, Xb)
-    difference = model.predict(Xa).astype(np.float64) - model.predict(Xb)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = ndtr(difference / deviations)
-    return np.where(np.isnan(found), 0.5, found)
+def drawn_weights(model: BaseEstimator, n_draws: int, random_state: RandomState) -> Vector:
+    """Return draws of the weights of a model, (n_draws, n_features); see `Certain.draw_weights`."""
+    check_size("n_draws", n_draws)
+    return posterior_of(model).draws(model.coef_, int(n_draws), generator(random_state))
+
+
+class Certain:
+    """What rankers can do that keep how sure they are."""
+
+    predict: Callable[..., Any]
+
+    def std_of_differences(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
+        """Return how sure the model is of differences of scores, as standard deviations.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+            The rows of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The standard deviation of ``f(a) − f(b)`` for the rows a of Xa and b of Xb, given the
+            labels: ``sqrt(σ² (a − b)ᵀ (G + alpha I)⁻¹ (a − b))``, and the like with a kernel. σ² is
+            ``posterior_.noise``. For a difference of two labels of weight 1, its variance has
+            ``2 posterior_.label_noise`` besides.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``keep_covariance``, if rows are not as in `predict`, or if the
+            kernel is "precomputed".
+
+        Examples
+        --------
+        >>> from pairgram import RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> model = RankRLS(10.0, keep_covariance=True).fit(X, y, qid=qid)
+        >>> model.std_of_differences(X[:3], X[3:6]).shape
+        (3,)
+        """
+        check_is_fitted(self)
+        return deviations_of_differences(self, Xa, Xb)
+
+    def probability_above(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
+        """Return how probable it is, given the labels, that a row has the higher score.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+            The rows of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The probability that ``f(a) > f(b)``, which is ``Φ((f(a) − f(b)) / deviation)`` with
+            that of `std_of_differences`; 1/2 for rows that cannot differ.
+
+        Raises
+        ------
+        ValueError
+            As `std_of_differences`.
+        """
+        check_is_fitted(self)
+        deviations = deviations_of_differences(self, Xa, Xb)
+        difference = self.predict(Xa).astype(np.float64) - self.predict(Xb)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = ndtr(difference / deviations)
+        return np.where(np.isnan(found), 0.5, found)
+
+    def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> NDArray[Any]:
+        """Draw weights from what is known of them, as Thompson sampling does.
+
+        Parameters
+        ----------
+        n_draws : int ≥ 1, default=1
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_features), float64
+            Draws from the normal distribution around `coef_` with the covariance
+            ``σ² (G + alpha I)⁻¹``.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``keep_covariance``; or if it has a kernel, or was solved in the
+            dual form.
+
+        Examples
+        --------
+        >>> from pairgram import RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> model = RankRLS(keep_covariance=True).fit(X, y, qid=qid)
+        >>> model.draw_weights(1000, random_state=0).shape
+        (1000, 20)
+        """
+        check_is_fitted(self)
+        return drawn_weights(self, n_draws, random_state)

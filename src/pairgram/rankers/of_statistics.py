@@ -19,7 +19,7 @@ from pairgram.model_selection.judge import Judged, as_list, search_results
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.posterior import constrained_posterior, posterior_of_sums
+from pairgram.solvers.posteriors_of_fits import constrained_posterior, posterior_of_sums
 
 if TYPE_CHECKING:
     from pairgram.solvers.pairgram import Pairgram

@@ -12,6 +12,7 @@ import scipy.linalg
 from scipy.special import ndtr
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import require, resolve_n_threads, single_threaded_blas
@@ -29,8 +30,6 @@ Strategy = Literal["improvement", "upper", "thompson", "variance", "order"]
 DEVIATIONS = 2.0
 # Of two rows whose order is asked for, one is at most so many places below the other.
 WINDOW = 8
-# So many rows, or pairs of rows, are looked at first.
-MOST_ROWS, MOST_PAIRS = 2048, 2048
 # A covariance gets this share of its largest entry on its diagonal before it is factorised.
 JITTER = 1e-10
 
@@ -40,7 +39,7 @@ def propose(
     X: RowsLike,
     n: int,
     *,
-    strategy: Strategy = "improvement",
+    strategy: Strategy = "upper",
     measured: RowsLike | None = None,
     batch: bool = True,
     random_state: RandomState = None,
@@ -55,10 +54,10 @@ def propose(
         The pool to choose from.
     n : int ≥ 1
         How many rows, or pairs of rows.
-    strategy : str, default="improvement"
+    strategy : str, default="upper"
+        - "upper": the score plus two standard deviations, to find the best;
         - "improvement": by how much a score is expected to be above the best of those measured,
-          ``E max(f − f_best, 0)``;
-        - "upper": the score plus two standard deviations;
+          ``E max(f − f_best, 0)``, which tries more of what is unknown;
         - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
         - "order": the two rows whose order is least sure, to be compared by somebody.
@@ -128,7 +127,7 @@ def propose(
     # Variances shrink, so a few rows may do, if the others were never worth as much as the chosen.
     bounds = _bounds(strategy, joint, scores, best)
     taken = np.zeros(len(scores), dtype=bool)
-    taken[np.argsort(-values, kind="stable")[: max(MOST_ROWS, 4 * int(n))]] = True
+    taken[np.argsort(-values, kind="stable")[: max(limits.now.proposed_rows, 4 * int(n))]] = True
     while True:
         some = np.flatnonzero(taken)
         of_some = joint.of(some), scores[some], None if best is None else best.of(some)
@@ -365,7 +364,9 @@ def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
         np.concatenate([order[:-gap] for gap in gaps]),
         np.concatenate([order[gap:] for gap in gaps]),
     )
-    if len(first) > (most := max(MOST_PAIRS, 4 * n)):  # those whose difference is no surprise
+    if len(first) > (
+        most := max(limits.now.proposed_rows, 4 * n)
+    ):  # those whose difference is no surprise
         reach = np.sqrt(joint.variances[first]) + np.sqrt(joint.variances[second])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (scores[first] - scores[second]) / reach

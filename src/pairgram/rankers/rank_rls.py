@@ -23,6 +23,7 @@ from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.certainty import Certain
 from pairgram.rankers.of_statistics import of_days, of_statistics
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
@@ -176,7 +177,7 @@ def _constraints_of(model: BaseEstimator) -> Constraints | None:
 
 
 @dataclass(eq=False, repr=False)
-class RankRLS(LinearRanker):
+class RankRLS(Certain, LinearRanker):
     """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
 
     The model is linear in the inputs or in a feature map, or it uses a kernel.
@@ -477,7 +478,7 @@ class RankRLS(LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankRLSCV(LinearSearch):
+class RankRLSCV(Certain, LinearSearch):
     """RankRLS that chooses alpha, and other settings on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.

@@ -60,19 +60,14 @@ from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
-from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.passes import (
     refuse_folds,
     solve_path,
     statistics_of,
     warn_of_equal_table,
 )
-from pairgram.solvers.posterior import (
-    Posterior,
-    constrained_posterior,
-    posterior_of,
-    posterior_of_sums,
-)
+from pairgram.solvers.posterior import Posterior
+from pairgram.solvers.posteriors_of_fits import posterior_of
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
@@ -265,46 +260,26 @@ class RidgeSpec(LeastSquares):
             ]
         for coef, sums, form in solved:
             kept = {"form_": form, "_column_sums": sums}
-            posterior = self._posterior(data, coordinates, settings, alphas[0], coef, scale)
+            solved_in = coordinates, settings, float(alphas[0]), scale
+            posterior = self._posterior(data, solved_in, coef)
             fitted.append(kept | self._kept(data, prior, {"coef_": coef}, posterior))
         return fitted
 
     def _posterior(
         self,
-        data: RankingData,
-        coordinates: Coordinates,
-        settings: PairSettings,
-        alpha: float,
+        data: RankingData | None,
+        solved: tuple[Coordinates, PairSettings, float, bool],
         coef: Vector,
-        scale: bool,
     ) -> Posterior | None:
-        """Return how sure the scores of a model are, if it is to keep that."""
-        if not self.covariance:
-            return None
-        return posterior_of(
-            data,
-            coordinates,
-            settings,
-            float(alpha),
-            coef,
-            scale=scale,
-            sandwich=self.covariance == "sandwich",
-            n_threads=self.rows.n_threads,
-        )
+        """Return how sure the scores of a model are, if it is to keep that.
 
-    def _posterior_of_sums(
-        self, coordinates: Coordinates, settings: PairSettings, alpha: float, scale: bool
-    ) -> Posterior | None:
-        """Return the same of a table, of which there are statistics alone."""
+        It is solved in coordinates, with pair settings, an alpha and a scale; without `data` these
+        have statistics alone.
+        """
         if not self.covariance:
             return None
-        if coordinates.constraints is not None:
-            raise constrained_posterior()
-        total = coordinates.statistics(settings, self.rows.n_threads)
-        assert isinstance(total, PairSums)
-        sandwich = self.covariance == "sandwich"
-        found = posterior_of_sums(total, alpha, scale=scale, sandwich=sandwich)
-        return replace(found, root=coordinates.coefs(found.root))
+        sandwich, n_threads = self.covariance == "sandwich", self.rows.n_threads
+        return posterior_of(data, *solved, coef=coef, sandwich=sandwich, n_threads=n_threads)
 
     def _coordinates(
         self,
@@ -638,14 +613,9 @@ class RidgeSpec(LeastSquares):
         else:
             path = chosen.coordinates.coefs(chosen.solved[order])
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
-        alpha, posterior = float(chosen.alphas[at]), None
-        if of_sums:
-            posterior = self._posterior_of_sums(
-                chosen.coordinates, chosen.settings, alpha, chosen.scale
-            )
-        else:
-            data, coordinates, settings, scale = chosen[:4]
-            posterior = self._posterior(data, coordinates, settings, alpha, models["coef_"], scale)
+        solved_in = chosen.coordinates, chosen.settings, float(chosen.alphas[at]), chosen.scale
+        given = None if of_sums else chosen.data
+        posterior = self._posterior(given, solved_in, models["coef_"])
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -712,8 +682,8 @@ class RidgeSpec(LeastSquares):
             coef, sums, _ = coordinates.solve(
                 settings, self.alphas[0], scale=scale, n_threads=n_threads
             )
-            alpha = float(self.alphas[0])
-            posterior = self._posterior_of_sums(coordinates, settings, alpha, scale)
+            solved_in = coordinates, settings, float(self.alphas[0]), scale
+            posterior = self._posterior(None, solved_in, coef)
             kept = self._kept(readers[0].pattern, prior, {"coef_": coef}, posterior)
             fitted = {"form_": "primal", "_column_sums": sums} | kept
         else:

@@ -1,10 +1,9 @@
-"""How sure differences of scores are: the distribution of a model given the labels."""
+"""`Posterior`: how sure differences of scores are, given the labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,26 +11,15 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.machine import require, single_threaded_blas
-from pairgram.data.dataset import RankingData, apply_half_laplacian
-from pairgram.data.pairs import PairSettings
-from pairgram.features.kernel_map import KernelMap
-from pairgram.solvers.dual_gram import DualGram
-from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.leave_out import leave_query_out
-from pairgram.solvers.pair_sums import PairSums
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.machine import single_threaded_blas
 
 Kind = Literal["exact", "approximate", "sandwich"]
 
-# Total weights of lists that differ by no more than this share are equal.
-EQUAL = 1e-9
 # The names of arrays in model files begin with this.
 PREFIX = "posterior_"
 # A triangular root is multiplied in at most so many panels of rows, or panels of so many rows.
 PANELS, PANEL = 12, 48
-# Features of training rows are averaged in blocks of so many rows.
-ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +86,8 @@ class Posterior:
         """
         if self.prior:
             raise ValueError(
-                "weights cannot be drawn of a model with a kernel, or with more features than rows: "
-                "no weight stands for what no training row tells; take a feature_map such as "
+                "weights cannot be drawn of a model with a kernel, or with more features than "
+                "rows: no weight stands for what no training row tells; take a feature_map such as "
                 "Nystroem or RandomFourier, or form='primal'"
             )
         normal = random.normal(size=(n_draws, len(self.root)))
@@ -142,7 +130,7 @@ class Posterior:
     def of_columns(self, used: Rows | slice) -> Posterior:
         """Return the same for some of the coefficients; the others have no part in it."""
         mean, shares = (None if one is None else one[used] for one in (self.mean, self.shares))
-        return replace(self, root=_triangular(self.root[:, used]), mean=mean, shares=shares)
+        return replace(self, root=triangular(self.root[:, used]), mean=mean, shares=shares)
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -151,236 +139,7 @@ class Posterior:
         return np.asarray(found if self.shares is None else found | (self.shares != 0))
 
 
-def posterior_of(
-    given: RankingData,
-    coordinates: Coordinates,
-    settings: PairSettings,
-    alpha: float,
-    coef: Vector,
-    *,
-    scale: bool,
-    sandwich: bool,
-    n_threads: int | None,
-) -> Posterior:
-    """Return the posterior of a model that was fitted to rows.
-
-    Parameters
-    ----------
-    given : RankingData
-        The rows with the feature map of the model.
-    coordinates : Coordinates
-        Those in which the model was solved.
-    settings : PairSettings
-    alpha : float
-    coef : ndarray of shape (n_coefs,)
-        The coefficients, without those of a prior.
-    scale : bool
-    sandwich : bool
-        Whether the gradients of lists say how sure the model is, and no model of the noise.
-    n_threads : int or None
-
-    Raises
-    ------
-    ValueError
-        If the labels make the weights of pairs and there is no sandwich; or if the model has
-        constraints or no ridge, or was found by conjugate gradients.
-    MemoryError
-        If the matrix does not fit into memory.
-    """
-    _refuse(coordinates, settings, alpha, sandwich)
-    rows, is_dual = coordinates.data, coordinates.name == "dual"
-    order = len(rows.y) if coordinates.form == "dual" else rows.n_features
-    require(f"the covariance of {order} unknowns", 32.0 * order**2, "take fewer features or rows")
-    total = coordinates.statistics(settings, n_threads)
-    factor = total.scale_factors() if scale and isinstance(total, PairSums) else None
-    fitted = given.scores(slice(None), coef[None], n_threads)[0]
-    if given.preferences is not None:
-        fitted = given.preferences.differences(fitted)
-    left = _without_own_list(coordinates, settings, alpha, scale, n_threads)
-    labelled = rows.as_scope(settings)
-    targets, problem = labelled.target(settings), labelled.problem(settings)
-    rooted = [
-        apply_half_laplacian(problem, targets - scores, n_threads=n_threads)
-        for scores in (left, fitted)
-    ]
-    made = Posterior(np.empty((0, 0)), 1.0, kind="sandwich")
-    if sandwich:
-        assert isinstance(total, PairSums)
-        pull = apply_half_laplacian(problem, rooted[0].copy(), adjoint=True, n_threads=n_threads)
-        root = _gradients(rows, pull) @ _inverse_of(total, alpha, factor)
-    else:
-        rank, weight = _degrees(labelled, settings)
-        noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
-        label_noise = None if weight is None else noise / weight
-        prior = 1 / alpha if is_dual else 0.0
-        kind: Kind = "approximate" if weight is None else "exact"
-        made = Posterior(made.root, noise, prior, label_noise, kind=kind)
-        if isinstance(total, DualGram):
-            root = total.covariance_root(alpha)
-        elif is_dual:
-            root = _explained_root(total.G, alpha)
-        else:
-            root = _root_of_inverse(total, alpha, factor)
-    mean, shares = _mean_of(given, settings)
-    root = _triangular(coordinates.coefs(root))
-    return replace(made, root=root, mean=mean, shares=shares)
-
-
-def posterior_of_sums(
-    total: PairSums, alpha: float, *, scale: bool, sandwich: bool = False
-) -> Posterior:
-    """Return the posterior of a model of statistics alone, as those of a table.
-
-    The noise is that of the restricted likelihood, ``(yᵀLy − gᵀw) / (N − q)`` for N rows of q
-    lists. The mean of the rows is not known.
-    """
-    settings = total.settings
-    if sandwich:
-        raise ArgumentError(
-            "keep_covariance", "must be False or True for statistics, which have no single lists"
-        )
-    _refuse_settings(settings, alpha, sandwich)
-    root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
-    sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
-    lists = 0 if settings.pairs is None else 1 if settings.joins_all_rows else total.n_queries
-    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(total.n_rows - lists, 1)
-    noise = max(noise, 0.0)
-    alike = settings.weighting == "documents" or settings.joins_all_rows or settings.pairs is None
-    kind: Kind = "exact" if alike else "approximate"
-    return Posterior(root, noise, 0.0, noise if alike else None, kind=kind)
-
-
-def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sandwich: bool) -> None:
-    """Raise a ValueError if there is no posterior."""
-    _refuse_settings(settings, alpha, sandwich)
-    wrong = ""
-    if coordinates.constraints is not None:
-        raise constrained_posterior()
-    if coordinates.iterate:
-        wrong = "False where conjugate gradients solve sparse rows, without the matrix it needs"
-    elif not coordinates.data.has_root:
-        wrong = "False with censored labels, of which least squares is no model"
-    elif sandwich and coordinates.name == "dual":
-        wrong = "False or True with a kernel or form='dual', of which there is no sandwich"
-    if wrong:
-        raise ArgumentError("keep_covariance", f"must be {wrong}")
-
-
-def constrained_posterior() -> ValueError:
-    """Return the error of a posterior under constraints."""
-    return ArgumentError(
-        "keep_covariance",
-        "must be False with positive, l1_ratio or n_nonzero_coefs, under which weights are not "
-        "Gaussian",
-    )
-
-
-def _refuse_settings(settings: PairSettings, alpha: float, sandwich: bool) -> None:
-    if not alpha > 0:
-        raise ArgumentError("keep_covariance", f"needs alpha > 0, got alpha={alpha:g}")
-    if settings.kind not in ("kept", "none") and not sandwich:
-        raise ArgumentError(
-            "keep_covariance",
-            f"must be False or 'sandwich' with pairs={settings.pairs!r}, where the labels make the "
-            "weights, so that no model of their noise fits: or take pairs='with_ties'",
-        )
-
-
-def _without_own_list(
-    coordinates: Coordinates,
-    settings: PairSettings,
-    alpha: float,
-    scale: bool,
-    n_threads: int | None,
-) -> Vector:
-    """Return the scores of rows by models without their list; zeros where there is one list.
-
-    With zeros the noise is that of the restricted likelihood.
-    """
-    rows, found = coordinates.data, np.zeros(len(coordinates.data.y))
-    filled = rows.has_pairs(settings)
-    if settings.joins_all_rows or np.count_nonzero(filled) < 2:
-        return found
-    if rows.group_of is not None and len(np.unique(rows.group_of[filled])) < 2:
-        return found
-    total = coordinates.statistics(settings, n_threads)
-    ridge = total.decompose(scale=scale, basis=coordinates.form == "primal")
-    statistics = partial(coordinates.statistics, settings, n_threads)
-    scores = leave_query_out(rows, settings, ridge, np.array([alpha]), statistics, n_threads)[0]
-    return scores if np.isfinite(scores).all() else found
-
-
-def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None]:
-    """Return Σ rank(L_q), and the total weight of every list; None if these differ."""
-    index, n_queries = data.queries.index(), data.queries.n_queries
-    total: NDArray[Any] = np.bincount(index, data.v, minlength=n_queries)
-    counted = np.bincount(index, data.v > 0, minlength=n_queries)
-    factor = settings.factor(total, total**2)
-    if data.query_weights is not None:
-        factor = factor * data.query_weights
-    if settings.pairs is not None:
-        counted = np.maximum(counted - 1, 0)
-        factor = factor * total
-    weights = factor[(counted > 0) & (factor > 0)]
-    rank = int(counted[factor > 0].sum())
-    if not len(weights) or np.ptp(weights) > EQUAL * weights.max():
-        return rank, None
-    return rank, float(weights.mean())
-
-
-def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Vector:
-    """Return a triangular A with ``AᵀA = (G + alpha I)⁻¹``, where features are scaled by factor."""
-    G = total.G if factor is None else factor[:, None] * total.G * factor
-    G = np.array(G)
-    G[np.diag_indices_from(G)] += alpha
-    # The Cholesky factor of the reversed matrix makes G = U Uᵀ with an upper triangular U.
-    with single_threaded_blas:
-        lower = scipy.linalg.cholesky(G[::-1, ::-1], lower=True, check_finite=False)
-        (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
-        inverse, _ = invert(lower, lower=True)
-    root = np.ascontiguousarray(np.tril(inverse)[::-1, ::-1])
-    return root if factor is None else root * factor
-
-
-def _inverse_of(total: PairSums, alpha: float, factor: Vector | None) -> Vector:
-    root = _root_of_inverse(total, alpha, factor)
-    with single_threaded_blas:
-        return np.asarray(root.T @ root)
-
-
-def _explained_root(G: Vector, alpha: float) -> Vector:
-    """Return A with ``AᵀA = (I − alpha (G + alpha I)⁻¹) / alpha``."""
-    with single_threaded_blas:
-        values, vectors = scipy.linalg.eigh(G, check_finite=False)
-    values = np.maximum(values, 0.0)
-    return np.asarray(np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T)
-
-
-def _gradients(data: RankingData, pull: Vector) -> Vector:
-    """Return the sum over every query of its rows times what pulls at them, (n_queries, n_dims)."""
-    index, queries = data.queries.index(), data.queries.n_queries
-    found = np.zeros((queries, data.n_features))
-    for part in blocks(len(pull), ROWS_AT_ONCE):
-        H = data.features(part)
-        H = H.toarray() if hasattr(H, "toarray") else H
-        np.add.at(found, index[part], pull[part][:, None] * H)
-    return found
-
-
-def _mean_of(data: RankingData, settings: PairSettings) -> tuple[Vector, Vector | None]:
-    """Return the weighted mean of the features of rows that count, and with a kernel the shares."""
-    if data.preferences is not None:
-        weights = data.preferences.counts(len(data.y))
-    else:
-        counts = data.has_pairs(settings) | settings.joins_all_rows
-        weights = np.where(counts[data.queries.index()], data.v, 0.0)
-    shares, mean = weights / weights.sum(), np.zeros(data.n_features)
-    for part in blocks(len(shares), ROWS_AT_ONCE):
-        mean += data.features(part).T @ shares[part]
-    return mean, shares if isinstance(data.feature_map, KernelMap) else None
-
-
-def _triangular(root: Vector) -> Vector:
+def triangular(root: Vector) -> Vector:
     """Return a root of the same matrix with as few rows as it can have."""
     if len(root) <= root.shape[1] and not np.tril(root, -1).any():
         return np.ascontiguousarray(root)
