@@ -107,7 +107,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
 
     Parameters
     ----------
-    feature_map : FeatureMap
+    feature_map : FeatureMap or Kernel
         A map that has neither a `kernel` nor an `activation` suits all rows.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     names : sequence of str or None
@@ -120,6 +120,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     if _silent.get():
         return
     kernel = getattr(feature_map, "kernel", None)
+    kernel = getattr(feature_map, "name", kernel)
     if isinstance(kernel, str):
         if kernel in OF_DISTANCES:
             _warn_of_spreads(X, names, f"the {kernel} kernel")

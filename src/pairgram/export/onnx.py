@@ -278,29 +278,30 @@ class _Graph:
         return self.add("Max", total, self.constant(0.0))
 
     def _kernel(self, term: KernelTerm, columns: str) -> str:
-        rows, kernel = term.rows, term.settings
-        gamma = kernel.with_gamma(rows.shape[1])
-        if kernel.kernel == "rbf":
+        rows = term.rows
+        kernel = term.kernel.named(rows.shape[1])
+        gamma = kernel.gamma
+        if kernel.name == "rbf":
             squares = self._distances(columns, rows)
             return self.add("Exp", self.add("Mul", squares, self.constant(-gamma)))
-        if kernel.kernel == "polynomial":
+        if kernel.name == "polynomial":
             products = self.add("MatMul", columns, self.constant(gamma * rows.T))
             moved = self.add("Add", products, self.constant(kernel.coef0))
             return self.add("Pow", moved, self.constant(float(kernel.degree)))
-        if kernel.kernel == "laplacian":
+        if kernel.name == "laplacian":
             sums = self._apart(columns, rows)
             return self.add("Exp", self.add("Mul", sums, self.constant(-gamma)))
-        if kernel.kernel == "minmax":
+        if kernel.name == "minmax":
             sums = self._sums(self.add("Abs", columns))
             apart = self._apart(columns, rows)
             both = self.add("Add", sums, self.constant(np.abs(rows).sum(axis=1)))
             return self._share(self.add("Sub", both, apart), self.add("Add", both, apart))
-        if kernel.kernel == "tanimoto":
+        if kernel.name == "tanimoto":
             norms = self._sums(self.add("Mul", columns, columns))
             both = self.add("Add", norms, self.constant((rows**2).sum(axis=1)))
             products = self.add("MatMul", columns, self.constant(rows.T))
             return self._share(products, self.add("Sub", both, products))
-        raise ValueError(f"kernel={kernel.kernel!r} cannot be exported")
+        raise ValueError(f"kernel={kernel.name!r} cannot be exported")
 
     def _apart(self, columns: str, rows: Vector) -> str:
         """Return the sums of absolute differences from rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -31,9 +31,11 @@ from pairgram.features.base import FeatureMap, RowScorer, finite_rows
 from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
     Kernel,
-    KernelSettings,
+    KernelLike,
+    as_kernel,
     check_symmetric,
     kernel_nodes,
+    kernel_of,
     kernel_terms,
     matrix_of,
 )
@@ -130,7 +132,7 @@ class KernelMap(FeatureMap):
     _is_compiled = False
     _scores_sparse = False
 
-    kernel: Kernel = "rbf"
+    kernel: KernelLike = "rbf"
     _: KW_ONLY
     gamma: float | None = None
     degree: int = 3
@@ -139,8 +141,9 @@ class KernelMap(FeatureMap):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        precomputed = as_kernel(self.kernel).is_precomputed
+        tags.input_tags.sparse = not precomputed
+        tags.input_tags.pairwise = precomputed
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -152,26 +155,26 @@ class KernelMap(FeatureMap):
         ValueError
             If a parameter or X is not as described.
         """
-        settings = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
         rows = self._validated(X, reset=True)
-        if self.kernel == "precomputed":
+        if kernel.is_precomputed:
             check_symmetric(rows, "X, with kernel='precomputed',")
         warn_of_rows(self, rows, getattr(self, "feature_names_in_", None))
-        kept = None if self.kernel == "precomputed" else rows.copy()
-        return self._set(settings, kept, rows.shape)
+        kept = None if kernel.is_precomputed else rows.copy()
+        return self._set(kernel, kept, rows.shape)
 
     def _set(
         self,
-        settings: KernelSettings,
+        kernel: Kernel,
         rows: Matrix | None,
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
-        self._settings = settings
+        self._kernel = kernel
         self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
-        self.gamma_ = settings.with_gamma(self.n_features_in_)
+        self.gamma_ = kernel.complete(self.n_features_in_).gamma
         return self
 
     def fit_transform(self, X: RowsLike, y: object = None) -> NDArray[Any]:
@@ -196,12 +199,12 @@ class KernelMap(FeatureMap):
             return np.asarray(X)
         sparse = scipy.sparse.issparse(X)
         X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
-        return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
+        return matrix_of(self._kernel, X, self.support_rows_, self.n_threads)
 
     def _require_finite_row(self, X: Matrix, row: int) -> None:
         """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
         if self.support_rows_ is not None:
-            matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
+            matrix_of(self._kernel, X, self.support_rows_, self.n_threads, first=row)
 
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
@@ -211,16 +214,16 @@ class KernelMap(FeatureMap):
         rows = self.support_rows_
         if rows is None:
             return RowScorer([(None, coef)])
-        if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
+        if scipy.sparse.issparse(rows) or self._kernel.is_callable:
             return None
         step = max(1, limits.now.part_bytes // (8 * max(1, self.n_features_in_)))
         return RowScorer(
-            (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
+            (kernel_nodes(self._kernel, rows[part].astype(np.float64), dtype), coef[part])
             for part in blocks(len(rows), step)
         )
 
     def _validated(self, X: RowsLike, reset: bool) -> Any:
-        sparse: Literal["csr", False] = "csr" if self.kernel != "precomputed" else False
+        sparse: Literal["csr", False] = False if as_kernel(self.kernel).is_precomputed else "csr"
         X = finite_rows(self, X, reset=reset, sparse=sparse)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
@@ -235,7 +238,7 @@ class KernelMap(FeatureMap):
                 "does not have: fit with a named kernel, or Nystroem"
             )
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        return kernel_terms(self._settings, np.asarray(rows, np.float64), coef)
+        return kernel_terms(self._kernel, np.asarray(rows, np.float64), coef)
 
     _in_file = Kind(
         {
@@ -257,12 +260,13 @@ class KernelMap(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""
-        if callable(self._settings.kernel):
+        if self._kernel.is_callable:
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        settings = {**asdict(self._settings), "n_threads": self.n_threads}
+        settings = asdict(self._kernel)
+        settings |= {"kernel": settings.pop("name"), "n_threads": self.n_threads}
         settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         rows: Any = self.support_rows_
@@ -277,7 +281,7 @@ class KernelMap(FeatureMap):
         """Tell whether another fitted map makes the same features."""
         mine, theirs = self.support_rows_, other.support_rows_
         sparse = scipy.sparse.issparse(mine)
-        if (self._settings, self._shape) != (other._settings, other._shape):
+        if (self._kernel, self._shape) != (other._kernel, other._shape):
             return False
         if sparse or scipy.sparse.issparse(theirs):
             return type(mine) is type(theirs) and (mine != theirs).nnz == 0
@@ -300,7 +304,7 @@ class KernelMap(FeatureMap):
         rows = _unpacked(arrays, shape)
         if rows is not None and dtype is not None:
             rows = rows.astype(dtype, copy=False)
-        return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
+        return self._set(kernel_of(**settings), rows, shape, arrays.get("map_support"))
 
 
 def is_made(feature_map: Transformer | None) -> bool:
@@ -310,32 +314,32 @@ def is_made(feature_map: Transformer | None) -> bool:
     """
     if not isinstance(feature_map, KernelMap):
         return False
-    return not (feature_map.kernel == "precomputed" or callable(feature_map.kernel))
+    return not as_kernel(feature_map.kernel).takes_rows_as_given
 
 
 def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
     """Return the exactly symmetric kernel matrix of checked rows."""
-    return matrix_of(kernel_map._settings, X, None, kernel_map.n_threads)
+    return matrix_of(kernel_map._kernel, X, None, kernel_map.n_threads)
 
 
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     """Return a fitted map with another gamma that shares the training rows."""
-    settings = replace(kernel_map._settings, gamma=gamma)
-    other = KernelMap(**asdict(settings), n_threads=kernel_map.n_threads)
-    return other._set(settings, kernel_map.support_rows_, kernel_map._shape, kernel_map.support_)
+    other = copy(kernel_map).set_params(gamma=gamma)
+    kernel = kernel_of(other.kernel, gamma, other.degree, other.coef0)
+    return other._set(kernel, kernel_map.support_rows_, kernel_map._shape, kernel_map.support_)
 
 
 def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
     shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
     chosen = kernel_map.support_rows_[rows]
-    return copy(kernel_map)._set(kernel_map._settings, chosen, shape, support)
+    return copy(kernel_map)._set(kernel_map._kernel, chosen, shape, support)
 
 
 def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = KernelMap("linear", n_threads=n_threads)
-    return made._set(KernelSettings("linear"), X, X.shape)
+    return made._set(kernel_of("linear"), X, X.shape)
 
 
 def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:

@@ -1,93 +1,181 @@
-"""Kernels k(x, z) of two rows: their settings, their matrices, and kernel values as nodes."""
+"""Kernels k(x, z) of two rows, their matrices, and kernel values as nodes of compiled code."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import manhattan_distances
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import KernelName, check_parameters, words
+from pairgram._support.parameters import (
+    KERNEL_PARAMETERS,
+    KernelName,
+    check_parameters,
+    words,
+)
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram.features.formulas import Terms, native_nodes
+from pairgram.features.formulas import Terms
+from pairgram.features.named_kernels import AT_MOST_ONE, NamedKernel
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
 
-Kernel = KernelName | Callable[[Any, Any], Any]
+KernelLike = KernelName | Callable[[Any, Any], Any]
+# The values of a tile: of some rows, of some columns, and of the rows again on the diagonal.
+TileValues = Callable[[Any, Any, slice | None], Vector]
 
 
-@dataclass(frozen=True)
-class KernelSettings:
-    """A kernel and its parameters, as described in `kernel_matrix`.
+@dataclass(eq=True)
+class Kernel:
+    """A kernel and its parameters, as described in `kernel_matrix`."""
 
-    Raises
-    ------
-    ValueError
-        If a parameter is not as described. The message names it.
-    """
-
-    kernel: Kernel = "rbf"
+    name: KernelLike
     gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
+    degree: int | None = None
+    coef0: float | None = None
 
-    def __post_init__(self) -> None:
+    @property
+    def is_callable(self) -> bool:
+        """Whether only Python can compute the kernel."""
+        return callable(self.name)
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether rows are given as their kernel values."""
+        return isinstance(self.name, str) and self.name == "precomputed"
+
+    @property
+    def takes_rows_as_given(self) -> bool:
+        """Whether rows need not be numbers of columns."""
+        return self.is_callable or self.is_precomputed
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is the kernel of the rows themselves."""
+        return isinstance(self.name, str) and self.name == "linear"
+
+    @property
+    def takes_gamma(self) -> bool:
+        """Whether a gamma that is given beside the kernel counts."""
+        return isinstance(self.name, str) and "gamma" in KERNEL_PARAMETERS.get(self.name, ())
+
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return f"{self.name} kernel"
+
+    @property
+    def at_most_one(self) -> bool:
+        """Whether k(x, x) = 1 for every row, so that no value is larger."""
+        return self.name in AT_MOST_ONE
+
+    def filled(self, gamma: float | None, degree: int, coef0: float) -> Self:
+        """Return the kernel with parameters that it does not have; they are checked.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described. The message names it.
+        """
         known = words(KernelName)
-        if not (callable(self.kernel) or (isinstance(self.kernel, str) and self.kernel in known)):
+        if not (callable(self.name) or (isinstance(self.name, str) and self.name in known)):
             names = ", ".join(map(repr, known))
-            size = isinstance(self.kernel, Integral)
-            hint = f"; give a number of landmarks as n_components={self.kernel}" if size else ""
+            size = isinstance(self.name, Integral)
+            hint = f"; give a number of landmarks as n_components={self.name}" if size else ""
             raise ValueError(
-                f"kernel must be one of {names}, or a callable; got {self.kernel!r}{hint}"
+                f"kernel must be one of {names}, or a callable; got {self.name!r}{hint}"
             )
-        check_parameters(self, "gamma", "degree", "coef0")
+        found = replace(
+            self,
+            gamma=gamma if self.gamma is None else self.gamma,
+            degree=degree if self.degree is None else self.degree,
+            coef0=coef0 if self.coef0 is None else self.coef0,
+        )
+        check_parameters(found, "gamma", "degree", "coef0")
+        return found
 
-    def with_gamma(self, n_features: int) -> float:
-        """Return gamma, or ``1 / n_features`` if it is None."""
-        return 1.0 / n_features if self.gamma is None else float(self.gamma)
+    def complete(self, n_features: int) -> Self:
+        """Return the filled kernel with a number for gamma: ``1 / n_features`` if it has none."""
+        return replace(self, gamma=1.0 / n_features if self.gamma is None else float(self.gamma))
+
+    def named(self, n_features: int) -> NamedKernel:
+        own = self.complete(n_features)
+        assert isinstance(own.name, str)
+        assert own.gamma is not None and own.degree is not None and own.coef0 is not None
+        return NamedKernel(own.name, own.gamma, own.degree, own.coef0)
+
+    def tiles(self, Z: Matrix, *, steady: bool) -> TileValues:
+        """Return what computes the values of tiles, for columns that are rows of Z.
+
+        If `steady` is True, values have the same bits wherever the rows stand.
+        """
+        return self.named(Z.shape[1]).tiles(Z, steady=steady)
+
+    def wide_nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
+        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
+        return self.named(landmarks.shape[1]).nodes(landmarks, tail)
+
+    def diagonal(self, block: Vector) -> Vector:
+        """Return k(x, x) for every row x of a dense block."""
+        return self.named(block.shape[1]).diagonal(block)
+
+    def terms(self, rows: Vector, weights: Vector) -> Terms:
+        """Return a model of the kernel values with rows as terms of a formula."""
+        if self.is_linear:
+            return Terms(rows.T @ weights)
+        return Terms(kernels=(KernelTerm(self.complete(rows.shape[1]), rows, weights),))
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much a kernel value changes, about, if columns change by these sizes."""
+        return self.named(sizes.shape[1]).change(sizes)
+
+
+def as_kernel(kernel: KernelLike) -> Kernel:
+    """Return a kernel that may be given by its name or as a callable; nothing is checked."""
+    return Kernel(kernel)
 
 
 @lru_cache(maxsize=64, typed=True)
-def _checked_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
-    KernelSettings(kernel, gamma, degree, coef0)
+def _named(kernel: KernelName, gamma: float | None, degree: int, coef0: float) -> Kernel:
+    return Kernel(kernel).filled(gamma, degree, coef0)
 
 
-def check_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
-    """Raise the errors of `KernelSettings`. What was right once is not checked again.
+def kernel_of(
+    kernel: KernelLike, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
+) -> Kernel:
+    """Return a kernel with the parameters that are given beside it; they are checked.
 
-    That is remembered of names alone: a callable, and what it holds, would stay in memory.
+    What was right once is not checked again. That is remembered of names alone: a callable, and
+    what it holds, would stay in memory.
     """
-    check = KernelSettings if callable(kernel) else _checked_kernel
-    try:
-        check(kernel, gamma, degree, coef0)
-    except TypeError:  # a list or an array has no hash
-        KernelSettings(kernel, gamma, degree, coef0)
+    if isinstance(kernel, str):
+        try:
+            return _named(kernel, gamma, degree, coef0)
+        except TypeError:  # a list or an array has no hash
+            pass
+    return as_kernel(kernel).filled(gamma, degree, coef0)
 
 
-def alternatives(kernel: Kernel | None) -> str:
+def alternatives(kernel: KernelLike | None) -> str:
     """Return advice on what takes less memory than the matrix of this kernel."""
     map_of = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
-    other = "" if kernel == "precomputed" else map_of
+    other = "" if kernel is not None and as_kernel(kernel).is_precomputed else map_of
     return f"take fewer rows{other}"
 
 
 def matrix_of(
-    settings: KernelSettings, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
+    kernel: Kernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
 ) -> NDArray[Any]:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
@@ -98,15 +186,15 @@ def matrix_of(
     threads = resolve_n_threads(n_threads)
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
-    if callable(settings.kernel):
-        return called(settings.kernel, X, support, symmetric)
+    if callable(kernel.name):
+        return called(kernel.name, X, support, symmetric)
     memory.require(
         f"a kernel matrix of {shape[0]} x {shape[1]}",
         8 * shape[0] * shape[1],
-        alternatives(settings.kernel),
+        alternatives(kernel.name),
     )
     K = np.empty(shape)
-    values = _Values(settings, X, support, steady=not symmetric)
+    values = kernel.tiles(support, steady=not symmetric)
 
     clock = deadline()  # which other threads have not
 
@@ -120,7 +208,7 @@ def matrix_of(
         if (at := not_finite(part)) is not None:
             i, j = divmod(at, part.shape[1])
             raise ValueError(
-                f"the {settings.kernel} kernel of rows {first + rows.start + i} and "
+                f"the {kernel.called} of rows {first + rows.start + i} and "
                 f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
             )
 
@@ -141,131 +229,6 @@ def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, sli
     for i in range(0, shape[0], size):
         for j in range(i if symmetric else 0, shape[1], size):
             yield slice(i, min(i + size, shape[0])), slice(j, min(j + size, shape[1]))
-
-
-class _Values:
-    """The values of a named kernel for tiles of rows, in float64.
-
-    If `steady` is True, values have the same bits wherever the rows stand.
-    """
-
-    def __init__(self, settings: KernelSettings, X: Matrix, Z: Matrix, *, steady: bool) -> None:
-        self.settings = settings
-        self.steady = steady
-        self.gamma = settings.with_gamma(Z.shape[1])
-        # A shift changes no distances.
-        self.shift = mean_without_gaps(Z) if settings.kernel == "rbf" else None
-
-    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> NDArray[np.float64]:
-        """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
-        x, z = (less(rows, self.shift) for rows in (x, z))
-        name = self.settings.kernel
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
-            if name == "laplacian":
-                return _exp_of(_manhattan(x, z), -self.gamma)
-            if name == "minmax":
-                return _minmax(x, z)
-            K = _dots(x, z if diagonal is None else x, self.steady)
-            if diagonal is not None:
-                K = (K + K.T) / 2
-            if name == "polynomial":
-                K *= self.gamma
-                K += self.settings.coef0
-                return np.asarray(np.power(K, self.settings.degree, out=K))
-            if name == "linear":
-                return K
-            sums = _squares(x)[:, None] + _squares(z)
-            if name == "tanimoto":
-                sums -= K
-                return np.divide(K, sums, out=np.ones_like(K), where=sums != 0)
-            sums -= 2 * K
-            np.maximum(sums, 0.0, out=sums)
-            if diagonal is not None:
-                np.fill_diagonal(sums, 0.0)
-            return _exp_of(sums, -self.gamma)
-
-
-def mean_without_gaps(rows: Matrix) -> NDArray[np.float64]:
-    """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
-    mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
-    if not scipy.sparse.issparse(rows):
-        return mean
-    entries = np.bincount(rows.indices, minlength=rows.shape[1])
-    return np.where(entries == rows.shape[0], mean, 0.0)
-
-
-def less(rows: Matrix, shift: NDArray[np.float64] | None) -> Any:
-    """Return the rows in float64, less a shift."""
-    rows = rows.astype(np.float64, copy=False)
-    if shift is None or not shift.any():
-        return rows
-    if scipy.sparse.issparse(rows):
-        ones = scipy.sparse.csr_array(np.ones((rows.shape[0], 1)))
-        return rows - ones @ scipy.sparse.csr_array(shift[None])
-    return rows - shift
-
-
-def _dots(x: Matrix, z: Matrix, steady: bool) -> NDArray[np.float64]:
-    if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
-        return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
-    K = x @ z.T
-    return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
-
-
-def _manhattan(x: Matrix, z: Matrix) -> NDArray[np.float64]:
-    """Return ``‖x − z‖₁``.
-
-    Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
-    """
-    if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
-        entries = (x.shape[0] + z.shape[0]) * x.shape[1]
-        if 20 * (x.nnz + z.nnz) < entries:
-            return np.asarray(manhattan_distances(_narrow(x), _narrow(z)))
-    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    return np.asarray(cdist(x, z, "cityblock"))
-
-
-def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
-    """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
-
-    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
-    ``Σ max − Σ min = ‖x − z‖₁``.
-    """
-    both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
-    if both and x.shape[1] > limits.now.widest_dense:
-        of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
-        sizes = of_x[:, None] + of_z
-        distances = manhattan_distances(_narrow(x), _narrow(z))
-        K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
-        return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
-    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    weights, size = np.ascontiguousarray(z.T), len(z)
-    nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
-    return nodes.map(np.ascontiguousarray(x), 1)
-
-
-def sizes_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``‖x‖₁`` of every row, added from left to right as in compiled code."""
-    return np.array([np.cumsum(np.abs(row))[-1] for row in rows])
-
-
-def _narrow(rows: Any) -> Any:
-    """Return rows of a tile with 32-bit indices, which scikit-learn needs."""
-    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
-    return scipy.sparse.csr_array(parts, shape=rows.shape)
-
-
-def _squares(rows: Matrix) -> NDArray[np.float64]:
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    values = np.ascontiguousarray(values)
-    values *= factor
-    _core.apply_activation("exp", values)
-    return values
 
 
 def called(
@@ -304,7 +267,7 @@ def check_symmetric(K: NDArray[Any], what: str) -> None:
 def kernel_matrix(
     X: RowsLike,
     Z: RowsLike | None = None,
-    kernel: Kernel = "rbf",
+    kernel: KernelLike = "rbf",
     *,
     gamma: float | None = None,
     degree: int = 3,
@@ -392,8 +355,8 @@ def kernel_matrix(
     array([[1.  , 0.33],
            [0.33, 1.  ]])
     """
-    settings = KernelSettings(kernel, gamma, degree, coef0)
-    if settings.kernel == "precomputed":
+    own = kernel_of(kernel, gamma, degree, coef0)
+    if own.is_precomputed:
         if Z is not None:
             raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
         K = read_rows(X, sparse=False)
@@ -405,8 +368,8 @@ def kernel_matrix(
         Z = _rows(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
-    warn_of_rows(settings, X)
-    return matrix_of(settings, X, Z, n_threads)
+    warn_of_rows(own, X)
+    return matrix_of(own, X, Z, n_threads)
 
 
 def _rows(X: RowsLike, name: str) -> Matrix:
@@ -415,68 +378,33 @@ def _rows(X: RowsLike, name: str) -> Matrix:
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
 
-# Kernels with k(x, x) = 1, and so with no larger value.
-AT_MOST_ONE = ("rbf", "laplacian", "tanimoto", "minmax")
 # Of so many landmarks the mean kernel values are taken, to lose less when values are rounded.
 LANDMARKS_OF_MEAN = 32
 
 
 def kernel_nodes(
-    settings: KernelSettings, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
+    kernel: Kernel, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
 ) -> Any:
     """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
 
     It computes kernel values in float64 for rows of either dtype. For rows of float32 and a kernel
     with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
-    because the product takes half of the time. Rows and landmarks are measured from the mean
-    of the landmarks before distances are computed, because the squares of a large common offset
-    would leave no digits.
+    because the product takes half of the time.
     """
-    if callable(settings.kernel):
+    if kernel.is_callable:
         return None
-    gamma = settings.with_gamma(landmarks.shape[1])
-    weights, bias = landmarks.T, np.zeros(len(landmarks))
-    origin = square = None
-    options: dict[str, Any] = {}
-    activation = "linear"
-    if settings.kernel == "linear":
-        if tail is not None:  # two linear steps are joined into one
-            weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
-    elif settings.kernel == "polynomial":
-        weights, bias = gamma * weights, bias + settings.coef0
-        options["degree"] = int(settings.degree)
-    elif settings.kernel == "tanimoto":
-        bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
-    elif settings.kernel == "minmax":
-        bias, options["minmax"] = sizes_in_order(landmarks), True
-    else:
-        activation, square, origin = "gaussian", bias + gamma, landmarks.mean(axis=0)
-        weights = (landmarks - origin).T
-        if settings.kernel == "rbf":
-            weights, bias = -2 * gamma * weights, gamma * (weights**2).sum(axis=0)
-        else:
-            options["manhattan"] = True
-    segments = [(0, len(bias), activation)]
-    if tail is not None and np.dtype(dtype) == np.float32 and settings.kernel in AT_MOST_ONE:
-        wide = native_nodes(np.float64, weights, bias, square, segments, origin=origin, **options)
-        some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
-        centre = wide.map(some, 1).mean(axis=0)
-        narrow = np.ascontiguousarray(tail, np.float32)
-        return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
-    return native_nodes(
-        dtype,
-        weights,
-        bias,
-        square,
-        segments,
-        origin=origin,
-        tail=tail,
-        in_double=True,
-        **options,
-    )
+    if np.dtype(dtype) != np.float32:
+        return kernel.wide_nodes(landmarks, tail)
+    if tail is None or not kernel.at_most_one:
+        return _core.NodeMap32.in_double(kernel.wide_nodes(landmarks, tail))
+    wide = kernel.wide_nodes(landmarks, None)
+    some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
+    centre = wide.map(some, 1).mean(axis=0)
+    narrow = np.ascontiguousarray(tail, np.float32)
+    return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
 
 
-def kernel_values(settings: KernelSettings, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
+def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
     """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
 
     Raises
@@ -484,13 +412,13 @@ def kernel_values(settings: KernelSettings, X: Matrix, landmarks: Vector, n_thre
     ValueError
         If a callable returns another shape, or NaN or infinity.
     """
-    nodes = kernel_nodes(settings, landmarks, np.float64)
+    nodes = kernel_nodes(kernel, landmarks, np.float64)
     size = block_rows(max(X.shape[1], len(landmarks)))
     out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
     for rows, block in dense_blocks(X, size):
         values: Any
-        if callable(settings.kernel):
-            values = called(settings.kernel, block, landmarks)
+        if callable(kernel.name):
+            values = called(kernel.name, block, landmarks)
         else:
             values = nodes.map(block, n_threads)
         if X.shape[0] <= size:
@@ -499,19 +427,16 @@ def kernel_values(settings: KernelSettings, X: Matrix, landmarks: Vector, n_thre
     return out
 
 
-def diagonal(settings: KernelSettings, X: Matrix) -> Vector:
+def diagonal(kernel: Kernel, X: Matrix) -> Vector:
     """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
-    kernel = settings.kernel
-    if kernel in AT_MOST_ONE:
+    if kernel.at_most_one:
         return np.ones(X.shape[0])
     out = np.empty(X.shape[0])
-    for rows, block in dense_blocks(X, 64 if callable(kernel) else None):
-        if callable(kernel):
-            out[rows] = np.diag(called(kernel, block, block))
+    for rows, block in dense_blocks(X, 64 if kernel.is_callable else None):
+        if callable(kernel.name):
+            out[rows] = np.diag(called(kernel.name, block, block))
         else:
-            out[rows] = np.einsum("ij,ij->i", block, block)
-    if kernel == "polynomial":
-        out = (settings.with_gamma(X.shape[1]) * out + settings.coef0) ** settings.degree
+            out[rows] = kernel.diagonal(block)
     return out
 
 
@@ -529,37 +454,27 @@ class KernelTerm:
 
     Attributes
     ----------
-    settings : KernelSettings
+    kernel : Kernel
         With a number for gamma.
     rows : ndarray of shape (n_kernel_rows, n_columns)
     weights : ndarray of shape (n_kernel_rows,)
     """
 
-    settings: KernelSettings
+    kernel: Kernel
     rows: Vector
     weights: Vector
 
     def values(self, C: Vector) -> Vector:
         """Return the kernel values of columns (n_rows, n_columns) with the rows."""
-        return kernel_matrix(C, self.rows, **asdict(self.settings))
+        return matrix_of(self.kernel, C, self.rows, None)
 
     def change(self, sizes: Vector) -> Vector:
         """Return how much the kernel values change, about, if columns change by these sizes."""
-        gamma = self.settings.with_gamma(sizes.shape[1])
-        if self.settings.kernel == "rbf":
-            steepest = (2 * gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
-        elif self.settings.kernel == "laplacian":
-            steepest = gamma * sizes.sum(axis=1)
-        else:  # both kinds of shares are at most 1, and powers are scored by their own size
-            steepest = np.ones(len(sizes))
-        return np.repeat(steepest[:, None], len(self.rows), axis=1)
+        return np.repeat(self.kernel.change(sizes)[:, None], len(self.rows), axis=1)
 
 
-def kernel_terms(settings: KernelSettings, rows: Vector, weights: Vector) -> Terms:
+def kernel_terms(kernel: Kernel, rows: Vector, weights: Vector) -> Terms:
     """Return a kernel model with these rows as terms of a formula."""
-    if callable(settings.kernel):
+    if kernel.is_callable:
         raise ValueError("kernel is a Python callable, which cannot be exported")
-    if settings.kernel == "linear":
-        return Terms(rows.T @ weights)
-    settings = replace(settings, gamma=settings.with_gamma(rows.shape[1]))
-    return Terms(kernels=(KernelTerm(settings, rows, weights),))
+    return kernel.terms(rows, weights)

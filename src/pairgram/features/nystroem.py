@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -36,13 +36,13 @@ from pairgram.features.base import (
 )
 from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
-    AT_MOST_ONE,
     LANDMARKS_OF_MEAN,
     Kernel,
-    KernelSettings,
+    KernelLike,
     dense_blocks,
     diagonal,
     kernel_nodes,
+    kernel_of,
     kernel_terms,
     kernel_values,
 )
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
 
 def choose_landmarks(
-    how: str, kernel: KernelSettings, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
+    how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
 ) -> tuple[Vector, NDArray[np.int64] | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
     ----------
     how : Landmarks, or "all"
-    kernel : KernelSettings
+    kernel : Kernel
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
         The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
@@ -95,7 +95,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
 
 
 def _pivots(
-    kernel: KernelSettings, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
+    kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
 ) -> NDArray[np.int64]:
     """Choose rows by randomly pivoted Cholesky.
 
@@ -267,7 +267,7 @@ default="rbf"
     (50,)
     """
 
-    kernel: Kernel = "rbf"
+    kernel: KernelLike = "rbf"
     _: KW_ONLY
     gamma: float | None = None
     degree: int = 3
@@ -292,16 +292,15 @@ default="rbf"
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
         threads = resolve_n_threads(self.n_threads)
-        kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
-        if kernel.kernel == "precomputed":
+        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        if kernel.is_precomputed:
             raise ValueError(
                 "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
                 "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
                 "kernel of its own, such as RankRLS(kernel='precomputed')"
             )
         X = finite_rows(self, X, reset=True)
-        self.gamma_ = kernel.with_gamma(self.n_features_in_)
-        self._kernel = replace(kernel, gamma=self.gamma_)
+        self._set(kernel.complete(self.n_features_in_))
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
@@ -326,10 +325,13 @@ default="rbf"
         self._n_features_out = self.whitening_.shape[1]
         return self
 
+    def _set(self, kernel: Kernel) -> None:
+        self._kernel, self.gamma_ = kernel, kernel.gamma
+
     @property
     def _is_compiled(self) -> bool:
         """Whether the kernel has a name, that is, is not a callable."""
-        return not callable(self._kernel.kernel)
+        return not self._kernel.is_callable
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype, or None for a callable kernel."""
@@ -364,7 +366,7 @@ default="rbf"
     @property
     def _scores_kernel_values(self) -> bool:
         """Whether rows are scored by kernel values. The linear kernel has fewer features."""
-        return self._kernel.kernel != "linear"
+        return not self._kernel.is_linear
 
     def _model_of_values(self, coefs: Vector) -> Vector:
         """Return models of the kernel values with the same scores as models of the features."""
@@ -372,7 +374,7 @@ default="rbf"
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
-        if not callable(self._kernel.kernel):
+        if not self._kernel.is_callable:
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         with single_threaded_blas:
@@ -386,7 +388,7 @@ default="rbf"
             K = kernel_values(self._kernel, X, self.components_, 1)
         size = np.abs(self.whitening_)
         terms: Vector = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
-        if X.dtype == np.float32 and self._kernel.kernel in AT_MOST_ONE:
+        if X.dtype == np.float32 and self._kernel.at_most_one:
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
 
@@ -404,7 +406,7 @@ default="rbf"
     )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        if callable(self._kernel.kernel):
+        if self._kernel.is_callable:
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or pickle"
@@ -415,16 +417,13 @@ default="rbf"
         }
         if hasattr(self, "component_indices_"):
             arrays["map_indices"] = self.component_indices_
-        fitted = asdict(self._kernel)
-        fitted["name"] = fitted.pop("kernel")
-        return arrays, {**self._saved_parameters(), "fitted": fitted}
+        return arrays, {**self._saved_parameters(), "fitted": asdict(self._kernel)}
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
         fitted = settings.pop("fitted")
-        kernel = KernelSettings(fitted.pop("name"), **fitted)
         self = cls(**settings)
-        self._kernel, self.gamma_ = kernel, fitted["gamma"]
+        self._set(Kernel(**fitted))
         self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
         if "map_indices" in arrays:
             self.component_indices_ = arrays["map_indices"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check_size
-from pairgram.features.kernel_map import KernelMap, kernel_between
+from pairgram.features.kernel_map import KernelMap, is_made, kernel_between
 from pairgram.features.kernels import kernel_matrix
 from pairgram.features.nystroem import Nystroem
 from pairgram.metrics.evaluation import evaluate
@@ -26,7 +26,7 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
     if type(kernel_map) is not KernelMap:
         raise ValueError(f"compress is for models with a kernel, and this {name} has none")
     rows = kernel_map.support_rows_
-    if rows is None or callable(kernel_map.kernel):
+    if not is_made(kernel_map):
         raise ValueError(
             f"compress needs a named kernel and its training rows, got kernel={kernel_map.kernel!r}"
         )

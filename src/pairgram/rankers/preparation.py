@@ -38,7 +38,7 @@ from pairgram.features.inputs import (
     require_zeros,
     whole_map,
 )
-from pairgram.features.kernels import Kernel
+from pairgram.features.kernels import KernelLike, as_kernel
 from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
@@ -85,7 +85,7 @@ class Preparation:
 
     kinds: tuple[str | None, ...] = (None,)
     feature_map: Any = None
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
@@ -145,7 +145,7 @@ class Preparation:
     def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
         for kernel in (self.kernel, getattr(self.feature_map, "kernel", None)):
-            if kernel == "precomputed" or callable(kernel):
+            if kernel is not None and as_kernel(kernel).takes_rows_as_given:
                 raise ValueError(
                     f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
                     f"{kind!r}"
@@ -193,7 +193,8 @@ class Preparation:
         return replace(data, feature_map=fitted)
 
     def _require_memory(self, data: RankingData) -> None:
-        X, precomputed = data.X, self.kernel == "precomputed"
+        assert self.kernel is not None
+        X, precomputed = data.X, as_kernel(self.kernel).is_precomputed
         size = X.data.nbytes + X.indices.nbytes if scipy.sparse.issparse(X) else X.nbytes
         require_memory(
             len(data.y),

@@ -20,7 +20,7 @@ from pairgram._support.parameters import (
     check_parameters,
 )
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.features.kernels import Kernel
+from pairgram.features.kernels import KernelLike
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.of_statistics import of_days, of_statistics
@@ -41,7 +41,7 @@ class _Preset(LinearRanker):
 
     C: float = 1.0
     _: KW_ONLY
-    kernel: Kernel | None = "linear"
+    kernel: KernelLike | None = "linear"
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
@@ -394,7 +394,7 @@ class RankRLS(LinearRanker):
     target: Target = "label"
     scale: bool = False
     feature_map: Transformer | None = None
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
@@ -688,7 +688,7 @@ class RankRLSCV(LinearSearch):
     target: Target | Sequence[Target] = "label"
     scale: bool | Sequence[bool] = False
     feature_map: Transformer | None = None
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     gamma: ArrayLike | Sequence[float | None] | None = None
     degree: int = 3
     coef0: float = 1.0
