@@ -20,6 +20,7 @@ Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     Cross                                     products of two groups of columns, people × things
     KernelMap, kernel_matrix                  kernels
+    Kernel, Product, Sum                      kernels of some columns, and of kernels
 
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
@@ -71,7 +72,7 @@ _NAMES = {
         "write_run",
     ),
     "features.kernel_map": ("KernelMap",),
-    "features.kernels": ("kernel_matrix",),
+    "features.kernels": ("Kernel", "Product", "Sum", "kernel_matrix"),
     "features.nystroem": ("Nystroem",),
     "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),

@@ -160,7 +160,7 @@ class Form:
         for part in parts:
             H = part.values(C)
             scores = scores + H @ part.weights
-            sizes = sizes + (np.abs(H) + part.change(rounded)) @ np.abs(part.weights)
+            sizes = sizes + (np.abs(H) + part.change(C, rounded)) @ np.abs(part.weights)
         return scores, sizes
 
 

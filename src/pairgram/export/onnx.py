@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of
 from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
-from pairgram.features.kernels import KernelTerm
+from pairgram.features.kernels import BaseKernel, Joined, Kernel
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -190,7 +191,8 @@ class _Graph:
                 values = self._activated(part.activation, values)
             terms.append(self.add("MatMul", values, self.constant(part.weights[:, None])))
         for kernel in form.kernels:
-            values = self._kernel(kernel, self._columns_of(rows, matrix, offset))
+            columns = self._columns_of(rows, matrix, offset)
+            values = self._kernel(kernel.kernel, kernel.rows, columns)
             terms.append(self.add("MatMul", values, self.constant(kernel.weights[:, None])))
         return terms
 
@@ -277,10 +279,21 @@ class _Graph:
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
 
-    def _kernel(self, term: KernelTerm, columns: str) -> str:
-        rows = term.rows
-        kernel = term.kernel.named(rows.shape[1])
+    def _kernel(self, of: BaseKernel, rows: Vector, columns: str) -> str:
+        if isinstance(of, Joined):
+            values = []
+            for part, factor in zip(of.kernels, of.factors, strict=True):
+                value = self._kernel(part, rows, columns)
+                values.append(self.add("Mul", value, self.constant(factor)))
+            operator = "Mul" if of.operation is np.multiply else "Add"
+            return reduce(lambda total, value: self.add(operator, total, value), values)
+        assert isinstance(of, Kernel)
+        if (index := of.index) is not None:
+            columns = self.add("Gather", columns, self.constant(index, np.int64), axis=1)
+        kernel, rows = of.named(rows.shape[1]), rows if index is None else rows[:, index]
         gamma = kernel.gamma
+        if kernel.name == "linear":
+            return self.add("MatMul", columns, self.constant(rows.T))
         if kernel.name == "rbf":
             squares = self._distances(columns, rows)
             return self.add("Exp", self.add("Mul", squares, self.constant(-gamma)))

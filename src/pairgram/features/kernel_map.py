@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import COUNT, FLAG, choice, list_of
+from pairgram._support.parameters import COUNT, FLAG, LOCATED_KERNEL, choice, list_of
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import (
     FLOATS,
@@ -30,14 +30,18 @@ from pairgram._support.schema import (
 from pairgram.features.base import FeatureMap, RowScorer, finite_rows
 from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
+    BaseKernel,
     Kernel,
     KernelLike,
     as_kernel,
     check_symmetric,
+    kernel_from_file,
+    kernel_in_file,
     kernel_nodes,
     kernel_of,
     kernel_terms,
     matrix_of,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +53,9 @@ def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> 
     rows, features = settings["shape"]
     of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
     given = {name for name in of_rows if name in arrays}
+    located = kernel_from_file(settings.get("located"))
+    require((located is None) == isinstance(settings["kernel"], str), "located must be of parts")
+    require_columns(located, features)
     bits = settings.get("bits", False)
     dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
     wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
@@ -101,7 +108,7 @@ class KernelMap(FeatureMap):
 
     Parameters
     ----------
-    kernel : str or callable, default="rbf"
+    kernel : str, Kernel, Product, Sum or callable, default="rbf"
         As in `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
         training rows.
     gamma : float > 0 or None, default=None
@@ -117,8 +124,10 @@ class KernelMap(FeatureMap):
         rows whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
     support_ : ndarray of shape (n_rows,), int64
         The numbers of these rows among the rows given to `fit`.
-    gamma_ : float
-        The gamma that is used.
+    kernel_ : Kernel, Product or Sum
+        The kernel with its numbers: those of columns, and the parameters that are used.
+    gamma_ : float or None
+        The gamma that is used; of a `Product` or `Sum`, that which was given beside it.
     n_features_in_ : int
 
     Examples
@@ -155,26 +164,36 @@ class KernelMap(FeatureMap):
         ValueError
             If a parameter or X is not as described.
         """
-        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        return self._fit_checked(X)
+
+    def _fit_checked(self, X: Any, names: Sequence[Hashable] | None = None) -> Self:
+        given = self.gamma, self.degree, self.coef0
+        kernel = kernel_of(self.kernel, *given)
         rows = self._validated(X, reset=True)
         if kernel.is_precomputed:
             check_symmetric(rows, "X, with kernel='precomputed',")
-        warn_of_rows(self, rows, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", names)
+        located = as_kernel(self.kernel).located(rows.shape[1], names)
+        warn_of_rows(self, rows, names)
         kept = None if kernel.is_precomputed else rows.copy()
-        return self._set(kernel, kept, rows.shape)
+        return self._set(located, given, kept, rows.shape)
 
     def _set(
         self,
-        kernel: Kernel,
+        located: BaseKernel,
+        given: tuple[float | None, int, float],
         rows: Matrix | None,
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
-        self._kernel = kernel
+        """Set what the map is of; `given` are gamma, degree and coef0 beside the kernel."""
+        self._located, self._given = located, given
+        self._kernel = located.filled(*given)
         self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
-        self.gamma_ = kernel.complete(self.n_features_in_).gamma
+        self.kernel_ = self._kernel.complete(self.n_features_in_)
+        self.gamma_ = getattr(self.kernel_, "gamma", given[0])
         return self
 
     def fit_transform(self, X: RowsLike, y: object = None) -> NDArray[Any]:
@@ -246,6 +265,7 @@ class KernelMap(FeatureMap):
             "training_rows?": COUNT,
             "bits?": FLAG,
             "rows_dtype?": choice("float64", "float32"),
+            "located?": LOCATED_KERNEL,
         },
         {
             "map_support?": Array(INT64, ("outputs",)),
@@ -265,8 +285,10 @@ class KernelMap(FeatureMap):
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        settings = asdict(self._kernel)
-        settings |= {"kernel": settings.pop("name"), "n_threads": self.n_threads}
+        settings: dict[str, Any] = dict(zip(("gamma", "degree", "coef0"), self._given, strict=True))
+        settings |= {"kernel": kernel_in_file(self.kernel), "n_threads": self.n_threads}
+        if isinstance(self.kernel, BaseKernel):
+            settings["located"] = self._located.in_file()
         settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         rows: Any = self.support_rows_
@@ -281,7 +303,7 @@ class KernelMap(FeatureMap):
         """Tell whether another fitted map makes the same features."""
         mine, theirs = self.support_rows_, other.support_rows_
         sparse = scipy.sparse.issparse(mine)
-        if (self._kernel, self._shape) != (other._kernel, other._shape):
+        if (self.kernel_, self._shape) != (other.kernel_, other._shape):
             return False
         if sparse or scipy.sparse.issparse(theirs):
             return type(mine) is type(theirs) and (mine != theirs).nnz == 0
@@ -299,12 +321,15 @@ class KernelMap(FeatureMap):
         dtype = settings.pop("rows_dtype", None)  # files of older versions do not say
         for name in ("training_rows", "bits"):
             settings.pop(name, None)
+        located = kernel_from_file(settings.pop("located", None))
+        settings["kernel"] = kernel_from_file(settings["kernel"])
         self = cls(**settings)
-        settings.pop("n_threads")
         rows = _unpacked(arrays, shape)
         if rows is not None and dtype is not None:
             rows = rows.astype(dtype, copy=False)
-        return self._set(kernel_of(**settings), rows, shape, arrays.get("map_support"))
+        located = Kernel(self.kernel) if located is None else located
+        given = self.gamma, self.degree, self.coef0
+        return self._set(located, given, rows, shape, arrays.get("map_support"))
 
 
 def is_made(feature_map: Transformer | None) -> bool:
@@ -324,22 +349,24 @@ def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
 
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     """Return a fitted map with another gamma that shares the training rows."""
-    other = copy(kernel_map).set_params(gamma=gamma)
-    kernel = kernel_of(other.kernel, gamma, other.degree, other.coef0)
-    return other._set(kernel, kernel_map.support_rows_, kernel_map._shape, kernel_map.support_)
+    other: KernelMap = copy(kernel_map).set_params(gamma=gamma)
+    given = (gamma, *kernel_map._given[1:])
+    of_rows = kernel_map.support_rows_, kernel_map._shape, kernel_map.support_
+    return other._set(kernel_map._located, given, *of_rows)
 
 
 def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
     shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
     chosen = kernel_map.support_rows_[rows]
-    return copy(kernel_map)._set(kernel_map._kernel, chosen, shape, support)
+    own = kernel_map._located, kernel_map._given
+    return copy(kernel_map)._set(*own, chosen, shape, support)
 
 
 def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = KernelMap("linear", n_threads=n_threads)
-    return made._set(kernel_of("linear"), X, X.shape)
+    return made._set(Kernel("linear"), (None, 3, 1.0), X, X.shape)
 
 
 def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:

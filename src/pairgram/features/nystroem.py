@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import (
+    COMPLETE_KERNEL,
     NAMED_KERNEL,
     POSITIVE,
     Landmarks,
@@ -37,14 +38,17 @@ from pairgram.features.base import (
 from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
     LANDMARKS_OF_MEAN,
-    Kernel,
+    BaseKernel,
     KernelLike,
     dense_blocks,
     diagonal,
+    kernel_from_file,
+    kernel_in_file,
     kernel_nodes,
     kernel_of,
     kernel_terms,
     kernel_values,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -52,14 +56,14 @@ if TYPE_CHECKING:
 
 
 def choose_landmarks(
-    how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
+    how: str, kernel: BaseKernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
 ) -> tuple[Vector, NDArray[np.int64] | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
     ----------
     how : Landmarks, or "all"
-    kernel : Kernel
+    kernel : BaseKernel
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
         The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
@@ -95,7 +99,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
 
 
 def _pivots(
-    kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
+    kernel: BaseKernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
 ) -> NDArray[np.int64]:
     """Choose rows by randomly pivoted Cholesky.
 
@@ -170,6 +174,9 @@ def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
+    what = "fitted" if isinstance(settings["kernel"], str) else "parts"
+    require({"fitted", "parts"} & settings.keys() == {what}, f"{what} must say what was fitted")
+    require_columns(kernel_from_file(settings[what]), sizes["features"])
     if "map_indices" in arrays:
         rows = arrays["map_indices"]
         require(rows.min() >= 0, "map_indices must be row numbers >= 0")
@@ -224,8 +231,10 @@ default="rbf"
     whitening_ : ndarray of shape (n_landmarks, n_features_out), float64
         ``U S^-½ Q``, which is lower triangular with a positive diagonal. The features are
         ``k(X, Z) @ whitening_``.
-    gamma_ : float
-        The gamma that is used.
+    kernel_ : Kernel, Product or Sum
+        The kernel with its numbers: those of columns, and the parameters that are used.
+    gamma_ : float or None
+        The gamma that is used; of a `Product` or `Sum`, that which was given beside it.
     n_features_in_ : int
 
     Notes
@@ -289,6 +298,9 @@ default="rbf"
         MemoryError
             If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
         """
+        return self._fit_checked(X)
+
+    def _fit_checked(self, X: Any, names: Sequence[Hashable] | None = None) -> Self:
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
         threads = resolve_n_threads(self.n_threads)
@@ -300,8 +312,9 @@ default="rbf"
                 "kernel of its own, such as RankRLS(kernel='precomputed')"
             )
         X = finite_rows(self, X, reset=True)
-        self._set(kernel.complete(self.n_features_in_))
-        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", names)
+        self._set(kernel.located(self.n_features_in_, names).complete(self.n_features_in_))
+        warn_of_rows(self, X, names)
         n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
             f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
@@ -325,8 +338,9 @@ default="rbf"
         self._n_features_out = self.whitening_.shape[1]
         return self
 
-    def _set(self, kernel: Kernel) -> None:
-        self._kernel, self.gamma_ = kernel, kernel.gamma
+    def _set(self, kernel: BaseKernel) -> None:
+        self._kernel = self.kernel_ = kernel
+        self.gamma_ = getattr(kernel, "gamma", self.gamma)
 
     @property
     def _is_compiled(self) -> bool:
@@ -396,7 +410,14 @@ default="rbf"
         return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
 
     _in_file = Kind(
-        {"fitted": {**stored("gamma", "degree", "coef0"), "name": NAMED_KERNEL, "gamma": POSITIVE}},
+        {
+            "fitted?": {
+                **stored("gamma", "degree", "coef0"),
+                "name": NAMED_KERNEL,
+                "gamma": POSITIVE,
+            },
+            "parts?": COMPLETE_KERNEL,
+        },
         {
             "map_components": Array(FLOAT64, ("landmarks", "features")),
             "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
@@ -417,13 +438,16 @@ default="rbf"
         }
         if hasattr(self, "component_indices_"):
             arrays["map_indices"] = self.component_indices_
-        return arrays, {**self._saved_parameters(), "fitted": asdict(self._kernel)}
+        what = "parts" if isinstance(self.kernel, BaseKernel) else "fitted"
+        own = {"kernel": kernel_in_file(self.kernel), what: self._kernel.in_file()}
+        return arrays, {**self._saved_parameters(), **own}
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
-        fitted = settings.pop("fitted")
+        kernel = kernel_from_file(settings.pop("parts", None) or settings.pop("fitted"))
+        settings["kernel"] = kernel_from_file(settings["kernel"])
         self = cls(**settings)
-        self._set(Kernel(**fitted))
+        self._set(kernel)
         self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
         if "map_indices" in arrays:
             self.component_indices_ = arrays["map_indices"]

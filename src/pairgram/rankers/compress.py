@@ -46,8 +46,10 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
         "degree": kernel_map.degree,
         "coef0": kernel_map.coef0,
     }
+    of_parts = not isinstance(kernel_map.kernel, str)  # whose columns may have names
+    own = kernel_map.kernel_ if of_parts else kernel_map.kernel
     nystroem = Nystroem(
-        kernel_map.kernel,
+        own,
         n_components=n_landmarks,
         landmarks="rpcholesky",
         random_state=random_state,
@@ -62,16 +64,16 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
     nystroem.fit(rows)
     with single_threaded_blas:
         between = kernel_matrix(
-            rows, nystroem.components_, kernel_map.kernel, n_threads=model.n_threads, **kernel
+            rows, nystroem.components_, own, n_threads=model.n_threads, **kernel
         )
         coef = np.asarray(nystroem.whitening_).T @ (between.T @ np.asarray(model.coef_))
-        own = kernel_between(kernel_map, rows) @ np.asarray(model.coef_)
+        ours = kernel_between(kernel_map, rows) @ np.asarray(model.coef_)
         theirs = between @ (np.asarray(nystroem.whitening_) @ coef)
     names = ("n_features_in_", "feature_names_in_", "uses_qid_", "inputs_", "fill_values_")
     known = {name: getattr(model, name) for name in names if hasattr(model, name)}
     other.__dict__.update(known, coef_=coef, feature_map_=nystroem, form_="primal")
     if model.inputs_ is not None:
         other.inputs = model.inputs_.kind
-    found = evaluate("pairwise_accuracy", own, theirs)["pairwise_accuracy"]
+    found = evaluate("pairwise_accuracy", ours, theirs)["pairwise_accuracy"]
     other.agreement_ = 1.0 if np.isnan(found) else float(found)
     return other

@@ -183,6 +183,7 @@ class Preparation:
                 y = data.y if data.preferences is None else data.preferences
                 return replace(data, feature_map=feature_map.fit(data.X, y))
             names = None if data.names is None else data.names.tolist()
+            names = names if data.applied is None else data.applied.names(names)
             fitted = fit_after(inputs, feature_map, data.X, names)
         if data.applied is not None and data.applied.reads_lists and sides_of(fitted) is not None:
             raise ArgumentError(
