@@ -42,6 +42,7 @@ Measure:
 
 Understand a ranker:
     learning_curve                            how good it is after so many queries
+    neighbours, column_effects                what scores of a kernel model are made of
     query_permutation_importance              what each column is worth
     as_regressor                              a ranker for tools that take regressors
     plots                                     pictures, by matplotlib
@@ -79,6 +80,7 @@ _NAMES = {
     "features.random_nodes": ("RandomNodes",),
     "inspection.importance": ("as_regressor", "query_permutation_importance"),
     "inspection.learning_curve": ("learning_curve",),
+    "inspection.neighbours": ("column_effects", "neighbours"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "metrics.compare": ("Comparison", "compare", "compare_runs"),
     "metrics.runs": ("evaluate_run",),

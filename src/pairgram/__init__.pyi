@@ -29,6 +29,10 @@ from pairgram.inspection.importance import (
     query_permutation_importance as query_permutation_importance,
 )
 from pairgram.inspection.learning_curve import learning_curve as learning_curve
+from pairgram.inspection.neighbours import (
+    column_effects as column_effects,
+    neighbours as neighbours,
+)
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,

@@ -328,7 +328,7 @@ def test_other_places_that_take_kernels(tmp_path):
     problems = [(X[:60], y[:60], qid[:60]), (X[60:], y[60:], qid[60:])]
     models = fit_many(RankRLS(kernel=kernel), problems)
     alone = RankRLS(kernel=kernel).fit(*problems[1][:2], qid=problems[1][2])
-    np.testing.assert_array_equal(models[1].predict(X), alone.predict(X))
+    np.testing.assert_array_equal(models.model_of(1).predict(X), alone.predict(X))
     small = RankRLS(kernel=kernel).fit(X, y, qid=qid).compress(120)
     np.testing.assert_allclose(
         small.predict(X), RankRLS(kernel=kernel).fit(X, y, qid=qid).predict(X), atol=1e-6
