@@ -110,6 +110,13 @@ class Form:
         return not (self.hidden or self.kernels) and self.is_affine
 
     @property
+    def curved(self) -> str:
+        """What makes the score no sum of functions of single columns; "" if nothing does."""
+        if self.hidden:
+            return "hidden nodes"
+        return f"the {self.kernels[0].kernel.called}" if self.kernels else ""
+
+    @property
     def is_affine(self) -> bool:
         """Whether every column is a scaled column of the caller."""
         return all(isinstance(column, Affine) for column in self.columns)

@@ -215,7 +215,7 @@ def _linear(
 def _require_layers(form: Form) -> None:
     """Refuse what Solr's neural networks have not. Linear models are always possible."""
     if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
-        found = "kernels" if form.kernels else f"{_foreign(form)} nodes"
+        found = form.kernels[0].kernel.called if form.kernels else f"{_foreign(form)} nodes"
         raise ValueError(
             f"Solr's NeuralNetworkModel has no {found}: take to_onnx, for an engine such as "
             "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"
@@ -414,10 +414,10 @@ def _require_linear(what: str, form: Form) -> None:
     if form.is_linear:
         return
     if form.is_affine:
-        found = "hidden nodes" if form.hidden else "a kernel"
         raise ValueError(
-            f"{what} takes linear models, and this has {found}: take a model of columns, such as "
-            f"RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). {ELASTIC}"
+            f"{what} takes linear models, and this has {form.curved}: take a model of columns, "
+            f"such as RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). "
+            f"{ELASTIC}"
         )
     raise ValueError(
         f"{what} takes linear models, and the quantile or clipped inputs of this one are linear "
@@ -584,11 +584,10 @@ def _require_lists(form: Form) -> None:
             f"Vespa has no function that makes inputs={form.lists.kind!r} of a list: its global "
             "phase has scores from 0 to 1 and reciprocal ranks, so fit with inputs='runs'"
         )
-    if form.hidden or form.kernels:
-        found = "hidden nodes" if form.hidden else "a kernel"
+    if form.curved:
         raise ValueError(
             f"the global phase of Vespa takes weighted sums of inputs='runs', and this model has "
-            f"{found}: fit without feature_map and kernel"
+            f"{form.curved}: fit without feature_map and kernel"
         )
     if form.missing is not None:
         raise ValueError(
