@@ -193,8 +193,8 @@ class Nystroem(FeatureMap):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
-default="rbf"
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"}, Kernel, Product, \
+Sum or callable, default="rbf"
         As in `kernel_matrix`. A callable takes float64 arrays (n, d) and (m, d) and returns their
         kernel matrix (n, m), as for scikit-learn's support vector machines. It is slower, and such
         a model cannot be saved.

@@ -120,7 +120,7 @@ class PointwiseELM(_Machine):
     weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
         The ranges from which weights and biases of the nodes are drawn uniformly.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
-callable or None, default=None
+Kernel, Product, Sum, callable or None, default=None
         A kernel in place of nodes; see `kernel_matrix`. With "linear" the model is linear in the
         inputs. With "precomputed", X holds the kernel values between the rows and the training
         rows.
