@@ -208,9 +208,9 @@ def _are_columns_of_kernel(columns: object, numbers: bool) -> bool:
     return isinstance(columns, list) and list_of(_COLUMN, "").fits(columns)
 
 
-def _is_located(value: Any) -> bool:
+def _is_located(value: object) -> bool:
     """Tell whether a value is a kernel of columns in a file, whose columns are numbers."""
-    if not _is_kernel(value):
+    if not (_is_kernel(value) and isinstance(value, dict)):
         return False
     parts = value.get("product", value.get("sum"))
     if parts is not None:

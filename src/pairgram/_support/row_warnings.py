@@ -130,7 +130,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
         _warn_of_spreads(X, names, "nodes that are not linear")
 
 
-def _warn_of_kernel(kernel: Any, X: Matrix, names: Sequence[Any] | None) -> None:
+def _warn_of_kernel(kernel: object, X: Matrix, names: Sequence[Any] | None) -> None:
     if kernel in OF_DISTANCES:
         _warn_of_spreads(X, names, f"the {kernel} kernel")
     elif kernel in OF_BITS:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of
 from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
-from pairgram.features.kernels import BaseKernel, Joined, Kernel
+from pairgram.features.kernel_values import BaseKernel
+from pairgram.features.kernels import Joined, Kernel
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

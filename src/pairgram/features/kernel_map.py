@@ -29,18 +29,20 @@ from pairgram._support.schema import (
 )
 from pairgram.features.base import FeatureMap, RowScorer, finite_rows
 from pairgram.features.formulas import Terms
-from pairgram.features.kernels import (
+from pairgram.features.kernel_values import (
     BaseKernel,
+    check_symmetric,
+    kernel_nodes,
+    matrix_of,
+)
+from pairgram.features.kernels import (
     Kernel,
     KernelLike,
     as_kernel,
-    check_symmetric,
     kernel_from_file,
     kernel_in_file,
-    kernel_nodes,
     kernel_of,
     kernel_terms,
-    matrix_of,
     require_columns,
 )
 
@@ -166,7 +168,7 @@ class KernelMap(FeatureMap):
         """
         return self._fit_checked(X)
 
-    def _fit_checked(self, X: Any, names: Sequence[Hashable] | None = None) -> Self:
+    def _fit_checked(self, X: RowsLike, names: Sequence[Hashable] | None = None) -> Self:
         given = self.gamma, self.degree, self.coef0
         kernel = kernel_of(self.kernel, *given)
         rows = self._validated(X, reset=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from numbers import Integral
@@ -14,20 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support import limits, machine as memory
-from pairgram._support.arrays import block_rows, blocks, column_names, read_rows, readable
+from pairgram._support.arrays import column_names, read_rows
 from pairgram._support.checks import (
     ArgumentError,
     Rows,
     Vector,
-    not_finite,
     require_finite,
     verbatim,
 )
-from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import (
     KERNEL_PARAMETERS,
     POSITIVE,
@@ -39,140 +33,18 @@ from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import require
 from pairgram.features.columns import Columns, column_numbers
 from pairgram.features.formulas import Terms
-from pairgram.features.named_kernels import AT_MOST_ONE, NamedKernel
+from pairgram.features.kernel_values import (
+    AT_MOST_ONE,
+    NYSTROEM,
+    BaseKernel,
+    NamedKernel,
+    TileValues,
+    check_symmetric,
+    matrix_of,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
-
-# The values of a tile: of some rows, of some columns, and of the rows again on the diagonal.
-TileValues = Callable[[Any, Any, slice | None], Vector]
-
-
-class BaseKernel(ABC):
-    """A kernel, whose parameters are read and set as those of an estimator.
-
-    A kernel is given, then `filled` with the parameters that stand beside it, and `located` in the
-    columns of rows. Only then has it values. These methods return others; no kernel changes but by
-    `set_params`.
-    """
-
-    # Whether only Python can compute it; whether rows are given as their kernel values; whether it
-    # is the product of the rows themselves.
-    is_callable = is_precomputed = is_linear = False
-
-    @property
-    def takes_rows_as_given(self) -> bool:
-        """Whether rows need not be numbers of columns."""
-        return self.is_callable or self.is_precomputed
-
-    @property
-    @abstractmethod
-    def takes_gamma(self) -> bool:
-        """Whether a gamma that is given beside the kernel counts."""
-
-    @property
-    @abstractmethod
-    def called(self) -> str:
-        """What messages call it."""
-
-    @property
-    @abstractmethod
-    def at_most_one(self) -> bool:
-        """Whether k(x, x) = 1 for every row, so that no value is larger."""
-
-    @abstractmethod
-    def filled(self, gamma: float | None, degree: int, coef0: float) -> Self:
-        """Return the kernel with parameters where it has none; they are checked.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as described. The message names it.
-        """
-
-    @abstractmethod
-    def located(self, n_features: int, names: Sequence[Hashable] | None) -> Self:
-        """Return the kernel with the numbers of its columns.
-
-        Raises
-        ------
-        ValueError
-            If a column is unknown. The message names it, and the kernel.
-        """
-
-    @abstractmethod
-    def complete(self, n_features: int) -> Self:
-        """Return the filled kernel with a number for every gamma; the default is 1 / columns."""
-
-    @abstractmethod
-    def leaves(self) -> list[Kernel]:
-        """Return the named kernels that it is made of, in their order."""
-
-    @abstractmethod
-    def tiles(self, Z: Matrix, *, steady: bool) -> TileValues:
-        """Return what computes the values of tiles, for columns that are rows of Z.
-
-        If `steady` is True, values have the same bits wherever the rows stand. The values may be
-        overwritten.
-        """
-
-    @abstractmethod
-    def wide_nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
-        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
-
-    @abstractmethod
-    def part_nodes(self, landmarks: Vector) -> tuple[Rows | None, Any]:
-        """Return (columns, compiled map of these to kernel values); None for all columns."""
-
-    @abstractmethod
-    def diagonal(self, block: Vector) -> Vector:
-        """Return k(x, x) for every row x of a dense block."""
-
-    @abstractmethod
-    def terms(self, rows: Vector, weights: Vector) -> Terms:
-        """Return a model of the kernel values with rows as terms of a formula."""
-
-    @abstractmethod
-    def change(self, C: Vector, rows: Vector, sizes: Vector) -> Vector:
-        """Return how much the values of C with rows change, about, if C changes by these sizes."""
-
-    @abstractmethod
-    def in_file(self) -> dict[str, Any]:
-        """Return what a file holds of it; see `kernel_from_file`."""
-
-    @abstractmethod
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by their names; if `deep`, also those of parts."""
-
-    @abstractmethod
-    def _set(self, name: str, value: Any) -> None:
-        """Set one of the parameters."""
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, and parameters of parts, such as ``0__gamma`` of the first.
-
-        Raises
-        ------
-        ValueError
-            If there is no parameter of this name.
-        """
-        known = self.get_params(deep=False)
-        for key, value in params.items():
-            name, nested, rest = key.partition("__")
-            part = known.get(name)
-            if name not in known or (nested and not isinstance(part, BaseKernel)):
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {key!r}, but {', '.join(known)}"
-                )
-            if isinstance(part, BaseKernel) and nested:
-                part.set_params(**{rest: value})
-            else:
-                self._set(name, value)
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        return deepcopy(self)
-
 
 KernelLike = KernelName | BaseKernel | Callable[[Any, Any], Any]
 _BRIEF = Repr()
@@ -229,7 +101,7 @@ class Kernel(BaseKernel):
         """Return the parameters by their names."""
         return {name: getattr(self, name) for name in _OF_KERNEL}
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         setattr(self, name, value)
 
     @property
@@ -238,9 +110,9 @@ class Kernel(BaseKernel):
         return (self.columns, self.gamma, self.degree, self.coef0) == (None,) * 4
 
     @property
-    def is_callable(self) -> bool:  # type: ignore[override]
-        """Whether only Python can compute the kernel."""
-        return callable(self.name)
+    def function(self) -> Callable[[Any, Any], Any] | None:  # type: ignore[override]
+        """The callable that alone can compute the kernel."""
+        return self.name if callable(self.name) else None
 
     @property
     def is_precomputed(self) -> bool:  # type: ignore[override]
@@ -430,11 +302,11 @@ class Joined(BaseKernel):
                 found |= {f"{number}__{key}": value for key, value in kernel.get_params().items()}
         return found
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         if name in self._others():
             setattr(self, name, value)
             return
-        own = list(self.kernels)
+        own: list[Any] = list(self.kernels)
         own[int(name)] = value
         self.kernels = tuple(own)
 
@@ -661,12 +533,12 @@ def _joined(parts: list[Any], product: bool, landmarks: Vector, tail: Vector | N
     return _core.NodeMap64.join(landmarks.shape[1], parts, product, own)
 
 
-def kernel_in_file(kernel: Any) -> Any:
+def kernel_in_file(kernel: object) -> Any:
     """Return what a file holds of the parameter `kernel`."""
     return kernel.in_file() if isinstance(kernel, BaseKernel) else kernel
 
 
-def kernel_from_file(record: Any) -> Any:
+def kernel_from_file(record: object) -> Any:
     """Return the kernel that a file holds; what is no record stays as it is."""
     if not isinstance(record, dict):
         return record
@@ -720,99 +592,8 @@ def kernel_of(
 
 def alternatives(kernel: KernelLike | None) -> str:
     """Return advice on what takes less memory than the matrix of this kernel."""
-    map_of = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
-    other = "" if kernel is not None and as_kernel(kernel).is_precomputed else map_of
+    other = "" if kernel is not None and as_kernel(kernel).is_precomputed else NYSTROEM
     return f"take fewer rows{other}"
-
-
-def matrix_of(
-    kernel: BaseKernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
-) -> NDArray[Any]:
-    """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
-
-    It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
-    callable may return float32.) With a given Z, the values of a row have the same bits wherever
-    the row stands. Error messages count rows from `first`.
-    """
-    threads = resolve_n_threads(n_threads)
-    symmetric, support = Z is None, X if Z is None else Z
-    shape = (X.shape[0], support.shape[0])
-    if isinstance(kernel, Kernel) and callable(kernel.name):
-        return called(kernel.name, X, support, symmetric)
-    memory.require(
-        f"a kernel matrix of {shape[0]} x {shape[1]}",
-        8 * shape[0] * shape[1],
-        alternatives(kernel),
-    )
-    K = np.empty(shape)
-    values = kernel.tiles(support, steady=not symmetric)
-
-    clock = deadline()  # which other threads have not
-
-    def fill(tile: tuple[slice, slice]) -> None:
-        clock.require()
-        rows, columns = tile
-        part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
-        K[tile] = part
-        if symmetric and rows != columns:
-            K[columns, rows] = part.T
-        if (at := not_finite(part)) is not None:
-            i, j = divmod(at, part.shape[1])
-            raise ValueError(
-                f"the {kernel.called} of rows {first + rows.start + i} and "
-                f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
-            )
-
-    tiles = list(_tiles(shape, symmetric))
-    with single_threaded_blas:
-        if threads == 1 or len(tiles) == 1:
-            for tile in tiles:
-                fill(tile)
-        else:
-            with ThreadPoolExecutor(min(threads, len(tiles))) as pool:
-                list(pool.map(fill, tiles))
-    return K
-
-
-def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Cut a matrix into tiles; for a symmetric matrix, only those on and above the diagonal."""
-    size = limits.now.tile
-    for i in range(0, shape[0], size):
-        for j in range(i if symmetric else 0, shape[1], size):
-            yield slice(i, min(i + size, shape[0])), slice(j, min(j + size, shape[1]))
-
-
-def called(
-    kernel: Callable[[Any, Any], Any], X: Matrix, Z: Matrix, symmetric: bool = False
-) -> NDArray[Any]:
-    """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
-    shape = (X.shape[0], Z.shape[0])
-    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
-    K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
-    if K.shape != shape:
-        raise ValueError(
-            f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
-            f"column for each of Z, got {K.shape}"
-        )
-    K = read_rows(K, f"the matrix of kernel {kernel!r}", sparse=False)
-    require_finite(K, f"the matrix of kernel {kernel!r}")
-    if symmetric:
-        check_symmetric(K, f"the matrix of kernel {kernel!r}")
-    return np.asarray(K)
-
-
-def check_symmetric(K: NDArray[Any], what: str) -> None:
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
-    tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(abs(K.max()), abs(K.min()))
-    for rows, columns in _tiles(K.shape, symmetric=True):
-        wrong = np.abs(K[rows, columns] - K[columns, rows].T) > tolerance
-        if wrong.any():
-            i, j = np.argwhere(wrong)[0] + (rows.start, columns.start)
-            raise ValueError(
-                f"{what} must be symmetric, but entry ({i}, {j}) is {K[i, j]} and ({j}, {i}) is "
-                f"{K[j, i]}"
-            )
 
 
 def kernel_matrix(
@@ -930,76 +711,6 @@ def _rows(X: RowsLike, name: str) -> Matrix:
     X = read_rows(X, name)
     require_finite(X, name)
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
-
-
-# Of so many landmarks the mean kernel values are taken, to lose less when values are rounded.
-LANDMARKS_OF_MEAN = 32
-
-
-def kernel_nodes(
-    kernel: BaseKernel, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
-) -> Any:
-    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
-
-    It computes kernel values in float64 for rows of either dtype. For rows of float32 and a kernel
-    with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
-    because the product takes half of the time.
-    """
-    if kernel.is_callable:
-        return None
-    if np.dtype(dtype) != np.float32:
-        return kernel.wide_nodes(landmarks, tail)
-    if tail is None or not kernel.at_most_one:
-        return _core.NodeMap32.in_double(kernel.wide_nodes(landmarks, tail))
-    wide = kernel.wide_nodes(landmarks, None)
-    some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
-    centre = wide.map(some, 1).mean(axis=0)
-    narrow = np.ascontiguousarray(tail, np.float32)
-    return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
-
-
-def kernel_values(kernel: BaseKernel, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
-    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
-
-    Raises
-    ------
-    ValueError
-        If a callable returns another shape, or NaN or infinity.
-    """
-    nodes = kernel_nodes(kernel, landmarks, np.float64)
-    size = block_rows(max(X.shape[1], len(landmarks)))
-    out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
-    for rows, block in dense_blocks(X, size):
-        values: Any
-        if isinstance(kernel, Kernel) and callable(kernel.name):
-            values = called(kernel.name, block, landmarks)
-        else:
-            values = nodes.map(block, n_threads)
-        if X.shape[0] <= size:
-            return np.asarray(values, np.float64)
-        out[rows] = values
-    return out
-
-
-def diagonal(kernel: BaseKernel, X: Matrix) -> Vector:
-    """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
-    if kernel.at_most_one:
-        return np.ones(X.shape[0])
-    out = np.empty(X.shape[0])
-    for rows, block in dense_blocks(X, 64 if kernel.is_callable else None):
-        if isinstance(kernel, Kernel) and callable(kernel.name):
-            out[rows] = np.diag(called(kernel.name, block, block))
-        else:
-            out[rows] = kernel.diagonal(block)
-    return out
-
-
-def dense_blocks(X: Matrix, size: int | None = None) -> Any:
-    """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
-    size = block_rows(X.shape[1]) if size is None else size
-    for rows in blocks(X.shape[0], size):
-        block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
-        yield rows, np.require(block, np.float64, ["C", "A"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,18 +36,20 @@ from pairgram.features.base import (
     scores_in_blocks,
 )
 from pairgram.features.formulas import Terms
-from pairgram.features.kernels import (
+from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
     BaseKernel,
-    KernelLike,
     dense_blocks,
     diagonal,
+    kernel_nodes,
+    kernel_values,
+)
+from pairgram.features.kernels import (
+    KernelLike,
     kernel_from_file,
     kernel_in_file,
-    kernel_nodes,
     kernel_of,
     kernel_terms,
-    kernel_values,
     require_columns,
 )
 
@@ -300,7 +302,7 @@ Sum or callable, default="rbf"
         """
         return self._fit_checked(X)
 
-    def _fit_checked(self, X: Any, names: Sequence[Hashable] | None = None) -> Self:
+    def _fit_checked(self, X: RowsLike, names: Sequence[Hashable] | None = None) -> Self:
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
         threads = resolve_n_threads(self.n_threads)

@@ -122,10 +122,11 @@ def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArr
     return found
 
 
-def _values(kernel: Any, X: Any, Z: Any) -> NDArray[Any]:
+def _values(kernel: object, X: RowsLike, Z: RowsLike) -> NDArray[Any]:
     """Return the values of a kernel that has its numbers."""
     name = getattr(kernel, "name", None)
-    return pairgram.kernel_matrix(X, Z, name if callable(name) else kernel)
+    own: Any = name if callable(name) else kernel
+    return pairgram.kernel_matrix(X, Z, own)
 
 
 def column_effects(model: BaseEstimator, X: RowsLike) -> NDArray[np.float64]:

@@ -821,7 +821,7 @@ def search_spec(
     kinds = as_list(model.inputs, "inputs")
     is_array = isinstance(model.gamma, np.ndarray) and model.gamma.ndim == 1
     gammas = as_list(model.gamma.tolist() if is_array else model.gamma, "gamma")
-    has_gamma = as_kernel(model.kernel).takes_gamma
+    has_gamma = model.kernel is not None and as_kernel(model.kernel).takes_gamma
     if len(gammas) > 1 and not has_gamma:
         raise ValueError(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
@@ -856,7 +856,7 @@ def _rows_of(
             f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
             f"feature_map={feature_map!r}"
         )
-    is_linear = kernel.is_linear
+    is_linear = model.kernel is None or kernel.is_linear
     no_columns = "" if is_linear else f"kernel={given!r}"
     no_table = ""
     if model.form == "dual":
