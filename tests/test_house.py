@@ -183,14 +183,14 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 117),
-        (lines_of_code, 29_980),
+        (lambda: len(PATHS), 120),
+        (lines_of_code, 30_611),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 930),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 66),
-        (lambda: stands_on("rankers.fit_many"), 49),
+        (lambda: stands_on("rankers.rank_rls"), 68),
+        (lambda: stands_on("rankers.fit_many"), 51),
         (lambda: stands_on("solvers.pairgram"), 33),
         (lambda: stands_on("metrics.evaluation"), 19),
         (patched_constants, 0),
