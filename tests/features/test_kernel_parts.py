@@ -253,6 +253,31 @@ def test_a_file_holds_names_and_a_slice(tmp_path):
     assert found == kernel and repr(found) == repr(kernel).replace("[1, 2]", "[1.0, 2.0]")
 
 
+def test_arrays_and_scalars_of_numpy_are_columns_and_parameters(tmp_path):
+    X, y, qid = rows()
+    frame = pd.DataFrame(X, columns=NAMES)
+    kernel = Sum(
+        Kernel("rbf", frame.columns[8:], gamma=np.float64(0.5)),
+        Kernel("polynomial", np.array([9, 10]), degree=np.int64(2), coef0=np.float64(1)),
+        Kernel("linear", np.int64(-1)),
+        weights=np.array([1, 2, 3], np.float32),
+    )
+    model = RankRLS(kernel=kernel).fit(frame, y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    assert loaded.feature_map_.kernel_ == model.feature_map_.kernel_
+    np.testing.assert_array_equal(clone(loaded).fit(frame, y, qid=qid).coef_, model.coef_)
+
+
+def test_frames_have_columns_in_one_order():
+    frame = pd.DataFrame(rows(20)[0], columns=NAMES)
+    with pytest.raises(ValueError, match=r"Z must have the columns of X, .*, got \['size 4'"):
+        kernel_matrix(frame, frame[NAMES[::-1]], Kernel("rbf", "size 1"))
+    found = kernel_matrix(frame, frame.to_numpy(), Kernel("rbf", "size 1"))
+    np.testing.assert_allclose(found, kernel_matrix(frame, frame, Kernel("rbf", 9)), atol=1e-15)
+
+
 @pytest.mark.parametrize("gammas", [[0.01, 0.1, 1.0], np.array([0.1, 1.0])])
 def test_a_search_chooses_the_gamma_of_parts_without_their_own(gammas):
     X, y, qid = rows()
@@ -283,6 +308,8 @@ def test_parameters_are_nested():
     )
     assert kernel.kernels[1].kernels[0].gamma is None and kernel.kernels[1].weights is None
     assert other.set_params(kernel__0=Kernel("minmax")).kernel.kernels[0] == Kernel("minmax")
+    other.set_params(kernel__1__0__gamma=0.2, kernel__1=Sum(Kernel("laplacian")))
+    assert other.kernel.kernels[1] == Sum(Kernel("laplacian", gamma=0.2))
     assert pickle.loads(pickle.dumps(other.kernel)) == other.kernel
     assert kernel != other.kernel and kernel != "rbf" and Sum(Kernel("rbf")) != Kernel("rbf")
     with pytest.raises(ValueError, match="Product has no parameter '2__gamma', but 0, 1"):
@@ -343,7 +370,9 @@ def test_other_places_that_take_kernels(tmp_path):
         (Kernel("rbf", []), "columns of the rbf kernel must name a column or more, got none"),
         (Kernel("rbf", slice(5, 5)), "columns of the rbf kernel must name a column or more"),
         (Kernel("rbf", [3, "bit 3"]), "must name a column once, got 'bit 3' twice"),
-        (Kernel("rbff"), "kernel must be one of 'rbf'"),
+        (Kernel("rbff"), "name of a Kernel must be one of 'rbf'.*got 'rbff'"),
+        (Kernel("precomputed"), "name of a Kernel must be one of 'rbf'"),
+        ("rbff", "kernel must be one of 'rbf', .*, a Kernel, Product or Sum, or a callable; got"),
         (Product(Kernel("rbff")), "name of a Kernel must be one of 'rbf'.*got 'rbff'"),
         (Product(Kernel("precomputed")), "name of a Kernel must be one of"),
         (Kernel(minmax, [0]), "name of a Kernel must be one of"),

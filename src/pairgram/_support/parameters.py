@@ -204,7 +204,8 @@ def _are_columns_of_kernel(columns: object, numbers: bool) -> bool:
         return list_of(integer(0), "").fits(columns)
     if isinstance(columns, dict):
         ends = Setting("", lambda end: end is None or is_integer(end))
-        return columns.keys() == {"slice"} and list_of(ends, "", 3).fits(columns["slice"])
+        own: Any = columns.get("slice")
+        return columns.keys() == {"slice"} and list_of(ends, "", 3).fits(own) and own[2] != 0
     return isinstance(columns, list) and list_of(_COLUMN, "").fits(columns)
 
 

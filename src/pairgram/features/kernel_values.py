@@ -150,18 +150,18 @@ class BaseKernel(ABC):
         ValueError
             If there is no parameter of this name.
         """
-        known = self.get_params(deep=False)
-        for key, value in params.items():
+        for key in sorted(params, key=lambda key: "__" in key):  # new parts, then what is in them
             name, nested, rest = key.partition("__")
+            known = self.get_params(deep=False)
             part = known.get(name)
             if name not in known or (nested and not isinstance(part, BaseKernel)):
                 raise ValueError(
                     f"{type(self).__name__} has no parameter {key!r}, but {', '.join(known)}"
                 )
             if isinstance(part, BaseKernel) and nested:
-                part.set_params(**{rest: value})
+                part.set_params(**{rest: params[key]})
             else:
-                self._set(name, value)
+                self._set(name, params[key])
         return self
 
     def __sklearn_clone__(self) -> Self:

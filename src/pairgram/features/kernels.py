@@ -105,11 +105,6 @@ class Kernel(BaseKernel):
         setattr(self, name, value)
 
     @property
-    def is_bare(self) -> bool:
-        """Whether it has no more than its name."""
-        return (self.columns, self.gamma, self.degree, self.coef0) == (None,) * 4
-
-    @property
     def function(self) -> Callable[[Any, Any], Any] | None:  # type: ignore[override]
         """The callable that alone can compute the kernel."""
         return self.name if callable(self.name) else None
@@ -151,8 +146,6 @@ class Kernel(BaseKernel):
                 f"kernel must be one of {names}, a Kernel, Product or Sum, or a callable; got "
                 f"{self.name!r}{hint}"
             )
-        if self.columns is not None:
-            self.require_name()
         found = replace(
             self,
             gamma=gamma if self.gamma is None else self.gamma,
@@ -485,11 +478,15 @@ class Sum(Joined):
     def _others(self) -> dict[str, Any]:
         return {"weights": self.weights}
 
+    def _of(self, kernels: Iterable[BaseKernel]) -> Self:
+        return type(self)(*kernels, weights=None if self.weights is None else self.factors)
+
     def _check(self) -> None:
         super()._check()
         if self.weights is None:
             return
-        own = list(self.weights) if np.iterable(self.weights) else [None]
+        given: Any = self.weights
+        own = list(getattr(given, "tolist", lambda: given)()) if np.iterable(given) else [None]
         if len(own) != len(self.kernels) or not all(map(POSITIVE.fits, own)):
             raise ArgumentError(
                 "weights",
@@ -587,6 +584,8 @@ def kernel_of(
             return _named(kernel, gamma, degree, coef0)
         except TypeError:  # a list or an array has no hash
             pass
+    if isinstance(kernel, Kernel):
+        kernel.require_name()
     return as_kernel(kernel).filled(gamma, degree, coef0)
 
 
@@ -700,6 +699,9 @@ def kernel_matrix(
     X = _rows(X, "X")
     own = own.located(X.shape[1], names)
     if Z is not None:
+        others = column_names(Z, "Z")
+        if names is not None and others is not None and names != others:
+            raise ArgumentError("Z", verbatim(f"must have the columns of X, {names}, got {others}"))
         Z = _rows(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
