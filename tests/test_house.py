@@ -183,14 +183,14 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 117),
-        (lines_of_code, 30_140),
+        (lambda: len(PATHS), 124),
+        (lines_of_code, 31_600),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 930),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 66),
-        (lambda: stands_on("rankers.fit_many"), 51),
+        (lambda: stands_on("rankers.rank_rls"), 71),
+        (lambda: stands_on("rankers.fit_many"), 55),
         (lambda: stands_on("solvers.pairgram"), 33),
         (lambda: stands_on("metrics.evaluation"), 19),
         (patched_constants, 0),
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 160, 26), (pairgram.RankRLSCV(), 344, 33), (pairgram.RankSVM(), 209, 24)],
+    [(pairgram.RankRLS(), 164, 26), (pairgram.RankRLSCV(), 348, 33), (pairgram.RankSVM(), 209, 24)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

@@ -1,7 +1,9 @@
 // Feature maps: their activations, and maps of rows to hidden nodes.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
@@ -40,6 +42,26 @@ void apply_activation(const std::string& name, array<T> values) {
 using segment_fields = std::tuple<py::ssize_t, py::ssize_t, std::string>;
 
 template <class T>
+void set_tail(node_map<T>& map, const optional_array<T>& tail) {
+    check(!tail || (tail->ndim() == 2 && tail->shape(0) == map.n_nodes),
+          "tail must be (n_nodes, n_outputs)");
+    if (!tail) return;
+    map.n_outputs = tail->shape(1);
+    map.has_tail = true;
+    map.tail = column_panels<T>(map.n_nodes, map.n_outputs, pointer(*tail), true);
+}
+
+// The columns that an array numbers.
+buffer<std::int64_t> columns_of(const array<std::int64_t>& columns, py::ssize_t n_inputs) {
+    check(columns.ndim() == 1, "columns must be 1-d");
+    const auto* const first = pointer(columns);
+    check(std::all_of(first, first + columns.size(),
+                      [&](std::int64_t j) { return 0 <= j && j < n_inputs; }),
+          "columns must be those of the inputs");
+    return {first, first + columns.size()};
+}
+
+template <class T>
 bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
                                 const optional_array<T>& square,
                                 const std::vector<segment_fields>& segments, T scale, int degree,
@@ -57,8 +79,6 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
           "minmax nodes are no others, and have no square and no origin");
     check(!origin || (origin->ndim() == 1 && origin->size() == n_inputs),
           "origin must be (n_inputs,)");
-    check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
-          "tail must be (n_nodes, n_outputs)");
     check(degree >= 1, "degree must be at least 1");
     bound_node_map<T> bound{bias, square, origin, {}, {}, {}};
     auto& map = bound.map;
@@ -73,11 +93,7 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     map.degree = degree;
     map.tanimoto = tanimoto;
     map.origin = pointer(origin);
-    if (tail) {
-        map.n_outputs = tail->shape(1);
-        map.has_tail = true;
-        map.tail = column_panels<T>(n_nodes, map.n_outputs, pointer(*tail), true);
-    }
+    set_tail(map, tail);
     for (const auto& [begin, end, name] : segments) {
         check(0 <= begin && begin <= end && end <= n_nodes, "segments must lie within the nodes");
         const bool linear = name == "linear";
@@ -137,14 +153,6 @@ bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
     bound_node_map<T> bound;
     bound.cross = std::make_shared<cross_columns<T>>();
     auto& made = *bound.cross;
-    const auto columns_of = [&](const array<std::int64_t>& columns) {
-        check(columns.ndim() == 1, "columns must be 1-d");
-        const auto* const first = pointer(columns);
-        check(std::all_of(first, first + columns.size(),
-                          [&](std::int64_t j) { return 0 <= j && j < n_inputs; }),
-              "columns must be those of the inputs");
-        return buffer<std::int64_t>(first, first + columns.size());
-    };
     const auto map_of = [](const py::object& map, const buffer<std::int64_t>& columns) {
         const auto* found = map.is_none() ? nullptr : &map.cast<const bound_node_map<T>&>().map;
         check(!found || size_of(found->n_inputs) == columns.size(),
@@ -152,9 +160,9 @@ bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
         return found;
     };
     made.n_inputs = n_inputs;
-    made.kept = columns_of(kept);
-    made.left = columns_of(left);
-    made.right = columns_of(right);
+    made.kept = columns_of(kept, n_inputs);
+    made.left = columns_of(left, n_inputs);
+    made.right = columns_of(right, n_inputs);
     made.of_left = map_of(of_left, made.left);
     made.of_right = map_of(of_right, made.right);
     made.common = common;
@@ -163,6 +171,37 @@ bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
     bound.map.cross = bound.cross.get();
     bound.left = of_left;
     bound.right = of_right;
+    return bound;
+}
+
+// The product or the weighted sum of maps, each a tuple of (columns, or None for all; map; weight).
+template <class T>
+bound_node_map<T> join(py::ssize_t n_inputs, const py::list& parts, bool product,
+                       const optional_array<T>& tail) {
+    check(!parts.empty(), "parts must have one or more");
+    bound_node_map<T> bound;
+    bound.joined = std::make_shared<joined_maps<T>>();
+    bound.joined->product = product;
+    bound.joined_parts = parts;
+    std::ptrdiff_t n_nodes = -1;
+    for (const auto& fields : parts) {
+        const auto [columns, made, weight] =
+            fields.cast<std::tuple<std::optional<array<std::int64_t>>, py::object, T>>();
+        const auto& map = made.template cast<const bound_node_map<T>&>().map;
+        joined_part<T> part{{}, &map, weight};
+        if (columns) {
+            part.columns = columns_of(*columns, n_inputs);
+            check(!part.columns.empty(), "columns must be one or more");
+        }
+        check(map.n_inputs == (columns ? columns->size() : n_inputs),
+              "the map of a part must take its columns");
+        check(n_nodes < 0 || map.n_outputs == n_nodes, "the maps must make equally many outputs");
+        n_nodes = map.n_outputs;
+        bound.joined->parts.push_back(std::move(part));
+    }
+    bound.map = {n_inputs, n_nodes, n_nodes, nullptr, nullptr};
+    bound.map.joined = bound.joined.get();
+    set_tail(bound.map, tail);
     return bound;
 }
 
@@ -333,6 +372,8 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
                     py::arg("left").noconvert(), py::arg("right").noconvert(),
                     py::arg("of_left") = py::none(), py::arg("of_right") = py::none(),
                     py::arg("common") = T{0})
+        .def_static("join", &join<T>, py::arg("n_inputs"), py::arg("parts"), py::arg("product"),
+                    py::arg("tail").noconvert() = py::none())
         .def_property_readonly("n_outputs",
                                [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))

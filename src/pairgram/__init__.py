@@ -21,6 +21,7 @@ Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     Cross                                     products of two groups of columns, people × things
     KernelMap, kernel_matrix                  kernels
+    Kernel, Product, Sum                      kernels of some columns, and of kernels
 
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
@@ -42,6 +43,7 @@ Measure:
 
 Understand a ranker:
     learning_curve                            how good it is after so many queries
+    neighbours, column_effects                what scores of a kernel model are made of
     query_permutation_importance              what each column is worth
     as_regressor                              a ranker for tools that take regressors
     plots                                     pictures, by matplotlib
@@ -72,13 +74,14 @@ _NAMES = {
         "write_run",
     ),
     "features.kernel_map": ("KernelMap",),
-    "features.kernels": ("kernel_matrix",),
+    "features.kernels": ("Kernel", "Product", "Sum", "kernel_matrix"),
     "features.nystroem": ("Nystroem",),
     "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
     "inspection.importance": ("as_regressor", "query_permutation_importance"),
     "inspection.learning_curve": ("learning_curve",),
+    "inspection.neighbours": ("column_effects", "neighbours"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "metrics.compare": ("Comparison", "compare", "compare_runs"),
     "metrics.runs": ("evaluate_run",),

@@ -100,6 +100,14 @@ class _NodeMap(Generic[_T]):
         of_right: Any = None,
         common: float = 0.0,
     ) -> Self: ...
+    @classmethod
+    def join(
+        cls,
+        n_inputs: int,
+        parts: Sequence[tuple[NDArray[np.int64] | None, Any, float]],  # columns, map, weight
+        product: bool,
+        tail: NDArray[_T] | None = None,
+    ) -> Self: ...
     @property
     def n_outputs(self) -> int: ...
     def right_side(self, rows: NDArray[_T], n_threads: int) -> NDArray[np.float64]: ...

@@ -342,11 +342,11 @@ def test_elastics_own_learning_to_rank_is_named(data):
 @pytest.mark.parametrize(
     ("export_to", "message"),
     [
-        (lambda m: export.to_solr(m, "m"), "NeuralNetworkModel has no kernels: take to_onnx"),
-        (lambda m: export.to_ltr_plugin(m, "m"), "this has a kernel: .* reads ONNX .to_onnx"),
-        (export.to_ranklib, "this has a kernel: .* reads ONNX .to_onnx"),
-        (export.to_sql, "too long for a model with a kernel: take to_onnx"),
-        (export.to_python, "too long for a model with a kernel: take to_onnx"),
+        (lambda m: export.to_solr(m, "m"), "NeuralNetworkModel has no rbf kernel: take to_onnx"),
+        (lambda m: export.to_ltr_plugin(m, "m"), "this has the rbf kernel: .* reads ONNX .to_onnx"),
+        (export.to_ranklib, "this has the rbf kernel: .* reads ONNX .to_onnx"),
+        (export.to_sql, "too long for a model with the rbf kernel: take to_onnx"),
+        (export.to_python, "too long for a model with the rbf kernel: take to_onnx"),
     ],
 )
 def test_what_an_engine_does_not_have_is_said_before_names_are_asked_for(data, export_to, message):

@@ -26,7 +26,7 @@ from pairgram import (
     make_ranking,
 )
 from parts.data import PairSettings, RankingData
-from parts.features import KernelSettings, nystroem
+from parts.features import kernel_of, nystroem
 from parts.solvers import PairSums, leave_query_out
 from problems import problems
 
@@ -303,7 +303,7 @@ def test_pivots_have_the_distribution_of_one_at_a_time(free_memory):
     n_draws = 800
     rng = np.random.default_rng(0)
     for _ in range(n_draws):
-        pivots = nystroem._pivots(KernelSettings(kernel), X, 2, rng, 1)
+        pivots = nystroem._pivots(kernel_of(kernel), X, 2, rng, 1)
         counts[tuple(pivots)] += 1
     deviation = np.sqrt(expected * (1 - expected) / n_draws)
     assert (np.abs(counts / n_draws - expected) <= 4.5 * deviation + 1e-12).all()
@@ -319,7 +319,7 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
         ours = Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
         Z = ours.fit_transform(X)
         left[landmarks] = np.trace(K) - (Z**2).sum()
-    assert len(set(nystroem._pivots(KernelSettings("rbf", 0.1), X, 100, rng, 1))) == 100
+    assert len(set(nystroem._pivots(kernel_of("rbf", 0.1), X, 100, rng, 1))) == 100
     assert left["rpcholesky"] < 0.5 * left["uniform"]
     assert left["kmeans"] < 0.5 * left["uniform"]
 

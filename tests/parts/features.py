@@ -3,14 +3,15 @@
 from pairgram.features import base, kernels, nystroem, random_nodes
 from pairgram.features.base import describe_map, node_map_of, same_map
 from pairgram.features.inputs import fit_inputs
-from pairgram.features.kernels import KernelSettings, kernel_nodes
+from pairgram.features.kernel_values import kernel_nodes
+from pairgram.features.kernels import kernel_of
 
 __all__ = [
-    "KernelSettings",
     "base",
     "describe_map",
     "fit_inputs",
     "kernel_nodes",
+    "kernel_of",
     "kernels",
     "node_map_of",
     "nystroem",

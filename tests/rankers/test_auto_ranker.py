@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import AutoRanker, RankRLSCV, evaluate, load_model, make_ranking
+from pairgram import (
+    AutoRanker,
+    Kernel,
+    Product,
+    RankRLSCV,
+    evaluate,
+    load_model,
+    make_ranking,
+)
 from pairgram.clicks import simulate
 from parts.rankers import FIRST, Rates, Task, auto as auto_ranker, trials
 from problems import BY_STEPS
@@ -546,3 +554,33 @@ def test_refused_searches_of_clicks(log):
     cut = [(np.arange(0, 95), np.arange(95, len(X)))]
     with pytest.raises(ValueError, match="but split 0 cuts query"):
         AutoRanker(cv=cut).fit(X, clicks, qid=lists, propensity=propensity)
+
+
+def test_kernels_of_the_user_are_tried(tmp_path):
+    rng = np.random.default_rng(0)
+    bits, sizes = rng.random((300, 12)) < 0.3, rng.normal(size=(300, 2))
+    X, qid = np.hstack([bits, 10 * sizes]), np.repeat(np.arange(30), 10)
+    similar = (bits @ bits[:9].T.astype(float)) / (1 + (bits | bits[0]).sum(1))[:, None]
+    y = (similar * np.sin(2 * np.arange(9) + 3 * sizes[:, :1])).sum(axis=1)
+    kernel = Product(Kernel("tanimoto", slice(12)), Kernel("rbf", slice(12, None), gamma=0.02))
+    both = AutoRanker(time_budget=None, kernels=[kernel, "laplacian"]).fit(X, y, qid=qid)
+    names = both.trials_["features"].tolist()
+    assert names.count(repr(kernel)) == 2 and names.count("'laplacian'") == 2
+    own = [name == repr(kernel) for name in names]
+    assert [*both.trials_["inputs"][own]] == [None, "maxabs"]
+    alone = RankRLSCV(kernel=kernel).fit(X, y, qid=qid)
+    place = own.index(True)
+    assert both.trials_["score"][place] == pytest.approx(alone.best_score_, abs=1e-9)
+    assert both.best_estimator_.kernel == kernel
+    both.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), both.predict(X))
+    one = AutoRanker(time_budget=None, kernels=kernel).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(one.predict(X), both.predict(X))
+    exported = AutoRanker(time_budget=None, kernels=kernel, exportable_to="solr").fit(X, y, qid=qid)
+    assert repr(kernel) not in exported.trials_["features"]
+
+
+@pytest.mark.parametrize("kernels", ["precomputed", ["rbf", lambda A, B: A @ B.T]])
+def test_kernels_that_take_rows_as_given_are_refused(kernels, linear):
+    with pytest.raises(ValueError, match="kernels must have names, or be of parts that have"):
+        AutoRanker(kernels=kernels).fit(*linear[:2], qid=linear[2])

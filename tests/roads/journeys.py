@@ -14,6 +14,7 @@ from pairgram import (
     Cross,
     ELMRank,
     ELMRankCV,
+    Kernel,
     MPRank,
     Nystroem,
     PairwiseELM,
@@ -21,6 +22,7 @@ from pairgram import (
     PointwiseELM,
     PointwiseELMCV,
     Preferences,
+    Product,
     QueryKFold,
     RandomFourier,
     RandomNodes,
@@ -28,6 +30,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    Sum,
 )
 
 
@@ -277,10 +280,15 @@ PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "cl
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
 OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
 INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile", *OF_LISTS)
+PARTS = (
+    Product(Kernel("minmax", slice(2)), Kernel("rbf", slice(1, None))),
+    Sum(Kernel("linear", 0), Kernel("laplacian", slice(None, None, 2)), weights=[1.0, 0.5]),
+)
 MAPS = (
     RandomNodes(7, random_state=0),
     RandomFourier(6, random_state=1),
-    Nystroem(5, random_state=2),
+    Nystroem(n_components=5, random_state=2),
+    Nystroem(PARTS[0], n_components=5, random_state=2),
     StandardScaler(),
     Cross(0, slice(1, None)),
     Cross(slice(1, None, 2), slice(2, None, 2), keep=0, left_map=RandomFourier(3, random_state=0)),
@@ -290,7 +298,7 @@ HELD_OUT = {
     "store_held_out": (True, False),
 }
 RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
-KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax"), "gamma": (None, 0.3)}
+KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax", *PARTS), "gamma": (None, 0.3)}
 NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
 
 KINDS = {
@@ -443,7 +451,7 @@ def journeys(draw: Any, name: str) -> Journey:
     """Draw rows, and the settings of an estimator of one of the kinds."""
     kind = KINDS[name]
     drawn = draw(rows_of_queries())
-    if any(isinstance(value, Cross) for value in kind.settings.get("feature_map", ())):
+    if {"feature_map", "kernel"} & kind.settings.keys():
         assume(drawn.X.shape[1] > 2)  # a column for every part
     drawn = OF_ROWS[kind.told](drawn, np.random.default_rng(draw(st.integers(0, 1000))))
     settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}

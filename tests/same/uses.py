@@ -497,6 +497,27 @@ def _products(inputs: str | None, folder: Path) -> Any:
     return found
 
 
+def _parts(inputs: str | None, folder: Path) -> Any:
+    rows, found = rows_of("counts"), {}
+    counts, sizes = pg.Kernel("minmax", slice(3)), pg.Kernel("rbf", [-1, -2])
+    for name, kernel in (
+        ("columns", sizes),
+        ("product", pg.Product(counts, sizes)),
+        ("sum", pg.Sum(counts, pg.Product(sizes, pg.Kernel("linear", 0)), weights=[2.0, 0.1])),
+    ):
+        chosen = pg.RankRLSCV(kernel=kernel, gamma=[0.05, 0.5], inputs=inputs)
+        landmarks = pg.Nystroem(kernel, n_components=7, gamma=0.1, random_state=0)
+        for which, model in (("own", chosen), ("map", pg.RankSVM(feature_map=landmarks))):
+            model.fit(rows.X, rows.y, qid=rows.query)
+            near = pg.neighbours(model, rows.new, k=3)
+            found[f"{name}, {which}"] = {
+                "model": of_model(model, rows.new),
+                "neighbours": near,
+                "effects": pg.column_effects(model, rows.new[:2]),
+            }
+    return found
+
+
 def _precomputed(make: str, named: dict[str, Any], folder: Path) -> Any:
     rows = rows_of("counts")
     K = pg.kernel_matrix(rows.X, kernel="tanimoto")
@@ -700,6 +721,7 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     yield "feature maps", _maps
     for inputs in (None, "standard"):
         yield f"products/{inputs}", partial(_products, inputs)
+        yield f"parts/{inputs}", partial(_parts, inputs)
     for make_name, named in (
         ("RankRLS", {}),
         ("RankRLSCV", {"store_held_out": True}),

@@ -120,11 +120,16 @@ class Form:
         return not self.beside and self.is_affine
 
     @property
-    def beside(self) -> str:
-        """What there is beside weighted columns, in words; "" if there is nothing."""
+    def curved(self) -> str:
+        """What makes the score no sum of products of columns; "" if nothing does."""
         if self.hidden:
             return "hidden nodes"
-        return "a kernel" if self.kernels else "products of columns" * bool(self.products)
+        return f"the {self.kernels[0].kernel.called}" if self.kernels else ""
+
+    @property
+    def beside(self) -> str:
+        """What there is beside weighted columns, in words; "" if there is nothing."""
+        return self.curved or "products of columns" * bool(self.products)
 
     @property
     def is_affine(self) -> bool:
@@ -177,7 +182,7 @@ class Form:
         for part in parts:
             H = part.values(C)
             scores = scores + H @ part.weights
-            sizes = sizes + (np.abs(H) + part.change(rounded)) @ np.abs(part.weights)
+            sizes = sizes + (np.abs(H) + part.change(C, rounded)) @ np.abs(part.weights)
         return scores, sizes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of
 from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
-from pairgram.features.kernels import KernelTerm
+from pairgram.features.kernel_values import BaseKernel
+from pairgram.features.kernels import Joined, Kernel
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -198,7 +200,8 @@ class _Graph:
             weights = self.add("MatMul", left, self.constant(product.matrix))
             terms.append(self._sums(self.add("Mul", weights, right)))
         for kernel in form.kernels:
-            values = self._kernel(kernel, self._columns_of(rows, matrix, offset))
+            columns = self._columns_of(rows, matrix, offset)
+            values = self._kernel(kernel.kernel, kernel.rows, columns)
             terms.append(self.add("MatMul", values, self.constant(kernel.weights[:, None])))
         return terms
 
@@ -285,30 +288,42 @@ class _Graph:
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
 
-    def _kernel(self, term: KernelTerm, columns: str) -> str:
-        rows, kernel = term.rows, term.settings
-        gamma = kernel.with_gamma(rows.shape[1])
-        if kernel.kernel == "rbf":
+    def _kernel(self, of: BaseKernel, rows: Vector, columns: str) -> str:
+        if isinstance(of, Joined):
+            values = []
+            for part, factor in zip(of.kernels, of.factors, strict=True):
+                value = self._kernel(part, rows, columns)
+                values.append(self.add("Mul", value, self.constant(factor)))
+            operator = "Mul" if of.operation is np.multiply else "Add"
+            return reduce(lambda total, value: self.add(operator, total, value), values)
+        assert isinstance(of, Kernel)
+        if (index := of.index) is not None:
+            columns = self.add("Gather", columns, self.constant(index, np.int64), axis=1)
+        kernel, rows = of.named(rows.shape[1]), rows if index is None else rows[:, index]
+        gamma = kernel.gamma
+        if kernel.name == "linear":
+            return self.add("MatMul", columns, self.constant(rows.T))
+        if kernel.name == "rbf":
             squares = self._distances(columns, rows)
             return self.add("Exp", self.add("Mul", squares, self.constant(-gamma)))
-        if kernel.kernel == "polynomial":
+        if kernel.name == "polynomial":
             products = self.add("MatMul", columns, self.constant(gamma * rows.T))
             moved = self.add("Add", products, self.constant(kernel.coef0))
             return self.add("Pow", moved, self.constant(float(kernel.degree)))
-        if kernel.kernel == "laplacian":
+        if kernel.name == "laplacian":
             sums = self._apart(columns, rows)
             return self.add("Exp", self.add("Mul", sums, self.constant(-gamma)))
-        if kernel.kernel == "minmax":
+        if kernel.name == "minmax":
             sums = self._sums(self.add("Abs", columns))
             apart = self._apart(columns, rows)
             both = self.add("Add", sums, self.constant(np.abs(rows).sum(axis=1)))
             return self._share(self.add("Sub", both, apart), self.add("Add", both, apart))
-        if kernel.kernel == "tanimoto":
+        if kernel.name == "tanimoto":
             norms = self._sums(self.add("Mul", columns, columns))
             both = self.add("Add", norms, self.constant((rows**2).sum(axis=1)))
             products = self.add("MatMul", columns, self.constant(rows.T))
             return self._share(products, self.add("Sub", both, products))
-        raise ValueError(f"kernel={kernel.kernel!r} cannot be exported")
+        raise ValueError(f"kernel={kernel.name!r} cannot be exported")
 
     def _apart(self, columns: str, rows: Vector) -> str:
         """Return the sums of absolute differences from rows."""

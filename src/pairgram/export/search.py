@@ -220,7 +220,7 @@ def _require_layers(form: Form) -> None:
             "transform of Cross makes, and let Solr compute each product as a feature"
         )
     if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
-        found = "kernels" if form.kernels else f"{_foreign(form)} nodes"
+        found = form.kernels[0].kernel.called if form.kernels else f"{_foreign(form)} nodes"
         raise ValueError(
             f"Solr's NeuralNetworkModel has no {found}: take to_onnx, for an engine such as "
             "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"

@@ -124,8 +124,8 @@ def _single(category: Indicator) -> float:
 
 
 def _require_expression(what: str, form: Form) -> None:
-    if form.hidden or form.kernels:
-        raise ValueError(f"{what} would be too long for a model with {form.beside}: {ALTERNATIVE}")
+    if form.curved:
+        raise ValueError(f"{what} would be too long for a model with {form.curved}: {ALTERNATIVE}")
 
 
 # How a dialect writes a column so that it is computed in float64: MySQL cuts quotients of exact

@@ -373,7 +373,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _saved_parameters(self) -> dict[str, Any]:
         """Return the current parameters, as a model file holds them."""
-        parameters: dict[str, Any] = self.get_params()
+        parameters: dict[str, Any] = self.get_params(deep=False)
         if not isinstance(parameters["random_state"], Integral):
             parameters["random_state"] = None
         return parameters

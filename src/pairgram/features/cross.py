@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, verbatim
-from pairgram._support.parameters import COUNT, check_parameters, is_integer
+from pairgram._support.parameters import COUNT, check_parameters
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
 from pairgram.features.base import (
     FeatureMap,
@@ -26,13 +26,13 @@ from pairgram.features.base import (
     restore_map,
     same_map,
 )
+from pairgram.features.columns import Columns, column_numbers, columns_in_file
 from pairgram.features.formulas import Products, Terms
 
 if TYPE_CHECKING:
     from pairgram._support.checks import Rows, Vector
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
-    Columns = str | int | slice | Sequence[str | int]
 
 _SIDES = ("left", "right")
 # The maps of a side, by their names in files.
@@ -131,9 +131,9 @@ class Cross(FeatureMap):
 
     def _fit_named(self, X: Matrix, names: Sequence[Hashable] | None) -> Self:
         check_parameters(self, "common_ridge")
-        self.kept_ = _numbers(self.keep, "keep", X.shape[1], names)
-        self.left_ = _numbers(self.left, "left", X.shape[1], names)
-        self.right_ = _numbers(self.right, "right", X.shape[1], names)
+        self.kept_ = column_numbers(self.keep, "keep", X.shape[1], names)
+        self.left_ = column_numbers(self.left, "left", X.shape[1], names)
+        self.right_ = column_numbers(self.right, "right", X.shape[1], names)
         for name, columns in (("left", self.left_), ("right", self.right_)):
             if not len(columns):
                 raise ArgumentError(name, "must name a column or more, got none")
@@ -246,7 +246,7 @@ class Cross(FeatureMap):
         arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
         settings: dict[str, Any] = self.get_params(deep=False)
         for name in ("left", "right", "keep"):
-            settings[name] = _in_json(settings[name], arrays.get(f"map_{name}", self.kept_))
+            settings[name] = columns_in_file(settings[name], arrays.get(f"map_{name}", self.kept_))
         for side in _SIDES:
             own, described = describe_map(getattr(self, f"{side}_map_"))
             arrays |= {f"{side}.{name}": array for name, array in own.items()}
@@ -291,59 +291,6 @@ def _of_side(arrays: Arrays, side: str) -> dict[str, NDArray[Any]]:
         for name, array in arrays.items()
         if name.startswith(f"{side}.")
     }
-
-
-def _in_json(columns: Any, numbers: Rows) -> Any:
-    """Return columns as JSON has them: text stays, and numbers become those that were found."""
-    if columns is None or isinstance(columns, str):
-        return columns
-    by_name = not isinstance(columns, (slice, int, np.integer)) and all(
-        isinstance(column, str) for column in columns
-    )
-    if by_name:
-        return list(columns)
-    return numbers.tolist() or None
-
-
-def _numbers(
-    columns: Columns | None, parameter: str, n_features: int, names: Sequence[Hashable] | None
-) -> Rows:
-    """Return the numbers of columns that are given by names or numbers.
-
-    Raises
-    ------
-    ValueError
-        If a column is unknown, or is there twice.
-    """
-    if columns is None:
-        return np.empty(0, np.int64)
-    if isinstance(columns, slice):
-        return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
-    listed = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
-    places = {} if names is None else {name: place for place, name in enumerate(names)}
-    found = []
-    for column in listed:
-        if is_integer(column):
-            if not -n_features <= column < n_features:
-                raise ArgumentError(
-                    parameter, f"must name columns of X, of n_features={n_features}, got {column}"
-                )
-            found.append(int(column) % n_features)
-        elif isinstance(column, Hashable) and column in places:
-            found.append(places[column])
-        else:
-            known = "X has no names: give numbers" if names is None else f"X has {list(names)}"
-            raise ArgumentError(
-                parameter,
-                verbatim(f"must name columns of X, got {column!r}; {known}"),
-            )
-    numbers = np.array(found, np.int64)
-    values, counts = np.unique(numbers, return_counts=True)
-    if (counts > 1).any():
-        twice = int(values[counts > 1][0])
-        shown = twice if names is None else names[twice]
-        raise ArgumentError(parameter, verbatim(f"must name a column once, got {shown!r} twice"))
-    return numbers
 
 
 def _fitted(feature_map: Any, parameter: str, X: Matrix, columns: Rows) -> Any:

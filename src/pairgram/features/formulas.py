@@ -192,8 +192,8 @@ class Hidden:
         Z = C @ self.matrix + self.bias
         return np.asarray(ACTIVATIONS[self.activation].of(Z))
 
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the nodes change at most if columns change by these sizes."""
+    def change(self, C: Vector, sizes: Vector) -> Vector:
+        """Return how much the nodes change at most if columns C change by these sizes."""
         if self.activation == "gaussian":
             fastest = np.sqrt(2 * self.bias / math.e)
             return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
@@ -225,8 +225,8 @@ class Products:
         """Return a term for every right column, (n_rows, n_right), of columns C."""
         return np.asarray(C[:, self.right] * (C[:, self.left] @ self.matrix))
 
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the terms change at most if columns of these sizes change by them."""
+    def change(self, C: Vector, sizes: Vector) -> Vector:
+        """Return how much the terms change at most if columns C change by these sizes."""
         of_left = sizes[:, self.left] @ np.abs(self.matrix)
         return np.asarray(2 * sizes[:, self.right] * of_left)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import COUNT, FLAG, choice, list_of
+from pairgram._support.parameters import COUNT, FLAG, LOCATED_KERNEL, choice, list_of
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import (
     FLOATS,
@@ -29,13 +29,21 @@ from pairgram._support.schema import (
 )
 from pairgram.features.base import FeatureMap, RowScorer, finite_rows
 from pairgram.features.formulas import Terms
-from pairgram.features.kernels import (
-    Kernel,
-    KernelSettings,
+from pairgram.features.kernel_values import (
+    BaseKernel,
     check_symmetric,
     kernel_nodes,
-    kernel_terms,
     matrix_of,
+)
+from pairgram.features.kernels import (
+    Kernel,
+    KernelLike,
+    as_kernel,
+    kernel_from_file,
+    kernel_in_file,
+    kernel_of,
+    kernel_terms,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +55,9 @@ def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> 
     rows, features = settings["shape"]
     of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
     given = {name for name in of_rows if name in arrays}
+    located = kernel_from_file(settings.get("located"))
+    require((located is None) == isinstance(settings["kernel"], str), "located must be of parts")
+    require_columns(located, features)
     bits = settings.get("bits", False)
     dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
     wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
@@ -99,7 +110,7 @@ class KernelMap(FeatureMap):
 
     Parameters
     ----------
-    kernel : str or callable, default="rbf"
+    kernel : str, Kernel, Product, Sum or callable, default="rbf"
         As in `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
         training rows.
     gamma : float > 0 or None, default=None
@@ -115,8 +126,10 @@ class KernelMap(FeatureMap):
         rows whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
     support_ : ndarray of shape (n_rows,), int64
         The numbers of these rows among the rows given to `fit`.
-    gamma_ : float
-        The gamma that is used.
+    kernel_ : Kernel, Product or Sum
+        The kernel with its numbers: those of columns, and the parameters that are used.
+    gamma_ : float or None
+        The gamma that is used; of a `Product` or `Sum`, that which was given beside it.
     n_features_in_ : int
 
     Examples
@@ -130,7 +143,7 @@ class KernelMap(FeatureMap):
     _is_compiled = False
     _scores_sparse = False
 
-    kernel: Kernel = "rbf"
+    kernel: KernelLike = "rbf"
     _: KW_ONLY
     gamma: float | None = None
     degree: int = 3
@@ -139,8 +152,9 @@ class KernelMap(FeatureMap):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        precomputed = as_kernel(self.kernel).is_precomputed
+        tags.input_tags.sparse = not precomputed
+        tags.input_tags.pairwise = precomputed
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -152,26 +166,36 @@ class KernelMap(FeatureMap):
         ValueError
             If a parameter or X is not as described.
         """
-        settings = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        return self._fit_checked(X)
+
+    def _fit_checked(self, X: RowsLike, names: Sequence[Hashable] | None = None) -> Self:
+        given = self.gamma, self.degree, self.coef0
+        kernel = kernel_of(self.kernel, *given)
         rows = self._validated(X, reset=True)
-        if self.kernel == "precomputed":
+        if kernel.is_precomputed:
             check_symmetric(rows, "X, with kernel='precomputed',")
-        warn_of_rows(self, rows, getattr(self, "feature_names_in_", None))
-        kept = None if self.kernel == "precomputed" else rows.copy()
-        return self._set(settings, kept, rows.shape)
+        names = getattr(self, "feature_names_in_", names)
+        located = as_kernel(self.kernel).located(rows.shape[1], names)
+        warn_of_rows(self, rows, names)
+        kept = None if kernel.is_precomputed else rows.copy()
+        return self._set(located, given, kept, rows.shape)
 
     def _set(
         self,
-        settings: KernelSettings,
+        located: BaseKernel,
+        given: tuple[float | None, int, float],
         rows: Matrix | None,
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
-        self._settings = settings
+        """Set what the map is of; `given` are gamma, degree and coef0 beside the kernel."""
+        self._located, self._given = located, given
+        self._kernel = located.filled(*given)
         self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
-        self.gamma_ = settings.with_gamma(self.n_features_in_)
+        self.kernel_ = self._kernel.complete(self.n_features_in_)
+        self.gamma_ = getattr(self.kernel_, "gamma", given[0])
         return self
 
     def fit_transform(self, X: RowsLike, y: object = None) -> NDArray[Any]:
@@ -196,12 +220,12 @@ class KernelMap(FeatureMap):
             return np.asarray(X)
         sparse = scipy.sparse.issparse(X)
         X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
-        return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
+        return matrix_of(self._kernel, X, self.support_rows_, self.n_threads)
 
     def _require_finite_row(self, X: Matrix, row: int) -> None:
         """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
         if self.support_rows_ is not None:
-            matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
+            matrix_of(self._kernel, X, self.support_rows_, self.n_threads, first=row)
 
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
@@ -211,16 +235,16 @@ class KernelMap(FeatureMap):
         rows = self.support_rows_
         if rows is None:
             return RowScorer([(None, coef)])
-        if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
+        if scipy.sparse.issparse(rows) or self._kernel.is_callable:
             return None
         step = max(1, limits.now.part_bytes // (8 * max(1, self.n_features_in_)))
         return RowScorer(
-            (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
+            (kernel_nodes(self._kernel, rows[part].astype(np.float64), dtype), coef[part])
             for part in blocks(len(rows), step)
         )
 
     def _validated(self, X: RowsLike, reset: bool) -> Any:
-        sparse: Literal["csr", False] = "csr" if self.kernel != "precomputed" else False
+        sparse: Literal["csr", False] = False if as_kernel(self.kernel).is_precomputed else "csr"
         X = finite_rows(self, X, reset=reset, sparse=sparse)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
@@ -235,7 +259,7 @@ class KernelMap(FeatureMap):
                 "does not have: fit with a named kernel, or Nystroem"
             )
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        return kernel_terms(self._settings, np.asarray(rows, np.float64), coef)
+        return kernel_terms(self._kernel, np.asarray(rows, np.float64), coef)
 
     _in_file = Kind(
         {
@@ -243,6 +267,7 @@ class KernelMap(FeatureMap):
             "training_rows?": COUNT,
             "bits?": FLAG,
             "rows_dtype?": choice("float64", "float32"),
+            "located?": LOCATED_KERNEL,
         },
         {
             "map_support?": Array(INT64, ("outputs",)),
@@ -257,12 +282,15 @@ class KernelMap(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""
-        if callable(self._settings.kernel):
+        if self._kernel.is_callable:
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        settings = {**asdict(self._settings), "n_threads": self.n_threads}
+        settings: dict[str, Any] = dict(zip(("gamma", "degree", "coef0"), self._given, strict=True))
+        settings |= {"kernel": kernel_in_file(self.kernel), "n_threads": self.n_threads}
+        if isinstance(self.kernel, BaseKernel):
+            settings["located"] = self._located.in_file()
         settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         rows: Any = self.support_rows_
@@ -277,7 +305,7 @@ class KernelMap(FeatureMap):
         """Tell whether another fitted map makes the same features."""
         mine, theirs = self.support_rows_, other.support_rows_
         sparse = scipy.sparse.issparse(mine)
-        if (self._settings, self._shape) != (other._settings, other._shape):
+        if (self.kernel_, self._shape) != (other.kernel_, other._shape):
             return False
         if sparse or scipy.sparse.issparse(theirs):
             return type(mine) is type(theirs) and (mine != theirs).nnz == 0
@@ -295,12 +323,15 @@ class KernelMap(FeatureMap):
         dtype = settings.pop("rows_dtype", None)  # files of older versions do not say
         for name in ("training_rows", "bits"):
             settings.pop(name, None)
+        located = kernel_from_file(settings.pop("located", None))
+        settings["kernel"] = kernel_from_file(settings["kernel"])
         self = cls(**settings)
-        settings.pop("n_threads")
         rows = _unpacked(arrays, shape)
         if rows is not None and dtype is not None:
             rows = rows.astype(dtype, copy=False)
-        return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
+        located = Kernel(self.kernel) if located is None else located
+        given = self.gamma, self.degree, self.coef0
+        return self._set(located, given, rows, shape, arrays.get("map_support"))
 
 
 def is_made(feature_map: Transformer | None) -> bool:
@@ -310,37 +341,39 @@ def is_made(feature_map: Transformer | None) -> bool:
     """
     if not isinstance(feature_map, KernelMap):
         return False
-    return not (feature_map.kernel == "precomputed" or callable(feature_map.kernel))
+    return not as_kernel(feature_map.kernel).takes_rows_as_given
 
 
 def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
     """Return the exactly symmetric kernel matrix of checked rows."""
-    return matrix_of(kernel_map._settings, X, None, kernel_map.n_threads)
+    return matrix_of(kernel_map._kernel, X, None, kernel_map.n_threads)
 
 
 def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> NDArray[Any]:
     """Return the kernel values of checked rows with other ones, by one thread."""
-    return matrix_of(kernel_map._settings, X, Z, 1)
+    return matrix_of(kernel_map._kernel, X, Z, 1)
 
 
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     """Return a fitted map with another gamma that shares the training rows."""
-    settings = replace(kernel_map._settings, gamma=gamma)
-    other = KernelMap(**asdict(settings), n_threads=kernel_map.n_threads)
-    return other._set(settings, kernel_map.support_rows_, kernel_map._shape, kernel_map.support_)
+    other: KernelMap = copy(kernel_map).set_params(gamma=gamma)
+    given = (gamma, *kernel_map._given[1:])
+    of_rows = kernel_map.support_rows_, kernel_map._shape, kernel_map.support_
+    return other._set(kernel_map._located, given, *of_rows)
 
 
 def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
     shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
     chosen = kernel_map.support_rows_[rows]
-    return copy(kernel_map)._set(kernel_map._settings, chosen, shape, support)
+    own = kernel_map._located, kernel_map._given
+    return copy(kernel_map)._set(*own, chosen, shape, support)
 
 
 def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = KernelMap("linear", n_threads=n_threads)
-    return made._set(KernelSettings("linear"), X, X.shape)
+    return made._set(Kernel("linear"), (None, 3, 1.0), X, X.shape)
 
 
 def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:

@@ -1,310 +1,604 @@
-"""Kernels k(x, z) of two rows: their settings, their matrices, and kernel values as nodes."""
+"""Kernels k(x, z) of two rows, their matrices, and kernel values as nodes of compiled code."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from reprlib import Repr
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike, NDArray
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import manhattan_distances
+from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support import limits, machine as memory
-from pairgram._support.arrays import block_rows, blocks, read_rows, readable
-from pairgram._support.checks import Vector, not_finite, require_finite
-from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import KernelName, check_parameters, words
+from pairgram._support.arrays import column_names, read_rows
+from pairgram._support.checks import (
+    ArgumentError,
+    Rows,
+    Vector,
+    require_finite,
+    verbatim,
+)
+from pairgram._support.parameters import (
+    KERNEL_PARAMETERS,
+    POSITIVE,
+    KernelName,
+    check_parameters,
+    words,
+)
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram.features.formulas import Terms, native_nodes
+from pairgram._support.schema import require
+from pairgram.features.columns import Columns, column_numbers
+from pairgram.features.formulas import Terms
+from pairgram.features.kernel_values import (
+    AT_MOST_ONE,
+    NYSTROEM,
+    BaseKernel,
+    NamedKernel,
+    TileValues,
+    check_symmetric,
+    matrix_of,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
 
-Kernel = KernelName | Callable[[Any, Any], Any]
+KernelLike = KernelName | BaseKernel | Callable[[Any, Any], Any]
+_BRIEF = Repr()
+_BRIEF.maxlist = _BRIEF.maxtuple = 6
+_BRIEF.maxstring = _BRIEF.maxother = 60
 
 
-@dataclass(frozen=True)
-class KernelSettings:
-    """A kernel and its parameters, as described in `kernel_matrix`.
+@dataclass(repr=False)
+class Kernel(BaseKernel):
+    """A kernel of some columns, which `Product` and `Sum` join with others.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is not as described. The message names it.
+    Wherever a kernel's name is taken as `kernel`, so is a `Kernel`.
+
+    Parameters
+    ----------
+    name : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"}
+        As in `kernel_matrix`.
+    columns : str, int, slice, list of str and int, or None, default=None
+        The columns that it sees, by names of X as a frame or table, or by numbers. None takes all.
+        Beside `inputs` of a ranker, they are those of its inputs.
+    gamma, degree, coef0 : float > 0, int from 1 to 1,000, float ≥ 0, or None, default=None
+        Parameters of the kernel. None takes what is given beside the kernel, as `gamma` of the
+        ranker or the feature map. If gamma is None there too, it is ``1 / n_columns``.
+
+    See Also
+    --------
+    Product, Sum : Kernels of kernels.
+
+    Examples
+    --------
+    >>> from pairgram import Kernel, kernel_matrix
+    >>> kernel_matrix([[0, 1, 5], [1, 1, 7]], kernel=Kernel("tanimoto", columns=[0, 1]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
     """
 
-    kernel: Kernel = "rbf"
+    name: KernelLike
+    columns: Columns | None = None
+    _: KW_ONLY
     gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
+    degree: int | None = None
+    coef0: float | None = None
 
-    def __post_init__(self) -> None:
+    def __repr__(self) -> str:
+        known = isinstance(self.name, str) and self.name in KERNEL_PARAMETERS
+        unused = set(_OF_KERNEL[2:]).difference(KERNEL_PARAMETERS[str(self.name)]) if known else ()
+        own = {k: v for k, v in self.get_params().items() if v is not None and k not in unused}
+        name = own.pop("name", None)
+        return (
+            f"Kernel({', '.join([repr(name), *(f'{k}={_BRIEF.repr(v)}' for k, v in own.items())])})"
+        )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by their names."""
+        return {name: getattr(self, name) for name in _OF_KERNEL}
+
+    def _set(self, name: str, value: object) -> None:
+        setattr(self, name, value)
+
+    @property
+    def function(self) -> Callable[[Any, Any], Any] | None:  # type: ignore[override]
+        """The callable that alone can compute the kernel."""
+        return self.name if callable(self.name) else None
+
+    @property
+    def is_precomputed(self) -> bool:  # type: ignore[override]
+        """Whether rows are given as their kernel values."""
+        return isinstance(self.name, str) and self.name == "precomputed"
+
+    @property
+    def is_linear(self) -> bool:  # type: ignore[override]
+        """Whether it is the kernel of the rows themselves."""
+        return isinstance(self.name, str) and self.name == "linear" and self.columns is None
+
+    @property
+    def takes_gamma(self) -> bool:
+        """Whether a gamma that is given beside the kernel counts."""
+        has = isinstance(self.name, str) and "gamma" in KERNEL_PARAMETERS.get(self.name, ())
+        return has and self.gamma is None
+
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return f"{self.name} kernel"
+
+    @property
+    def at_most_one(self) -> bool:
+        """Whether k(x, x) = 1 for every row, so that no value is larger."""
+        return self.name in AT_MOST_ONE
+
+    def filled(self, gamma: float | None, degree: int, coef0: float) -> Self:
+        """Return the kernel with parameters where it has none; they are checked."""
         known = words(KernelName)
-        if not (callable(self.kernel) or (isinstance(self.kernel, str) and self.kernel in known)):
+        if not (callable(self.name) or (isinstance(self.name, str) and self.name in known)):
             names = ", ".join(map(repr, known))
-            size = isinstance(self.kernel, Integral)
-            hint = f"; give a number of landmarks as n_components={self.kernel}" if size else ""
+            size = isinstance(self.name, Integral)
+            hint = f"; give a number of landmarks as n_components={self.name}" if size else ""
             raise ValueError(
-                f"kernel must be one of {names}, or a callable; got {self.kernel!r}{hint}"
+                f"kernel must be one of {names}, a Kernel, Product or Sum, or a callable; got "
+                f"{self.name!r}{hint}"
             )
-        check_parameters(self, "gamma", "degree", "coef0")
+        found = replace(
+            self,
+            gamma=gamma if self.gamma is None else self.gamma,
+            degree=degree if self.degree is None else self.degree,
+            coef0=coef0 if self.coef0 is None else self.coef0,
+        )
+        check_parameters(found, "gamma", "degree", "coef0")
+        return found
 
-    def with_gamma(self, n_features: int) -> float:
-        """Return gamma, or ``1 / n_features`` if it is None."""
-        return 1.0 / n_features if self.gamma is None else float(self.gamma)
+    def require_name(self) -> None:
+        """Raise a ValueError unless the kernel has the name of one that can be a part."""
+        if not isinstance(self.name, str) or self.name not in KERNEL_PARAMETERS:
+            names = ", ".join(map(repr, KERNEL_PARAMETERS))
+            raise ArgumentError(
+                "name", f"of a Kernel must be one of {names}, got {verbatim(repr(self.name))}"
+            )
+
+    def located(self, n_features: int, names: Sequence[Hashable] | None) -> Self:
+        """Return the kernel with the numbers of its columns."""
+        if self.columns is None:
+            return replace(self)
+        parameter = f"columns of the {self.called}"
+        found = column_numbers(self.columns, parameter, n_features, names)
+        if not len(found):
+            raise ArgumentError(parameter, "must name a column or more, got none")
+        return replace(self, columns=found.tolist())
+
+    def complete(self, n_features: int) -> Self:
+        """Return the filled kernel with a number for gamma; the default is 1 / columns."""
+        own = self.index
+        width = n_features if own is None else len(own)
+        return replace(self, gamma=1.0 / width if self.gamma is None else float(self.gamma))
+
+    def leaves(self) -> list[Kernel]:
+        """Return the kernel itself."""
+        return [self]
+
+    @property
+    def index(self) -> Rows | None:
+        """The numbers of the columns of a located kernel, or None for all."""
+        return None if self.columns is None else np.array(self.columns, np.int64)
+
+    def of(self, X: Matrix) -> Matrix:
+        """Return the columns of rows that the located kernel sees."""
+        return X if self.columns is None else X[:, self.index]
+
+    def names(self, names: Sequence[Any] | None) -> Sequence[Any] | None:
+        """Return the names of the columns that the located kernel sees, or their numbers."""
+        own = self.index
+        if own is None:
+            return names
+        return own.tolist() if names is None else [names[column] for column in own.tolist()]
+
+    def named(self, n_features: int) -> NamedKernel:
+        """Return the kernel of the columns that it sees."""
+        own = self.complete(n_features)
+        assert isinstance(own.name, str)
+        assert own.gamma is not None and own.degree is not None and own.coef0 is not None
+        return NamedKernel(own.name, own.gamma, own.degree, own.coef0)
+
+    def tiles(self, Z: Matrix, *, steady: bool) -> TileValues:
+        """Return what computes the values of tiles, for columns that are rows of Z."""
+        values = self.named(Z.shape[1]).tiles(self.of(Z), steady=steady)
+        if self.columns is None:
+            return values
+        return lambda x, z, diagonal: values(self.of(x), self.of(z), diagonal)
+
+    def wide_nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
+        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
+        if self.columns is None:
+            return self.named(landmarks.shape[1]).nodes(landmarks, tail)
+        return _joined([(*self.part_nodes(landmarks), 1.0)], True, landmarks, tail)
+
+    def part_nodes(self, landmarks: Vector) -> tuple[Rows | None, Any]:
+        """Return (columns, compiled map of these to kernel values); None for all columns."""
+        named = self.named(landmarks.shape[1])
+        return self.index, named.nodes(np.asarray(self.of(landmarks)), None)
+
+    def diagonal(self, block: Vector) -> Vector:
+        """Return k(x, x) for every row x of a dense block."""
+        return self.named(block.shape[1]).diagonal(np.asarray(self.of(block)))
+
+    def terms(self, rows: Vector, weights: Vector) -> Terms:
+        """Return a model of the kernel values with rows as terms of a formula."""
+        if self.name == "linear":
+            found = np.zeros(rows.shape[1])
+            seen = slice(None) if self.columns is None else self.index
+            found[seen] = self.of(rows).T @ weights
+            return Terms(found)
+        return Terms(kernels=(KernelTerm(self.complete(rows.shape[1]), rows, weights),))
+
+    def change(self, C: Vector, rows: Vector, sizes: Vector) -> Vector:
+        """Return how much the values of C with rows change, about, if C changes by these sizes."""
+        found = self.named(sizes.shape[1]).change(np.asarray(self.of(sizes)))
+        return np.repeat(found[:, None], len(rows), axis=1)
+
+    def in_file(self) -> dict[str, Any]:
+        """Return what a file holds of it; see `kernel_from_file`."""
+        own = self.get_params()
+        columns = own.pop("columns")
+        if isinstance(columns, slice):
+            own["columns"] = {"slice": [columns.start, columns.stop, columns.step]}
+        elif columns is not None:
+            single = isinstance(columns, str) or not np.iterable(columns)
+            listed: Any = [columns] if single else columns
+            own["columns"] = [one if isinstance(one, str) else int(one) for one in listed]
+        return own
+
+
+_OF_KERNEL = ("name", "columns", "gamma", "degree", "coef0")
+
+
+class Joined(BaseKernel):
+    """Several kernels, joined to one."""
+
+    operation: ClassVar[np.ufunc]
+    kernels: tuple[BaseKernel, ...]
+
+    @property
+    def factors(self) -> list[float]:
+        """The factors of the kernels."""
+        return [1.0] * len(self.kernels)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        own = [f"{k}={v!r}" for k, v in self._others().items() if v is not None]
+        return f"{type(self).__name__}({', '.join([*map(repr, self.kernels), *own])})"
+
+    def _others(self) -> dict[str, Any]:
+        """Return the parameters besides the kernels."""
+        return {}
+
+    def _of(self, kernels: Iterable[BaseKernel]) -> Self:
+        """Return the same of other kernels."""
+        return type(self)(*kernels, **self._others())
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the kernels by their numbers; if `deep`, also their parameters."""
+        found: dict[str, Any] = self._others()
+        for number, kernel in enumerate(self.kernels):
+            found[str(number)] = kernel
+            if deep and isinstance(kernel, BaseKernel):
+                found |= {f"{number}__{key}": value for key, value in kernel.get_params().items()}
+        return found
+
+    def _set(self, name: str, value: object) -> None:
+        if name in self._others():
+            setattr(self, name, value)
+            return
+        own: list[Any] = list(self.kernels)
+        own[int(name)] = value
+        self.kernels = tuple(own)
+
+    def _check(self) -> None:
+        """Raise a ValueError unless these kernels can be joined."""
+        name = type(self).__name__
+        if not self.kernels:
+            raise ArgumentError("kernels", f"of a {name} must be one or more, got none")
+        for kernel in self.kernels:
+            if not isinstance(kernel, BaseKernel):
+                hint = f": give Kernel({kernel!r})" if isinstance(kernel, str) else ""
+                raise ArgumentError(
+                    "kernels",
+                    f"of a {name} must each be a Kernel, Product or Sum, got "
+                    f"{verbatim(repr(kernel))}{verbatim(hint)}",
+                )
+            if isinstance(kernel, Kernel):
+                kernel.require_name()
+
+    @property
+    def takes_gamma(self) -> bool:
+        """Whether a gamma that is given beside the kernel counts."""
+        kernels = (one for one in self.kernels if isinstance(one, BaseKernel))
+        return any(kernel.takes_gamma for kernel in kernels)
+
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return f"{type(self).__name__} kernel"
+
+    def filled(self, gamma: float | None, degree: int, coef0: float) -> Self:
+        """Return the kernel with parameters where its parts have none; they are checked."""
+        self._check()
+        return self._of(kernel.filled(gamma, degree, coef0) for kernel in self.kernels)
+
+    def located(self, n_features: int, names: Sequence[Hashable] | None) -> Self:
+        """Return the kernel with the numbers of the columns of its parts."""
+        self._check()
+        return self._of(kernel.located(n_features, names) for kernel in self.kernels)
+
+    def complete(self, n_features: int) -> Self:
+        """Return the filled kernel with a number for every gamma; the default is 1 / columns."""
+        return self._of(kernel.complete(n_features) for kernel in self.kernels)
+
+    def leaves(self) -> list[Kernel]:
+        """Return the named kernels that it is made of, in their order."""
+        return [leaf for kernel in self.kernels for leaf in kernel.leaves()]
+
+    def part_nodes(self, landmarks: Vector) -> tuple[Rows | None, Any]:
+        """Return (None, compiled map of all columns to kernel values)."""
+        return None, self.wide_nodes(landmarks, None)
+
+    def tiles(self, Z: Matrix, *, steady: bool) -> TileValues:
+        """Return what computes the values of tiles, for columns that are rows of Z."""
+        parts = [kernel.tiles(Z, steady=steady) for kernel in self.kernels]
+        return lambda *tile: self._values(values(*tile) for values in parts)
+
+    def wide_nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
+        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
+        own = zip(self.kernels, self.factors, strict=True)
+        parts = [(*kernel.part_nodes(landmarks), factor) for kernel, factor in own]
+        return _joined(parts, self.operation is np.multiply, landmarks, tail)
+
+    def diagonal(self, block: Vector) -> Vector:
+        """Return k(x, x) for every row x of a dense block."""
+        return self._values(kernel.diagonal(block) for kernel in self.kernels)
+
+    def _values(self, parts: Iterable[Vector]) -> Vector:
+        """Return the values of the kernel of those of its parts, which are overwritten."""
+        total: Any = None
+        for factor, part in zip(self.factors, parts, strict=True):
+            if factor != 1:
+                part *= factor
+            total = part if total is None else self.operation(total, part, out=total)
+        return np.asarray(total)
+
+
+class Product(Joined):
+    """The product of kernels: rows are alike if they are alike in every part.
+
+    Parameters
+    ----------
+    *kernels : Kernel, Product or Sum
+        A column may be in several parts, or in none: it counts in all that have it.
+
+    Attributes
+    ----------
+    kernels : tuple
+        The parts. Their parameters have numbers: ``set_params(kernel__0__gamma=0.1)`` of a ranker
+        sets that of the first.
+
+    See Also
+    --------
+    Sum : Rows are alike if they are alike in some part.
+
+    Notes
+    -----
+    A product of positive semidefinite kernels is one, by Schur's theorem. Its matrix is computed in
+    tiles, with one tile of each part besides.
+
+    Examples
+    --------
+    >>> from pairgram import Kernel, Product, RankRLS, make_ranking
+    >>> X, y, qid = make_ranking(20, 20, 10, random_state=0)
+    >>> kernel = Product(Kernel("linear", columns=[0, 1]), Kernel("rbf", columns=slice(2, 10)))
+    >>> RankRLS(kernel=kernel, gamma=0.1).fit(X, y, qid=qid).predict(X).shape
+    (400,)
+    """
+
+    operation = np.multiply
+
+    def __init__(self, *kernels: BaseKernel) -> None:
+        self.kernels = kernels
+
+    @property
+    def at_most_one(self) -> bool:
+        """Whether k(x, x) = 1 for every row, so that no value is larger."""
+        return all(kernel.at_most_one for kernel in self.kernels)
+
+    def terms(self, rows: Vector, weights: Vector) -> Terms:
+        """Return a model of the kernel values with rows as terms of a formula."""
+        if len(self.kernels) == 1:
+            return self.kernels[0].terms(rows, weights)
+        return Terms(kernels=(KernelTerm(self.complete(rows.shape[1]), rows, weights),))
+
+    def change(self, C: Vector, rows: Vector, sizes: Vector) -> Vector:
+        """Return how much the values of C with rows change, about, if C changes by these sizes."""
+        values = [np.abs(matrix_of(kernel, C, rows, 1)) for kernel in self.kernels]
+        total = np.zeros((len(C), len(rows)))
+        for number, kernel in enumerate(self.kernels):
+            others = values[:number] + values[number + 1 :]
+            total += self._values([kernel.change(C, rows, sizes), *others])
+        return total
+
+    def in_file(self) -> dict[str, Any]:
+        """Return what a file holds of it; see `kernel_from_file`."""
+        return {"product": [kernel.in_file() for kernel in self.kernels]}
+
+
+class Sum(Joined):
+    """The sum of kernels: a score is a sum of what each part says.
+
+    Parameters
+    ----------
+    *kernels : Kernel, Product or Sum
+        A column may be in several parts, or in none.
+    weights : list of float > 0, or None, default=None
+        Factors of the kernels; None stands for ones. What a part says may be the larger, beside the
+        ridge, the larger its factor is.
+
+    Attributes
+    ----------
+    kernels : tuple
+        The parts. Their parameters have numbers: ``set_params(kernel__0__gamma=0.1)`` of a ranker
+        sets that of the first.
+
+    See Also
+    --------
+    Product : Rows are alike if they are alike in every part.
+
+    Examples
+    --------
+    >>> from pairgram import Kernel, Sum, kernel_matrix
+    >>> both = Sum(Kernel("tanimoto", [0, 1]), Kernel("linear", [2]), weights=[1.0, 0.1])
+    >>> kernel_matrix([[0, 1, 5], [1, 1, 7]], kernel=both)
+    array([[3.5, 4. ],
+           [4. , 5.9]])
+    """
+
+    operation = np.add
+
+    def __init__(self, *kernels: BaseKernel, weights: Sequence[float] | None = None) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def _others(self) -> dict[str, Any]:
+        return {"weights": self.weights}
+
+    def _of(self, kernels: Iterable[BaseKernel]) -> Self:
+        return type(self)(*kernels, weights=None if self.weights is None else self.factors)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.weights is None:
+            return
+        given: Any = self.weights
+        own = list(getattr(given, "tolist", lambda: given)()) if np.iterable(given) else [None]
+        if len(own) != len(self.kernels) or not all(map(POSITIVE.fits, own)):
+            raise ArgumentError(
+                "weights",
+                f"of a Sum must be a finite number > 0 for each of its {len(self.kernels)} "
+                f"kernels, or None, got {verbatim(repr(self.weights))}",
+            )
+
+    @property
+    def factors(self) -> list[float]:
+        """The factors of the kernels."""
+        return super().factors if self.weights is None else [*map(float, self.weights)]
+
+    @property
+    def at_most_one(self) -> bool:
+        """Whether k(x, x) = 1 for every row, so that no value is larger."""
+        return False
+
+    def terms(self, rows: Vector, weights: Vector) -> Terms:
+        """Return a model of the kernel values with rows as terms of a formula: those of parts."""
+        linear, total = np.zeros(rows.shape[1]), ()
+        for kernel, factor in zip(self.kernels, self.factors, strict=True):
+            part = kernel.terms(rows, factor * weights)
+            if part.weights is not None:
+                linear += part.weights
+            total += part.kernels
+        return Terms(linear, kernels=total)
+
+    def change(self, C: Vector, rows: Vector, sizes: Vector) -> Vector:
+        """Return how much the values of C with rows change, about, if C changes by these sizes."""
+        return self._values(kernel.change(C, rows, sizes) for kernel in self.kernels)
+
+    def in_file(self) -> dict[str, Any]:
+        """Return what a file holds of it; see `kernel_from_file`."""
+        own = {"sum": [kernel.in_file() for kernel in self.kernels]}
+        return own if self.weights is None else {**own, "weights": self.factors}
+
+
+def _joined(parts: list[Any], product: bool, landmarks: Vector, tail: Vector | None) -> Any:
+    """Return the compiled product or weighted sum of (columns, map, weight)."""
+    own = None if tail is None else np.ascontiguousarray(tail, np.float64)
+    return _core.NodeMap64.join(landmarks.shape[1], parts, product, own)
+
+
+def kernel_in_file(kernel: object) -> Any:
+    """Return what a file holds of the parameter `kernel`."""
+    return kernel.in_file() if isinstance(kernel, BaseKernel) else kernel
+
+
+def kernel_from_file(record: object) -> Any:
+    """Return the kernel that a file holds; what is no record stays as it is."""
+    if not isinstance(record, dict):
+        return record
+    if "product" in record:
+        return Product(*map(kernel_from_file, record["product"]))
+    if "sum" in record:
+        return Sum(*map(kernel_from_file, record["sum"]), weights=record.get("weights"))
+    own = dict(record)
+    columns = own.get("columns")
+    if isinstance(columns, dict):
+        own["columns"] = slice(*columns["slice"])
+    return Kernel(**own)
+
+
+def require_columns(kernel: BaseKernel | None, n_features: int) -> None:
+    """Raise a ValueError unless a located kernel has columns of rows, each once in a part."""
+    for leaf in [] if kernel is None else kernel.leaves():
+        if (own := leaf.index) is not None:
+            inside = len(own) and own.min() >= 0 and own.max() < n_features
+            require(
+                inside and len(np.unique(own)) == len(own),
+                f"columns of a kernel must be those of the {n_features} of X, each once",
+            )
+
+
+def as_kernel(kernel: KernelLike) -> BaseKernel:
+    """Return a kernel that may be given by its name or as a callable; nothing is checked."""
+    return kernel if isinstance(kernel, BaseKernel) else Kernel(kernel)
 
 
 @lru_cache(maxsize=64, typed=True)
-def _checked_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
-    KernelSettings(kernel, gamma, degree, coef0)
+def _named(kernel: KernelName, gamma: float | None, degree: int, coef0: float) -> Kernel:
+    return Kernel(kernel).filled(gamma, degree, coef0)
 
 
-def check_kernel(kernel: Kernel, gamma: float | None, degree: int, coef0: float) -> None:
-    """Raise the errors of `KernelSettings`. What was right once is not checked again.
+def kernel_of(
+    kernel: KernelLike, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
+) -> BaseKernel:
+    """Return a kernel with the parameters that are given beside it; they are checked.
 
-    That is remembered of names alone: a callable, and what it holds, would stay in memory.
+    What was right once is not checked again. That is remembered of names alone: a callable, and
+    what it holds, would stay in memory.
     """
-    check = KernelSettings if callable(kernel) else _checked_kernel
-    try:
-        check(kernel, gamma, degree, coef0)
-    except TypeError:  # a list or an array has no hash
-        KernelSettings(kernel, gamma, degree, coef0)
+    if isinstance(kernel, str):
+        try:
+            return _named(kernel, gamma, degree, coef0)
+        except TypeError:  # a list or an array has no hash
+            pass
+    if isinstance(kernel, Kernel):
+        kernel.require_name()
+    return as_kernel(kernel).filled(gamma, degree, coef0)
 
 
-def alternatives(kernel: Kernel | None) -> str:
+def alternatives(kernel: KernelLike | None) -> str:
     """Return advice on what takes less memory than the matrix of this kernel."""
-    map_of = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
-    other = "" if kernel == "precomputed" else map_of
+    other = "" if kernel is not None and as_kernel(kernel).is_precomputed else NYSTROEM
     return f"take fewer rows{other}"
-
-
-def matrix_of(
-    settings: KernelSettings, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
-) -> NDArray[Any]:
-    """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
-
-    It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
-    callable may return float32.) With a given Z, the values of a row have the same bits wherever
-    the row stands. Error messages count rows from `first`.
-    """
-    threads = resolve_n_threads(n_threads)
-    symmetric, support = Z is None, X if Z is None else Z
-    shape = (X.shape[0], support.shape[0])
-    if callable(settings.kernel):
-        return called(settings.kernel, X, support, symmetric)
-    memory.require(
-        f"a kernel matrix of {shape[0]} x {shape[1]}",
-        8 * shape[0] * shape[1],
-        alternatives(settings.kernel),
-    )
-    K = np.empty(shape)
-    values = _Values(settings, X, support, steady=not symmetric)
-
-    clock = deadline()  # which other threads have not
-
-    def fill(tile: tuple[slice, slice]) -> None:
-        clock.require()
-        rows, columns = tile
-        part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
-        K[tile] = part
-        if symmetric and rows != columns:
-            K[columns, rows] = part.T
-        if (at := not_finite(part)) is not None:
-            i, j = divmod(at, part.shape[1])
-            raise ValueError(
-                f"the {settings.kernel} kernel of rows {first + rows.start + i} and "
-                f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
-            )
-
-    tiles = list(_tiles(shape, symmetric))
-    with single_threaded_blas:
-        if threads == 1 or len(tiles) == 1:
-            for tile in tiles:
-                fill(tile)
-        else:
-            with ThreadPoolExecutor(min(threads, len(tiles))) as pool:
-                list(pool.map(fill, tiles))
-    return K
-
-
-def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Cut a matrix into tiles; for a symmetric matrix, only those on and above the diagonal."""
-    size = limits.now.tile
-    for i in range(0, shape[0], size):
-        for j in range(i if symmetric else 0, shape[1], size):
-            yield slice(i, min(i + size, shape[0])), slice(j, min(j + size, shape[1]))
-
-
-class _Values:
-    """The values of a named kernel for tiles of rows, in float64.
-
-    If `steady` is True, values have the same bits wherever the rows stand.
-    """
-
-    def __init__(self, settings: KernelSettings, X: Matrix, Z: Matrix, *, steady: bool) -> None:
-        self.settings = settings
-        self.steady = steady
-        self.gamma = settings.with_gamma(Z.shape[1])
-        # A shift changes no distances.
-        self.shift = mean_without_gaps(Z) if settings.kernel == "rbf" else None
-
-    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> NDArray[np.float64]:
-        """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
-        x, z = (less(rows, self.shift) for rows in (x, z))
-        name = self.settings.kernel
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
-            if name == "laplacian":
-                return _exp_of(_manhattan(x, z), -self.gamma)
-            if name == "minmax":
-                return _minmax(x, z)
-            K = _dots(x, z if diagonal is None else x, self.steady)
-            if diagonal is not None:
-                K = (K + K.T) / 2
-            if name == "polynomial":
-                K *= self.gamma
-                K += self.settings.coef0
-                return np.asarray(np.power(K, self.settings.degree, out=K))
-            if name == "linear":
-                return K
-            sums = _squares(x)[:, None] + _squares(z)
-            if name == "tanimoto":
-                sums -= K
-                return np.divide(K, sums, out=np.ones_like(K), where=sums != 0)
-            sums -= 2 * K
-            np.maximum(sums, 0.0, out=sums)
-            if diagonal is not None:
-                np.fill_diagonal(sums, 0.0)
-            return _exp_of(sums, -self.gamma)
-
-
-def mean_without_gaps(rows: Matrix) -> NDArray[np.float64]:
-    """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
-    mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
-    if not scipy.sparse.issparse(rows):
-        return mean
-    entries = np.bincount(rows.indices, minlength=rows.shape[1])
-    return np.where(entries == rows.shape[0], mean, 0.0)
-
-
-def less(rows: Matrix, shift: NDArray[np.float64] | None) -> Any:
-    """Return the rows in float64, less a shift."""
-    rows = rows.astype(np.float64, copy=False)
-    if shift is None or not shift.any():
-        return rows
-    if scipy.sparse.issparse(rows):
-        ones = scipy.sparse.csr_array(np.ones((rows.shape[0], 1)))
-        return rows - ones @ scipy.sparse.csr_array(shift[None])
-    return rows - shift
-
-
-def _dots(x: Matrix, z: Matrix, steady: bool) -> NDArray[np.float64]:
-    if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
-        return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
-    K = x @ z.T
-    return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
-
-
-def _manhattan(x: Matrix, z: Matrix) -> NDArray[np.float64]:
-    """Return ``‖x − z‖₁``.
-
-    Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
-    """
-    if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
-        entries = (x.shape[0] + z.shape[0]) * x.shape[1]
-        if 20 * (x.nnz + z.nnz) < entries:
-            return np.asarray(manhattan_distances(_narrow(x), _narrow(z)))
-    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    return np.asarray(cdist(x, z, "cityblock"))
-
-
-def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
-    """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
-
-    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
-    ``Σ max − Σ min = ‖x − z‖₁``.
-    """
-    both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
-    if both and x.shape[1] > limits.now.widest_dense:
-        of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
-        sizes = of_x[:, None] + of_z
-        distances = manhattan_distances(_narrow(x), _narrow(z))
-        K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
-        return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
-    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    weights, size = np.ascontiguousarray(z.T), len(z)
-    nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
-    return nodes.map(np.ascontiguousarray(x), 1)
-
-
-def sizes_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``‖x‖₁`` of every row, added from left to right as in compiled code."""
-    return np.array([np.cumsum(np.abs(row))[-1] for row in rows])
-
-
-def _narrow(rows: Any) -> Any:
-    """Return rows of a tile with 32-bit indices, which scikit-learn needs."""
-    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
-    return scipy.sparse.csr_array(parts, shape=rows.shape)
-
-
-def _squares(rows: Matrix) -> NDArray[np.float64]:
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    values = np.ascontiguousarray(values)
-    values *= factor
-    _core.apply_activation("exp", values)
-    return values
-
-
-def called(
-    kernel: Callable[[Any, Any], Any], X: Matrix, Z: Matrix, symmetric: bool = False
-) -> NDArray[Any]:
-    """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
-    shape = (X.shape[0], Z.shape[0])
-    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
-    K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
-    if K.shape != shape:
-        raise ValueError(
-            f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
-            f"column for each of Z, got {K.shape}"
-        )
-    K = read_rows(K, f"the matrix of kernel {kernel!r}", sparse=False)
-    require_finite(K, f"the matrix of kernel {kernel!r}")
-    if symmetric:
-        check_symmetric(K, f"the matrix of kernel {kernel!r}")
-    return np.asarray(K)
-
-
-def check_symmetric(K: NDArray[Any], what: str) -> None:
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
-    tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(abs(K.max()), abs(K.min()))
-    for rows, columns in _tiles(K.shape, symmetric=True):
-        wrong = np.abs(K[rows, columns] - K[columns, rows].T) > tolerance
-        if wrong.any():
-            i, j = np.argwhere(wrong)[0] + (rows.start, columns.start)
-            raise ValueError(
-                f"{what} must be symmetric, but entry ({i}, {j}) is {K[i, j]} and ({j}, {i}) is "
-                f"{K[j, i]}"
-            )
 
 
 def kernel_matrix(
     X: RowsLike,
     Z: RowsLike | None = None,
-    kernel: Kernel = "rbf",
+    kernel: KernelLike = "rbf",
     *,
     gamma: float | None = None,
     degree: int = 3,
@@ -318,7 +612,7 @@ def kernel_matrix(
     X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
     Z : array-like or CSR matrix of shape (n_columns, n_features), or None
         None stands for the rows of X.
-    kernel : str or callable, default="rbf"
+    kernel : str, Kernel, Product, Sum or callable, default="rbf"
         - "linear": ``xᵀz``;
         - "rbf": ``exp(−gamma ‖x − z‖²)``;
         - "polynomial": ``(gamma xᵀz + coef0)^degree``;
@@ -331,6 +625,7 @@ def kernel_matrix(
           "tanimoto". A column with entries below 0 counts as two, its positive part ``max(x, 0)``
           and its negative part ``max(−x, 0)``: this is Li's generalised min-max kernel. It is 1 for
           two rows of zeros;
+        - a `Kernel` of some columns, or a `Product` or `Sum` of such;
         - "precomputed": X is the kernel matrix itself, and Z must be None;
         - a callable: ``kernel(X, Z)`` returns the matrix for all rows of X and all rows of Z. It
           gets them as they are given: arrays or csr_array, of float64 or float32. For objects that
@@ -392,21 +687,26 @@ def kernel_matrix(
     array([[1.  , 0.33],
            [0.33, 1.  ]])
     """
-    settings = KernelSettings(kernel, gamma, degree, coef0)
-    if settings.kernel == "precomputed":
+    own = kernel_of(kernel, gamma, degree, coef0)
+    if own.is_precomputed:
         if Z is not None:
             raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
         K = read_rows(X, sparse=False)
         require_finite(K, "X")
         check_symmetric(K, "X, with kernel='precomputed',")
         return np.asarray(K)
+    names = column_names(X)
     X = _rows(X, "X")
+    own = own.located(X.shape[1], names)
     if Z is not None:
+        others = column_names(Z, "Z")
+        if names is not None and others is not None and names != others:
+            raise ArgumentError("Z", verbatim(f"must have the columns of X, {names}, got {others}"))
         Z = _rows(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
-    warn_of_rows(settings, X)
-    return matrix_of(settings, X, Z, n_threads)
+    warn_of_rows(own, X, names)
+    return matrix_of(own, X, Z, n_threads)
 
 
 def _rows(X: RowsLike, name: str) -> Matrix:
@@ -415,151 +715,33 @@ def _rows(X: RowsLike, name: str) -> Matrix:
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
 
-# Kernels with k(x, x) = 1, and so with no larger value.
-AT_MOST_ONE = ("rbf", "laplacian", "tanimoto", "minmax")
-# Of so many landmarks the mean kernel values are taken, to lose less when values are rounded.
-LANDMARKS_OF_MEAN = 32
-
-
-def kernel_nodes(
-    settings: KernelSettings, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
-) -> Any:
-    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
-
-    It computes kernel values in float64 for rows of either dtype. For rows of float32 and a kernel
-    with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
-    because the product takes half of the time. Rows and landmarks are measured from the mean
-    of the landmarks before distances are computed, because the squares of a large common offset
-    would leave no digits.
-    """
-    if callable(settings.kernel):
-        return None
-    gamma = settings.with_gamma(landmarks.shape[1])
-    weights, bias = landmarks.T, np.zeros(len(landmarks))
-    origin = square = None
-    options: dict[str, Any] = {}
-    activation = "linear"
-    if settings.kernel == "linear":
-        if tail is not None:  # two linear steps are joined into one
-            weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
-    elif settings.kernel == "polynomial":
-        weights, bias = gamma * weights, bias + settings.coef0
-        options["degree"] = int(settings.degree)
-    elif settings.kernel == "tanimoto":
-        bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
-    elif settings.kernel == "minmax":
-        bias, options["minmax"] = sizes_in_order(landmarks), True
-    else:
-        activation, square, origin = "gaussian", bias + gamma, landmarks.mean(axis=0)
-        weights = (landmarks - origin).T
-        if settings.kernel == "rbf":
-            weights, bias = -2 * gamma * weights, gamma * (weights**2).sum(axis=0)
-        else:
-            options["manhattan"] = True
-    segments = [(0, len(bias), activation)]
-    if tail is not None and np.dtype(dtype) == np.float32 and settings.kernel in AT_MOST_ONE:
-        wide = native_nodes(np.float64, weights, bias, square, segments, origin=origin, **options)
-        some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
-        centre = wide.map(some, 1).mean(axis=0)
-        narrow = np.ascontiguousarray(tail, np.float32)
-        return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
-    return native_nodes(
-        dtype,
-        weights,
-        bias,
-        square,
-        segments,
-        origin=origin,
-        tail=tail,
-        in_double=True,
-        **options,
-    )
-
-
-def kernel_values(settings: KernelSettings, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
-    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
-
-    Raises
-    ------
-    ValueError
-        If a callable returns another shape, or NaN or infinity.
-    """
-    nodes = kernel_nodes(settings, landmarks, np.float64)
-    size = block_rows(max(X.shape[1], len(landmarks)))
-    out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
-    for rows, block in dense_blocks(X, size):
-        values: Any
-        if callable(settings.kernel):
-            values = called(settings.kernel, block, landmarks)
-        else:
-            values = nodes.map(block, n_threads)
-        if X.shape[0] <= size:
-            return np.asarray(values, np.float64)
-        out[rows] = values
-    return out
-
-
-def diagonal(settings: KernelSettings, X: Matrix) -> Vector:
-    """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
-    kernel = settings.kernel
-    if kernel in AT_MOST_ONE:
-        return np.ones(X.shape[0])
-    out = np.empty(X.shape[0])
-    for rows, block in dense_blocks(X, 64 if callable(kernel) else None):
-        if callable(kernel):
-            out[rows] = np.diag(called(kernel, block, block))
-        else:
-            out[rows] = np.einsum("ij,ij->i", block, block)
-    if kernel == "polynomial":
-        out = (settings.with_gamma(X.shape[1]) * out + settings.coef0) ** settings.degree
-    return out
-
-
-def dense_blocks(X: Matrix, size: int | None = None) -> Any:
-    """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
-    size = block_rows(X.shape[1]) if size is None else size
-    for rows in blocks(X.shape[0], size):
-        block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
-        yield rows, np.require(block, np.float64, ["C", "A"])
-
-
 @dataclass(frozen=True, eq=False)
 class KernelTerm:
     """Kernel values with rows, times weights, as a term of a formula.
 
     Attributes
     ----------
-    settings : KernelSettings
-        With a number for gamma.
+    kernel : BaseKernel
+        With a number for every gamma.
     rows : ndarray of shape (n_kernel_rows, n_columns)
     weights : ndarray of shape (n_kernel_rows,)
     """
 
-    settings: KernelSettings
+    kernel: BaseKernel
     rows: Vector
     weights: Vector
 
     def values(self, C: Vector) -> Vector:
         """Return the kernel values of columns (n_rows, n_columns) with the rows."""
-        return kernel_matrix(C, self.rows, **asdict(self.settings))
+        return matrix_of(self.kernel, C, self.rows, None)
 
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the kernel values change, about, if columns change by these sizes."""
-        gamma = self.settings.with_gamma(sizes.shape[1])
-        if self.settings.kernel == "rbf":
-            steepest = (2 * gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
-        elif self.settings.kernel == "laplacian":
-            steepest = gamma * sizes.sum(axis=1)
-        else:  # both kinds of shares are at most 1, and powers are scored by their own size
-            steepest = np.ones(len(sizes))
-        return np.repeat(steepest[:, None], len(self.rows), axis=1)
+    def change(self, C: Vector, sizes: Vector) -> Vector:
+        """Return how much the kernel values change, about, if columns C change by these sizes."""
+        return self.kernel.change(C, self.rows, sizes)
 
 
-def kernel_terms(settings: KernelSettings, rows: Vector, weights: Vector) -> Terms:
+def kernel_terms(kernel: BaseKernel, rows: Vector, weights: Vector) -> Terms:
     """Return a kernel model with these rows as terms of a formula."""
-    if callable(settings.kernel):
+    if kernel.is_callable:
         raise ValueError("kernel is a Python callable, which cannot be exported")
-    if settings.kernel == "linear":
-        return Terms(rows.T @ weights)
-    settings = replace(settings, gamma=settings.with_gamma(rows.shape[1]))
-    return Terms(kernels=(KernelTerm(settings, rows, weights),))
+    return kernel.terms(rows, weights)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import (
+    COMPLETE_KERNEL,
     NAMED_KERNEL,
     POSITIVE,
     Landmarks,
@@ -35,16 +36,21 @@ from pairgram.features.base import (
     scores_in_blocks,
 )
 from pairgram.features.formulas import Terms
-from pairgram.features.kernels import (
-    AT_MOST_ONE,
+from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
-    Kernel,
-    KernelSettings,
+    BaseKernel,
     dense_blocks,
     diagonal,
     kernel_nodes,
-    kernel_terms,
     kernel_values,
+)
+from pairgram.features.kernels import (
+    KernelLike,
+    kernel_from_file,
+    kernel_in_file,
+    kernel_of,
+    kernel_terms,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -52,14 +58,14 @@ if TYPE_CHECKING:
 
 
 def choose_landmarks(
-    how: str, kernel: KernelSettings, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
+    how: str, kernel: BaseKernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
 ) -> tuple[Vector, NDArray[np.int64] | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
     ----------
     how : Landmarks, or "all"
-    kernel : KernelSettings
+    kernel : BaseKernel
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
         The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
@@ -95,7 +101,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
 
 
 def _pivots(
-    kernel: KernelSettings, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
+    kernel: BaseKernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
 ) -> NDArray[np.int64]:
     """Choose rows by randomly pivoted Cholesky.
 
@@ -170,6 +176,9 @@ def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
+    what = "fitted" if isinstance(settings["kernel"], str) else "parts"
+    require({"fitted", "parts"} & settings.keys() == {what}, f"{what} must say what was fitted")
+    require_columns(kernel_from_file(settings[what]), sizes["features"])
     if "map_indices" in arrays:
         rows = arrays["map_indices"]
         require(rows.min() >= 0, "map_indices must be row numbers >= 0")
@@ -186,8 +195,8 @@ class Nystroem(FeatureMap):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
-default="rbf"
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"}, Kernel, Product, \
+Sum or callable, default="rbf"
         As in `kernel_matrix`. A callable takes float64 arrays (n, d) and (m, d) and returns their
         kernel matrix (n, m), as for scikit-learn's support vector machines. It is slower, and such
         a model cannot be saved.
@@ -224,8 +233,10 @@ default="rbf"
     whitening_ : ndarray of shape (n_landmarks, n_features_out), float64
         ``U S^-½ Q``, which is lower triangular with a positive diagonal. The features are
         ``k(X, Z) @ whitening_``.
-    gamma_ : float
-        The gamma that is used.
+    kernel_ : Kernel, Product or Sum
+        The kernel with its numbers: those of columns, and the parameters that are used.
+    gamma_ : float or None
+        The gamma that is used; of a `Product` or `Sum`, that which was given beside it.
     n_features_in_ : int
 
     Notes
@@ -267,7 +278,7 @@ default="rbf"
     (50,)
     """
 
-    kernel: Kernel = "rbf"
+    kernel: KernelLike = "rbf"
     _: KW_ONLY
     gamma: float | None = None
     degree: int = 3
@@ -289,20 +300,23 @@ default="rbf"
         MemoryError
             If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
         """
+        return self._fit_checked(X)
+
+    def _fit_checked(self, X: RowsLike, names: Sequence[Hashable] | None = None) -> Self:
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
         threads = resolve_n_threads(self.n_threads)
-        kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
-        if kernel.kernel == "precomputed":
+        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        if kernel.is_precomputed:
             raise ValueError(
                 "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
                 "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
                 "kernel of its own, such as RankRLS(kernel='precomputed')"
             )
         X = finite_rows(self, X, reset=True)
-        self.gamma_ = kernel.with_gamma(self.n_features_in_)
-        self._kernel = replace(kernel, gamma=self.gamma_)
-        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", names)
+        self._set(kernel.located(self.n_features_in_, names).complete(self.n_features_in_))
+        warn_of_rows(self, X, names)
         n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
             f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
@@ -326,10 +340,14 @@ default="rbf"
         self._n_features_out = self.whitening_.shape[1]
         return self
 
+    def _set(self, kernel: BaseKernel) -> None:
+        self._kernel = self.kernel_ = kernel
+        self.gamma_ = getattr(kernel, "gamma", self.gamma)
+
     @property
     def _is_compiled(self) -> bool:
         """Whether the kernel has a name, that is, is not a callable."""
-        return not callable(self._kernel.kernel)
+        return not self._kernel.is_callable
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype, or None for a callable kernel."""
@@ -364,7 +382,7 @@ default="rbf"
     @property
     def _scores_kernel_values(self) -> bool:
         """Whether rows are scored by kernel values. The linear kernel has fewer features."""
-        return self._kernel.kernel != "linear"
+        return not self._kernel.is_linear
 
     def _model_of_values(self, coefs: Vector) -> Vector:
         """Return models of the kernel values with the same scores as models of the features."""
@@ -372,7 +390,7 @@ default="rbf"
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
-        if not callable(self._kernel.kernel):
+        if not self._kernel.is_callable:
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         with single_threaded_blas:
@@ -386,7 +404,7 @@ default="rbf"
             K = kernel_values(self._kernel, X, self.components_, 1)
         size = np.abs(self.whitening_)
         terms: Vector = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
-        if X.dtype == np.float32 and self._kernel.kernel in AT_MOST_ONE:
+        if X.dtype == np.float32 and self._kernel.at_most_one:
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
 
@@ -394,7 +412,14 @@ default="rbf"
         return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
 
     _in_file = Kind(
-        {"fitted": {**stored("gamma", "degree", "coef0"), "name": NAMED_KERNEL, "gamma": POSITIVE}},
+        {
+            "fitted?": {
+                **stored("gamma", "degree", "coef0"),
+                "name": NAMED_KERNEL,
+                "gamma": POSITIVE,
+            },
+            "parts?": COMPLETE_KERNEL,
+        },
         {
             "map_components": Array(FLOAT64, ("landmarks", "features")),
             "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
@@ -404,7 +429,7 @@ default="rbf"
     )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        if callable(self._kernel.kernel):
+        if self._kernel.is_callable:
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or pickle"
@@ -415,16 +440,16 @@ default="rbf"
         }
         if hasattr(self, "component_indices_"):
             arrays["map_indices"] = self.component_indices_
-        fitted = asdict(self._kernel)
-        fitted["name"] = fitted.pop("kernel")
-        return arrays, {**self._saved_parameters(), "fitted": fitted}
+        what = "parts" if isinstance(self.kernel, BaseKernel) else "fitted"
+        own = {"kernel": kernel_in_file(self.kernel), what: self._kernel.in_file()}
+        return arrays, {**self._saved_parameters(), **own}
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
-        fitted = settings.pop("fitted")
-        kernel = KernelSettings(fitted.pop("name"), **fitted)
+        kernel = kernel_from_file(settings.pop("parts", None) or settings.pop("fitted"))
+        settings["kernel"] = kernel_from_file(settings["kernel"])
         self = cls(**settings)
-        self._kernel, self.gamma_ = kernel, fitted["gamma"]
+        self._set(kernel)
         self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
         if "map_indices" in arrays:
             self.component_indices_ = arrays["map_indices"]

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import until
 from pairgram._support.parameters import EngineName, InputsName, check_parameters, check_text
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
 from pairgram.features.inputs import GAPS, LIST_KINDS
+from pairgram.features.kernels import KernelLike, kernel_of
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
@@ -80,6 +81,7 @@ class TrialsSpec(Spec):
     engine : str or None
         `exportable_to`.
     within_lists : tuple of str
+    kernels : tuple of str, Kernel, Product or Sum
     verbose : bool
     random_state : int, RandomState, Generator or None
     began : float
@@ -90,6 +92,7 @@ class TrialsSpec(Spec):
     budget: float | None
     engine: EngineName | None
     within_lists: tuple[str, ...]
+    kernels: tuple[Any, ...]
     verbose: bool
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
@@ -122,7 +125,7 @@ class TrialsSpec(Spec):
         course, mean = _Course(self, common, named), mean_of_linear(task)
         if self.within_lists and task.sparse:
             raise ArgumentError("within_lists", "must be None for sparse X: give X.toarray()")
-        every = trials(task, self.random_state, self.engine, self.within_lists)
+        every = trials(task, self.random_state, self.engine, self.within_lists, self.kernels)
         if GAPS in self.within_lists and np.isnan(data.X).any():  # others cannot be fitted
             every = [trial for trial in every if trial.inputs == GAPS]
         course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
@@ -333,6 +336,10 @@ default=None
         Inputs within lists, as in `RankRLS`, that linear models try too, before all others. They
         are not tried unasked, because `predict` then needs `qid`. Models of other inputs may still
         win. With "runs" and NaN, which says that a run lacks a row, all others are left out.
+    kernels : str, Kernel, Product, Sum, a list of these, or None, default=None
+        Kernels to try too, before other features and kernels: what the columns mean is known to you
+        alone, such as which are bits. Each is tried on the columns as they are, and divided by
+        their largest size, which leaves bits what they are.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -401,6 +408,7 @@ default=None
     scoring: Scoring = None
     exportable_to: EngineName | None = None
     within_lists: InputsName | Sequence[InputsName] | None = None
+    kernels: KernelLike | Sequence[KernelLike] | None = None
     verbose: bool = False
     random_state: RandomState = 0
     n_threads: int | None = None
@@ -418,12 +426,20 @@ default=None
                 f"must be None with {{exportable_to={self.exportable_to!r}}}: engines score rows "
                 f"alone, without their lists, got {kinds[0]!r}",
             )
+        kernels = [] if self.kernels is None else as_list(self.kernels, "kernels")
+        for kernel in kernels:
+            if kernel_of(kernel).takes_rows_as_given:
+                raise ArgumentError(
+                    "kernels",
+                    f"must have names, or be of parts that have, got {verbatim(repr(kernel))}",
+                )
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,
             tuple(kinds),
+            tuple(kernels),
             self.verbose,
             self.random_state,
         )

@@ -31,6 +31,7 @@ from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, FittedInputs
+from pairgram.features.kernels import kernel_in_file
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
@@ -694,6 +695,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 parameters[name] = fitted[f"{name}_"]
             elif hasattr(self, name):
                 parameters[name] = getattr(self, name)
+        if "kernel" in parameters:
+            parameters["kernel"] = kernel_in_file(parameters["kernel"])
         for name in {"weight_range", "bias_range"} & set(parameters):
             bounds = parameters[name]
             parameters[name] = None if bounds is None else [float(bound) for bound in bounds]

@@ -103,7 +103,7 @@ def posterior_of(model: BaseEstimator) -> Posterior:
 def space_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Space:
     """Return checked rows in the space of the ridge of a model."""
     rows, feature_map = columns_of(model, X, qid), model.feature_map_
-    if isinstance(feature_map, KernelMap) and feature_map.kernel == "precomputed":
+    if isinstance(feature_map, KernelMap) and feature_map.support_rows_ is None:
         raise ValueError(
             "kernel='precomputed' does not tell the kernel of two rows that are scored, which "
             "standard deviations need: name the kernel"

@@ -8,7 +8,7 @@ import numpy as np
 
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check_size
-from pairgram.features.kernel_map import KernelMap, kernel_between
+from pairgram.features.kernel_map import KernelMap, is_made, kernel_between
 from pairgram.features.kernels import kernel_matrix
 from pairgram.features.nystroem import Nystroem
 from pairgram.metrics.evaluation import evaluate
@@ -26,7 +26,7 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
     if type(kernel_map) is not KernelMap:
         raise ValueError(f"compress is for models with a kernel, and this {name} has none")
     rows = kernel_map.support_rows_
-    if rows is None or callable(kernel_map.kernel):
+    if not is_made(kernel_map):
         raise ValueError(
             f"compress needs a named kernel and its training rows, got kernel={kernel_map.kernel!r}"
         )
@@ -46,8 +46,10 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
         "degree": kernel_map.degree,
         "coef0": kernel_map.coef0,
     }
+    of_parts = not isinstance(kernel_map.kernel, str)  # whose columns may have names
+    own = kernel_map.kernel_ if of_parts else kernel_map.kernel
     nystroem = Nystroem(
-        kernel_map.kernel,
+        own,
         n_components=n_landmarks,
         landmarks="rpcholesky",
         random_state=random_state,
@@ -62,16 +64,16 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
     nystroem.fit(rows)
     with single_threaded_blas:
         between = kernel_matrix(
-            rows, nystroem.components_, kernel_map.kernel, n_threads=model.n_threads, **kernel
+            rows, nystroem.components_, own, n_threads=model.n_threads, **kernel
         )
         coef = np.asarray(nystroem.whitening_).T @ (between.T @ np.asarray(model.coef_))
-        own = kernel_between(kernel_map, rows) @ np.asarray(model.coef_)
+        ours = kernel_between(kernel_map, rows) @ np.asarray(model.coef_)
         theirs = between @ (np.asarray(nystroem.whitening_) @ coef)
     names = ("n_features_in_", "feature_names_in_", "uses_qid_", "inputs_", "fill_values_")
     known = {name: getattr(model, name) for name in names if hasattr(model, name)}
     other.__dict__.update(known, coef_=coef, feature_map_=nystroem, form_="primal")
     if model.inputs_ is not None:
         other.inputs = model.inputs_.kind
-    found = evaluate("pairwise_accuracy", own, theirs)["pairwise_accuracy"]
+    found = evaluate("pairwise_accuracy", ours, theirs)["pairwise_accuracy"]
     other.agreement_ = 1.0 if np.isnan(found) else float(found)
     return other

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import Form, InputsName, check_C
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.features.kernels import Kernel
+from pairgram.features.kernels import KernelLike
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
@@ -68,7 +68,7 @@ class _Machine(LinearRanker):
     activation: Activations = "linear"
     weight_range: tuple[float, float] = (-1.0, 1.0)
     bias_range: tuple[float, float] = (0.0, 1.0)
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
@@ -92,7 +92,7 @@ class _MachineSearch(LinearSearch):
     activation: Activations = "linear"
     weight_range: tuple[float, float] = (-1.0, 1.0)
     bias_range: tuple[float, float] = (0.0, 1.0)
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     gamma: ArrayLike | Sequence[float | None] | None = None
     degree: int = 3
     coef0: float = 1.0
@@ -120,7 +120,7 @@ class PointwiseELM(_Machine):
     weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
         The ranges from which weights and biases of the nodes are drawn uniformly.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
-callable or None, default=None
+Kernel, Product, Sum, callable or None, default=None
         A kernel in place of nodes; see `kernel_matrix`. With "linear" the model is linear in the
         inputs. With "precomputed", X holds the kernel values between the rows and the training
         rows.

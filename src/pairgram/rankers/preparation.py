@@ -39,7 +39,7 @@ from pairgram.features.inputs import (
     require_zeros,
     whole_map,
 )
-from pairgram.features.kernels import Kernel
+from pairgram.features.kernels import KernelLike, as_kernel
 from pairgram.model_selection.interval_judge import judge_of_comparisons
 from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
@@ -88,7 +88,7 @@ class Preparation:
 
     kinds: tuple[str | None, ...] = (None,)
     feature_map: Any = None
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
@@ -164,7 +164,7 @@ class Preparation:
     def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
         for kernel in (self.kernel, getattr(self.feature_map, "kernel", None)):
-            if kernel == "precomputed" or callable(kernel):
+            if kernel is not None and as_kernel(kernel).takes_rows_as_given:
                 raise ValueError(
                     f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
                     f"{kind!r}"
@@ -202,6 +202,7 @@ class Preparation:
                 y = data.y if data.preferences is None else data.preferences
                 return replace(data, feature_map=feature_map.fit(data.X, y))
             names = None if data.names is None else data.names.tolist()
+            names = names if data.applied is None else data.applied.names(names)
             fitted = fit_after(inputs, feature_map, data.X, names)
         if data.applied is not None and data.applied.reads_lists and sides_of(fitted) is not None:
             raise ArgumentError(
@@ -212,7 +213,8 @@ class Preparation:
         return replace(data, feature_map=fitted)
 
     def _require_memory(self, data: RankingData) -> None:
-        X, precomputed = data.X, self.kernel == "precomputed"
+        assert self.kernel is not None
+        X, precomputed = data.X, as_kernel(self.kernel).is_precomputed
         size = X.data.nbytes + X.indices.nbytes if scipy.sparse.issparse(X) else X.nbytes
         require_memory(
             len(data.y),

@@ -20,7 +20,7 @@ from pairgram._support.parameters import (
     check_parameters,
 )
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.features.kernels import Kernel
+from pairgram.features.kernels import KernelLike
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.certainty import Certain
@@ -42,7 +42,7 @@ class _Preset(LinearRanker):
 
     C: float = 1.0
     _: KW_ONLY
-    kernel: Kernel | None = "linear"
+    kernel: KernelLike | None = "linear"
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
@@ -60,7 +60,7 @@ class MPRank(_Preset):
     ----------
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖w‖²``.
-    kernel : str, callable or None, default="linear"
+    kernel : str, Kernel, Product, Sum, callable or None, default="linear"
         See `kernel_matrix`. "linear" and None stand for the inputs themselves. With "precomputed",
         X holds the kernel values between the rows and the training rows.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
@@ -221,13 +221,14 @@ class RankRLS(Certain, LinearRanker):
         are never stored at once. Maps of this package are applied while the Gram matrix is
         summed. Other maps are called for one block of whole queries at a time, and a few times
         for every row (more often with ``scope="global"`` and for every setting that is tried).
-    kernel : str, callable or None, default=None
+    kernel : str, Kernel, Product, Sum, callable or None, default=None
         A kernel in place of a feature map: "linear" (the inputs themselves), "rbf", "polynomial",
-        "laplacian", "tanimoto", "minmax", or a function ``kernel(X, Z)``; see `kernel_matrix`.
+        "laplacian", "tanimoto", "minmax", a `Kernel` of some columns, a `Product` or a `Sum` of
+        such, or a function ``kernel(X, Z)``; see `kernel_matrix`.
         With "precomputed", X holds the kernel values between the rows and the training rows. The
         ridge is on the norm in the kernel's space.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Parameters of the kernel.
+        Parameters of the kernel, or of its parts that have none of their own.
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
@@ -405,7 +406,7 @@ class RankRLS(Certain, LinearRanker):
     target: Target = "label"
     scale: bool = False
     feature_map: Transformer | None = None
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
@@ -497,7 +498,8 @@ class RankRLSCV(Certain, LinearSearch):
         If `scale` contains True, every combination is solved in the primal form.
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
-        ``1 / n_features``.
+        ``1 / n_features``. Parts of a kernel that have no gamma of their own share the one that is
+        chosen.
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own, such as
         those of a `Cross` with other values of `common_ridge`.
@@ -564,7 +566,8 @@ class RankRLSCV(Certain, LinearSearch):
     inputs_, feature_map_ :
         As in `RankRLS`, those that were chosen. ``inputs_.kind`` is the word.
     alpha_, pairs_, target_, scale_, gamma_ :
-        The chosen settings. `gamma_` is None unless the kernel has a gamma.
+        The chosen settings. `gamma_` is None unless the kernel has a gamma, and for a kernel of
+        parts if None was chosen.
     best_score_ : float
         Mean held-out score of the chosen settings. If `scoring` is a loss, such as
         "pairwise_squared_error", this is the loss itself.
@@ -708,7 +711,7 @@ class RankRLSCV(Certain, LinearSearch):
     target: Target | Sequence[Target] = "label"
     scale: bool | Sequence[bool] = False
     feature_map: Any | Sequence[Any] = None
-    kernel: Kernel | None = None
+    kernel: KernelLike | None = None
     gamma: ArrayLike | Sequence[float | None] | None = None
     degree: int = 3
     coef0: float = 1.0

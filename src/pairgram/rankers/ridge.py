@@ -15,7 +15,7 @@ import scipy.sparse
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.parameters import KERNEL_PARAMETERS, Form, check
+from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
@@ -23,7 +23,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import Kernel, check_kernel
+from pairgram.features.kernels import KernelLike, as_kernel, kernel_of
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.comparison_judge import (
@@ -366,7 +366,7 @@ class RidgeSpec(LeastSquares):
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
-        if self.rows.kernel not in (None, "precomputed"):
+        if self.rows.kernel is not None and feature_map.support_rows_ is not None:
             used = np.any(
                 [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
                 axis=0,
@@ -862,7 +862,7 @@ def search_spec(
     kinds = as_list(model.inputs, "inputs")
     is_array = isinstance(model.gamma, np.ndarray) and model.gamma.ndim == 1
     gammas = as_list(model.gamma.tolist() if is_array else model.gamma, "gamma")
-    has_gamma = isinstance(model.kernel, str) and "gamma" in KERNEL_PARAMETERS.get(model.kernel, ())
+    has_gamma = model.kernel is not None and as_kernel(model.kernel).takes_gamma
     if len(gammas) > 1 and not has_gamma:
         raise ValueError(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
@@ -897,29 +897,29 @@ def _rows_of(
     takes_path: bool,
 ) -> Preparation:
     """Return the preparation of rows for a model with a feature map or a kernel."""
-    kernel: Kernel = "linear" if model.kernel is None else model.kernel
+    given: KernelLike = "linear" if model.kernel is None else model.kernel
     for gamma in gammas:
-        check_kernel(kernel, gamma, model.degree, model.coef0)
+        kernel = kernel_of(given, gamma, model.degree, model.coef0)
     if model.kernel is not None and feature_map is not None:
         raise ValueError(
             f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
             f"feature_map={feature_map!r}"
         )
-    is_linear = not callable(kernel) and kernel == "linear"
-    no_columns = "" if is_linear else f"kernel={kernel!r}"
+    is_linear = model.kernel is None or kernel.is_linear
+    no_columns = "" if is_linear else f"kernel={given!r}"
     no_table = ""
     if model.form == "dual":
         no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
     if not is_linear:
         no_table = (
-            f"kernel={kernel!r} needs all rows in memory, so a table cannot be fitted: give "
+            f"kernel={given!r} needs all rows in memory, so a table cannot be fitted: give "
             "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
-        feature_map = KernelMap(kernel, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
+        feature_map = KernelMap(given, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
     return Preparation(
         tuple(kinds),
         feature_map,
-        None if is_linear else kernel,
+        None if is_linear else given,
         takes_path,
         model.prior,
         "a list of inputs" if len(kinds) > 1 else no_columns,

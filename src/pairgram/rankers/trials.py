@@ -15,6 +15,7 @@ from pairgram._support.parameters import EngineName, InputsName, PluginName, Tar
 from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.features.inputs import LIST_KINDS
+from pairgram.features.kernels import KernelLike
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
@@ -225,12 +226,14 @@ def trials(
     random_state: RandomState,
     engine: EngineName | None = None,
     within_lists: Sequence[str] = (),
+    kernels: Sequence[KernelLike] = (),
 ) -> list[Trial]:
     """Return all trials for a task, in the order in which they are made.
 
     Linear models come first. Inputs and pairs take turns among them, so that few trials have tried
-    some of both. Inputs `within_lists` come before all others. With an `engine`, those whose models
-    it cannot express are left out; see `pairgram.export`.
+    some of both. Inputs `within_lists` come before all others, and after linear models `kernels` of
+    columns as they are, and with the largest size 1. With an `engine`, those whose models it cannot
+    express are left out; see `pairgram.export`.
     """
     kinds = [
         kind for kind in KINDS if (kind.takes_sparse if task.sparse else kind.name != "maxabs")
@@ -246,6 +249,9 @@ def trials(
     ]
     if engine in LINEAR_ENGINES or engine in ENGINES_OF_COLUMNS:
         return found
+    for kernel, inputs in itertools.product(kernels, (None, "maxabs")):
+        work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
+        found.append(Trial(f"{kernel!r}", inputs, work, {"kernel": kernel}, family=f"{kernel!r}"))
     for width in WIDTHS:
         for inputs in task.even:
             found.append(_fourier(task, inputs, _gamma(task, inputs, width), random_state))

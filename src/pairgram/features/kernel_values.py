@@ -1,0 +1,518 @@
+"""What a kernel is, the kernels that have names, and values: matrices, nodes of compiled code."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike, NDArray
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+
+import pairgram._core as _core
+from pairgram._support import limits, machine as memory
+from pairgram._support.arrays import block_rows, blocks, read_rows, readable
+from pairgram._support.checks import Rows, Vector, not_finite, require_finite
+from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
+from pairgram.features.formulas import Terms, native_nodes
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
+
+# Kernels with k(x, x) = 1, and so with no larger value.
+AT_MOST_ONE = ("rbf", "laplacian", "tanimoto", "minmax")
+# What takes less memory than a kernel matrix.
+NYSTROEM = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
+
+
+# The values of a tile: of some rows, of some columns, and of the rows again on the diagonal.
+TileValues = Callable[[Any, Any, slice | None], Vector]
+
+
+class BaseKernel(ABC):
+    """A kernel, whose parameters are read and set as those of an estimator.
+
+    A kernel is given, then `filled` with the parameters that stand beside it, and `located` in the
+    columns of rows. Only then has it values. These methods return others; no kernel changes but by
+    `set_params`.
+    """
+
+    # Whether rows are given as their kernel values, and whether it is the product of the rows.
+    is_precomputed = is_linear = False
+    # The callable that alone can compute it.
+    function: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether only Python can compute the kernel."""
+        return self.function is not None
+
+    @property
+    def takes_rows_as_given(self) -> bool:
+        """Whether rows need not be numbers of columns."""
+        return self.is_callable or self.is_precomputed
+
+    @property
+    @abstractmethod
+    def takes_gamma(self) -> bool:
+        """Whether a gamma that is given beside the kernel counts."""
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """What messages call it."""
+
+    @property
+    @abstractmethod
+    def at_most_one(self) -> bool:
+        """Whether k(x, x) = 1 for every row, so that no value is larger."""
+
+    @abstractmethod
+    def filled(self, gamma: float | None, degree: int, coef0: float) -> Self:
+        """Return the kernel with parameters where it has none; they are checked.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described. The message names it.
+        """
+
+    @abstractmethod
+    def located(self, n_features: int, names: Sequence[Hashable] | None) -> Self:
+        """Return the kernel with the numbers of its columns.
+
+        Raises
+        ------
+        ValueError
+            If a column is unknown. The message names it, and the kernel.
+        """
+
+    @abstractmethod
+    def complete(self, n_features: int) -> Self:
+        """Return the filled kernel with a number for every gamma; the default is 1 / columns."""
+
+    @abstractmethod
+    def leaves(self) -> list[Any]:
+        """Return the named kernels that it is made of, in their order."""
+
+    @abstractmethod
+    def tiles(self, Z: Matrix, *, steady: bool) -> TileValues:
+        """Return what computes the values of tiles, for columns that are rows of Z.
+
+        If `steady` is True, values have the same bits wherever the rows stand. The values may be
+        overwritten.
+        """
+
+    @abstractmethod
+    def wide_nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
+        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
+
+    @abstractmethod
+    def part_nodes(self, landmarks: Vector) -> tuple[Rows | None, Any]:
+        """Return (columns, compiled map of these to kernel values); None for all columns."""
+
+    @abstractmethod
+    def diagonal(self, block: Vector) -> Vector:
+        """Return k(x, x) for every row x of a dense block."""
+
+    @abstractmethod
+    def terms(self, rows: Vector, weights: Vector) -> Terms:
+        """Return a model of the kernel values with rows as terms of a formula."""
+
+    @abstractmethod
+    def change(self, C: Vector, rows: Vector, sizes: Vector) -> Vector:
+        """Return how much the values of C with rows change, about, if C changes by these sizes."""
+
+    @abstractmethod
+    def in_file(self) -> dict[str, Any]:
+        """Return what a file holds of it; see `kernel_from_file`."""
+
+    @abstractmethod
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by their names; if `deep`, also those of parts."""
+
+    @abstractmethod
+    def _set(self, name: str, value: object) -> None:
+        """Set one of the parameters."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and parameters of parts, such as ``0__gamma`` of the first.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter of this name.
+        """
+        for key in sorted(params, key=lambda key: "__" in key):  # new parts, then what is in them
+            name, nested, rest = key.partition("__")
+            known = self.get_params(deep=False)
+            part = known.get(name)
+            if name not in known or (nested and not isinstance(part, BaseKernel)):
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {key!r}, but {', '.join(known)}"
+                )
+            if isinstance(part, BaseKernel) and nested:
+                part.set_params(**{rest: params[key]})
+            else:
+                self._set(name, params[key])
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return deepcopy(self)
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """A kernel of all columns of rows, with numbers for its parameters; see `kernel_matrix`."""
+
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+
+    def tiles(self, Z: Matrix, *, steady: bool) -> Tiles:
+        """Return the function of tiles of rows, for columns that are rows of Z."""
+        return Tiles(self, Z, steady=steady)
+
+    def nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
+        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``.
+
+        Rows and landmarks are measured from the mean of the landmarks before distances are
+        computed, because the squares of a large common offset would leave no digits.
+        """
+        weights, bias = landmarks.T, np.zeros(len(landmarks))
+        origin = square = None
+        options: dict[str, Any] = {}
+        activation = "linear"
+        if self.name == "linear":
+            if tail is not None:  # two linear steps are joined into one
+                weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
+        elif self.name == "polynomial":
+            weights, bias = self.gamma * weights, bias + self.coef0
+            options["degree"] = int(self.degree)
+        elif self.name == "tanimoto":
+            bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
+        elif self.name == "minmax":
+            bias, options["minmax"] = sizes_in_order(landmarks), True
+        else:
+            activation, square, origin = "gaussian", bias + self.gamma, landmarks.mean(axis=0)
+            weights = (landmarks - origin).T
+            if self.name == "rbf":
+                weights = -2 * self.gamma * weights
+                bias = self.gamma * ((landmarks - origin).T ** 2).sum(axis=0)
+            else:
+                options["manhattan"] = True
+        segments = [(0, len(bias), activation)]
+        return native_nodes(
+            np.float64, weights, bias, square, segments, origin=origin, tail=tail, **options
+        )
+
+    def diagonal(self, block: Vector) -> Vector:
+        """Return k(x, x) for every row x of a dense block."""
+        if self.name in AT_MOST_ONE:
+            return np.ones(len(block))
+        squares: Vector = np.einsum("ij,ij->i", block, block)
+        if self.name == "linear":
+            return squares
+        return (self.gamma * squares + self.coef0) ** self.degree
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much a kernel value changes, about, if columns change by these sizes."""
+        if self.name == "rbf":
+            steepest = (2 * self.gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
+        elif self.name == "laplacian":
+            steepest = self.gamma * sizes.sum(axis=1)
+        else:  # both kinds of shares are at most 1, and powers are scored by their own size
+            steepest = np.ones(len(sizes))
+        return np.asarray(steepest)
+
+
+class Tiles:
+    """The values of a named kernel for tiles of rows, in float64.
+
+    If `steady` is True, values have the same bits wherever the rows stand.
+    """
+
+    def __init__(self, kernel: NamedKernel, Z: Matrix, *, steady: bool) -> None:
+        self.kernel = kernel
+        self.steady = steady
+        # A shift changes no distances.
+        self.shift = mean_without_gaps(Z) if kernel.name == "rbf" else None
+
+    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> NDArray[np.float64]:
+        """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
+        x, z = (less(rows, self.shift) for rows in (x, z))
+        name = self.kernel.name
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+            if name == "laplacian":
+                return _exp_of(_manhattan(x, z), -self.kernel.gamma)
+            if name == "minmax":
+                return _minmax(x, z)
+            K = _dots(x, z if diagonal is None else x, self.steady)
+            if diagonal is not None:
+                K = (K + K.T) / 2
+            if name == "polynomial":
+                K *= self.kernel.gamma
+                K += self.kernel.coef0
+                return np.asarray(np.power(K, self.kernel.degree, out=K))
+            if name == "linear":
+                return K
+            sums = _squares(x)[:, None] + _squares(z)
+            if name == "tanimoto":
+                sums -= K
+                return np.divide(K, sums, out=np.ones_like(K), where=sums != 0)
+            sums -= 2 * K
+            np.maximum(sums, 0.0, out=sums)
+            if diagonal is not None:
+                np.fill_diagonal(sums, 0.0)
+            return _exp_of(sums, -self.kernel.gamma)
+
+
+def mean_without_gaps(rows: Matrix) -> NDArray[np.float64]:
+    """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
+    mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
+    if not scipy.sparse.issparse(rows):
+        return mean
+    entries = np.bincount(rows.indices, minlength=rows.shape[1])
+    return np.where(entries == rows.shape[0], mean, 0.0)
+
+
+def less(rows: Matrix, shift: NDArray[np.float64] | None) -> Any:
+    """Return the rows in float64, less a shift."""
+    rows = rows.astype(np.float64, copy=False)
+    if shift is None or not shift.any():
+        return rows
+    if scipy.sparse.issparse(rows):
+        ones = scipy.sparse.csr_array(np.ones((rows.shape[0], 1)))
+        return rows - ones @ scipy.sparse.csr_array(shift[None])
+    return rows - shift
+
+
+def _dots(x: Matrix, z: Matrix, steady: bool) -> NDArray[np.float64]:
+    if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
+        return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
+    K = x @ z.T
+    return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
+
+
+def _manhattan(x: Matrix, z: Matrix) -> NDArray[np.float64]:
+    """Return ``‖x − z‖₁``.
+
+    Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
+    """
+    if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
+        entries = (x.shape[0] + z.shape[0]) * x.shape[1]
+        if 20 * (x.nnz + z.nnz) < entries:
+            return np.asarray(manhattan_distances(_narrow(x), _narrow(z)))
+    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
+    return np.asarray(cdist(x, z, "cityblock"))
+
+
+def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
+    """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
+
+    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
+    ``Σ max − Σ min = ‖x − z‖₁``.
+    """
+    both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
+    if both and x.shape[1] > limits.now.widest_dense:
+        of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
+        sizes = of_x[:, None] + of_z
+        distances = manhattan_distances(_narrow(x), _narrow(z))
+        K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
+        return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
+    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
+    weights, size = np.ascontiguousarray(z.T), len(z)
+    nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
+    return nodes.map(np.ascontiguousarray(x), 1)
+
+
+def sizes_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``‖x‖₁`` of every row, added from left to right as in compiled code."""
+    return np.array([np.cumsum(np.abs(row))[-1] for row in rows])
+
+
+def _narrow(rows: Any) -> Any:
+    """Return rows of a tile with 32-bit indices, which scikit-learn needs."""
+    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+    return scipy.sparse.csr_array(parts, shape=rows.shape)
+
+
+def _squares(rows: Matrix) -> NDArray[np.float64]:
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.power(2).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    values = np.ascontiguousarray(values)
+    values *= factor
+    _core.apply_activation("exp", values)
+    return values
+
+
+def matrix_of(
+    kernel: BaseKernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
+) -> NDArray[Any]:
+    """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
+
+    It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
+    callable may return float32.) With a given Z, the values of a row have the same bits wherever
+    the row stands. Error messages count rows from `first`.
+    """
+    threads = resolve_n_threads(n_threads)
+    symmetric, support = Z is None, X if Z is None else Z
+    shape = (X.shape[0], support.shape[0])
+    if kernel.function is not None:
+        return called(kernel.function, X, support, symmetric)
+    memory.require(
+        f"a kernel matrix of {shape[0]} x {shape[1]}",
+        8 * shape[0] * shape[1],
+        f"take fewer rows{NYSTROEM}",
+    )
+    K = np.empty(shape)
+    values = kernel.tiles(support, steady=not symmetric)
+
+    clock = deadline()  # which other threads have not
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        clock.require()
+        rows, columns = tile
+        part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
+        K[tile] = part
+        if symmetric and rows != columns:
+            K[columns, rows] = part.T
+        if (at := not_finite(part)) is not None:
+            i, j = divmod(at, part.shape[1])
+            raise ValueError(
+                f"the {kernel.called} of rows {first + rows.start + i} and "
+                f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
+            )
+
+    tiles = list(_tiles(shape, symmetric))
+    with single_threaded_blas:
+        if threads == 1 or len(tiles) == 1:
+            for tile in tiles:
+                fill(tile)
+        else:
+            with ThreadPoolExecutor(min(threads, len(tiles))) as pool:
+                list(pool.map(fill, tiles))
+    return K
+
+
+def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into tiles; for a symmetric matrix, only those on and above the diagonal."""
+    size = limits.now.tile
+    for i in range(0, shape[0], size):
+        for j in range(i if symmetric else 0, shape[1], size):
+            yield slice(i, min(i + size, shape[0])), slice(j, min(j + size, shape[1]))
+
+
+def called(
+    kernel: Callable[[Any, Any], Any], X: Matrix, Z: Matrix, symmetric: bool = False
+) -> NDArray[Any]:
+    """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
+    shape = (X.shape[0], Z.shape[0])
+    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
+    K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
+    if K.shape != shape:
+        raise ValueError(
+            f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
+            f"column for each of Z, got {K.shape}"
+        )
+    K = read_rows(K, f"the matrix of kernel {kernel!r}", sparse=False)
+    require_finite(K, f"the matrix of kernel {kernel!r}")
+    if symmetric:
+        check_symmetric(K, f"the matrix of kernel {kernel!r}")
+    return np.asarray(K)
+
+
+def check_symmetric(K: NDArray[Any], what: str) -> None:
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
+    tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(abs(K.max()), abs(K.min()))
+    for rows, columns in _tiles(K.shape, symmetric=True):
+        wrong = np.abs(K[rows, columns] - K[columns, rows].T) > tolerance
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0] + (rows.start, columns.start)
+            raise ValueError(
+                f"{what} must be symmetric, but entry ({i}, {j}) is {K[i, j]} and ({j}, {i}) is "
+                f"{K[j, i]}"
+            )
+
+
+# Of so many landmarks the mean kernel values are taken, to lose less when values are rounded.
+LANDMARKS_OF_MEAN = 32
+
+
+def kernel_nodes(
+    kernel: BaseKernel, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
+) -> Any:
+    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
+
+    It computes kernel values in float64 for rows of either dtype. For rows of float32 and a kernel
+    with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
+    because the product takes half of the time.
+    """
+    if kernel.is_callable:
+        return None
+    if np.dtype(dtype) != np.float32:
+        return kernel.wide_nodes(landmarks, tail)
+    if tail is None or not kernel.at_most_one:
+        return _core.NodeMap32.in_double(kernel.wide_nodes(landmarks, tail))
+    wide = kernel.wide_nodes(landmarks, None)
+    some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
+    centre = wide.map(some, 1).mean(axis=0)
+    narrow = np.ascontiguousarray(tail, np.float32)
+    return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
+
+
+def kernel_values(kernel: BaseKernel, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
+    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
+
+    Raises
+    ------
+    ValueError
+        If a callable returns another shape, or NaN or infinity.
+    """
+    nodes = kernel_nodes(kernel, landmarks, np.float64)
+    size = block_rows(max(X.shape[1], len(landmarks)))
+    out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
+    for rows, block in dense_blocks(X, size):
+        values: Any
+        if kernel.function is not None:
+            values = called(kernel.function, block, landmarks)
+        else:
+            values = nodes.map(block, n_threads)
+        if X.shape[0] <= size:
+            return np.asarray(values, np.float64)
+        out[rows] = values
+    return out
+
+
+def diagonal(kernel: BaseKernel, X: Matrix) -> Vector:
+    """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
+    if kernel.at_most_one:
+        return np.ones(X.shape[0])
+    out = np.empty(X.shape[0])
+    for rows, block in dense_blocks(X, 64 if kernel.is_callable else None):
+        if kernel.function is not None:
+            out[rows] = np.diag(called(kernel.function, block, block))
+        else:
+            out[rows] = kernel.diagonal(block)
+    return out
+
+
+def dense_blocks(X: Matrix, size: int | None = None) -> Any:
+    """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
+    size = block_rows(X.shape[1]) if size is None else size
+    for rows in blocks(X.shape[0], size):
+        block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+        yield rows, np.require(block, np.float64, ["C", "A"])
