@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -54,7 +55,8 @@ class Cross(FeatureMap):
     Parameters
     ----------
     left : str, int, slice, or list of str and int
-        The columns u, by names of X as a frame or by numbers.
+        The columns u, by names of X as a frame or by numbers. A column of lists of a table, such as
+        embeddings, counts as its entries.
     right : str, int, slice, or list of str and int
         The columns v.
     keep : str, int, slice, list of str and int, or None, default=None
@@ -314,6 +316,9 @@ def _numbers(
             found.append(int(column) % n_features)
         elif isinstance(column, Hashable) and column in places:
             found.append(places[column])
+        elif f"{column}[0]" in places:  # a column of lists, whose entries are features
+            entries = map(f"{column}[{{}}]".format, count())
+            found += takewhile(lambda place: place >= 0, (places.get(e, -1) for e in entries))
         else:
             known = "X has no names: give numbers" if names is None else f"X has {list(names)}"
             raise ArgumentError(
