@@ -18,6 +18,7 @@ from pairgram.cli.days import drift, solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
+from pairgram.cli.recommend import recommend
 from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
 from pairgram.cli.scoring import compare, evaluate, fuse, predict
 
@@ -140,6 +141,7 @@ commands = (
     evaluate,
     compare,
     fuse,
+    recommend,
     cv,
     update,
     solve,

@@ -256,7 +256,7 @@ def fuse(
         fused.model.save(save_model)
     if fused.n_judged is not None:
         warn(f"note: {_learnt(fused)}")
-    _write(output, lines)
+    write_lines(output, lines)
 
 
 def _learnt(fused: Fusion) -> str:
@@ -350,7 +350,7 @@ def predict(
             else:
                 batches = row_scores.predict(loaded, watch(table, False), keep=[])
                 scored = (batch["score"].to_numpy() for batch in batches)
-                _write(output, chain.from_iterable(scored))
+                write_lines(output, chain.from_iterable(scored))
         return
     try:
         _, scores = opt.predict_file(
@@ -365,7 +365,7 @@ def predict(
         if not getattr(error, "lacks_label", False):
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
-    _write(output, scores)
+    write_lines(output, scores)
 
 
 @contextmanager
@@ -380,15 +380,15 @@ def _scored(
         yield model, columns.scan(file, client, names, opt.width_of(model)), watch
 
 
-def _write(output: Path, scores: Iterable[Any]) -> None:
-    """Write a score per line."""
+def write_lines(output: Path, lines: Iterable[Any]) -> None:
+    """Write a score, or another text, per line."""
     if str(output) in ("-", "/dev/stdout"):
-        print_lines(map(str, scores))
+        print_lines(map(str, lines))
         return
     from pairgram.datasets.letor import compressing
 
     with naming(output), _opened(output) as raw, compressing(raw, str(output)) as target:
-        target.writelines(f"{score!s}\n".encode() for score in scores)
+        target.writelines(f"{line!s}\n".encode() for line in lines)
 
 
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:

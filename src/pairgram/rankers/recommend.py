@@ -38,7 +38,7 @@ from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
 from pairgram.rankers.scores import checked_rows
-from pairgram.tables.columns import TableRows, columns_of, entries_of, together
+from pairgram.tables.columns import TableRows, features_among, together
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
@@ -462,13 +462,7 @@ def _of_table(model: Any, table: Table, column: str | None, argument: str) -> tu
         table = replace(table, layout=replace(layout, qid=column))
     names = getattr(model, "feature_names_in_", None)
     known = layout.feature_names() if names is None else [str(name) for name in names]
-    columns, widths = columns_of(known, layout.features)
-    own = [
-        entry
-        for one in columns
-        if one in layout.features and one != column
-        for entry in (entries_of(one, widths[one]) if one in widths else [one])
-    ]
+    own = features_among(known, layout.features, column)
     if own and (names is not None or column in layout.features):
         table = table.with_features(own)
     fill = getattr(model, "fill_values_", None)

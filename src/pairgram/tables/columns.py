@@ -371,6 +371,13 @@ def columns_of(features: Sequence[str], known: Container[str]) -> tuple[list[str
     return columns, widths
 
 
+def features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
+    """Return those of some features whose columns are known, without those of one column."""
+    columns, widths = columns_of(features, known)
+    own = (one for one in columns if one in known and one != but)
+    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]
+
+
 def require_width(column: str, wanted: int, width: int) -> None:
     """Raise a ValueError if a column has lists of another length than a fit saw; 0 is a number."""
     if width != wanted:

@@ -228,19 +228,41 @@ def read_labels(
             raise ArgumentError("label", "must name the column of labels, got None")
         _require_own(found.schema, {"label": label, "qid": qid})
         columns = Columns((), label, qid, None, np.float64)
-    found = found.typed(columns)
-    with found.files.unchanged():
-        batches = [
-            rows
-            for number, part in enumerate(found.partitions)
-            for rows in part.batches(number, columns, False)
-        ]
-    if not batches:
-        raise no_rows()
+    batches = _without_features(found, columns)
     y = np.concatenate([rows.y for rows in batches])
     if any(rows.ids is None for rows in batches):
         return y, None
     return y, np.concatenate([rows.query for rows in batches])
+
+
+def read_ids(source: object, column: str) -> NDArray[Any]:
+    """Return the ids in a column of all rows in memory, without reading other columns.
+
+    Raises
+    ------
+    ValueError
+        As in `scan`, and if an id is missing.
+    """
+    found = source_of(source, column)
+    if found.schema is None:
+        raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
+    _require_own(found.schema, {"qid": column})
+    batches = _without_features(found, Columns((), None, column, None, np.float64))
+    return np.concatenate([rows.query for rows in batches])
+
+
+def _without_features(source: Source, columns: Columns) -> list[TableRows]:
+    """Return all rows in memory, of which features are not read."""
+    source = source.typed(columns)
+    with source.files.unchanged():
+        batches = [
+            rows
+            for number, part in enumerate(source.partitions)
+            for rows in part.batches(number, columns, False)
+        ]
+    if not batches:
+        raise no_rows()
+    return batches
 
 
 def _dask_engine(client: Client | None) -> Any:
