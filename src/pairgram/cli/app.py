@@ -14,7 +14,7 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
-from pairgram.cli.days import drift, solve, update
+from pairgram.cli.days import drift, forget, solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
@@ -144,6 +144,7 @@ commands = (
     recommend,
     cv,
     update,
+    forget,
     solve,
     drift,
     letor,
