@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 import pairgram
-from pairgram._support.checks import ArgumentError
 from pairgram._support.files import naming, printable, replacing, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, warn, working
@@ -142,6 +141,8 @@ class _naming:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from pairgram._support.checks import ArgumentError
+
         if isinstance(error, ArgumentError):
             if error.place is not None:
                 error.place = printable(self.file)
