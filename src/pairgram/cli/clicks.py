@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from pairgram._support import limits
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_table, working
 from pairgram.cli.tables import Columns
+
+if TYPE_CHECKING:
+    from pairgram.clicks.propensities import Propensities
 
 Clicks = Annotated[
     str | None,
@@ -84,7 +87,7 @@ def of_clicks(
     return replace(columns, looks=looks), found
 
 
-def propensities_of(estimated: Any) -> dict[str, Any]:
+def propensities_of(estimated: Propensities | None) -> dict[str, Any]:
     """Return what a report tells of estimated propensities, if there are any."""
     if estimated is None:
         return {}

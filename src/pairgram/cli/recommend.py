@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from pairgram._support.files import naming, printable, replacing, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, warn, working
 from pairgram.cli.scoring import write_lines
+
+if TYPE_CHECKING:
+    from pairgram.rankers.recommend import Recommendations
 
 TABLE = "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder or a pattern."
 
@@ -162,12 +165,13 @@ def _known_pairs(file: str, columns: tuple[str, str], known: tuple[Any, Any]) ->
     """Return pairs to leave out, without those of unknown ids, which a note counts."""
     import numpy as np
 
+    from pairgram.rankers.recommend import places_of
+
     options = ("--user-id", "--item-id")
     pairs = [_ids(file, column, option) for column, option in zip(columns, options, strict=True)]
     there = np.ones(len(pairs[0]), bool)
     for own, ids in zip(pairs, known, strict=True):
-        listed = dict.fromkeys(ids.tolist())
-        there &= np.array([one in listed for one in own.tolist()], bool)
+        there &= places_of(own, ids) >= 0
     if not there.any():
         raise ValueError(
             f"--exclude {printable(file)}: no pair has a user of USERS and a thing of ITEMS, such "
@@ -183,7 +187,7 @@ def _known_pairs(file: str, columns: tuple[str, str], known: tuple[Any, Any]) ->
     return pairs[0][there], pairs[1][there]
 
 
-def _write(output: Path, found: Any, names: tuple[str, str, str, str]) -> None:
+def _write(output: Path, found: Recommendations, names: tuple[str, str, str, str]) -> None:
     """Write recommendations as a table."""
     import numpy as np
 

@@ -511,7 +511,7 @@ def evaluate(
 
 
 def _of_log(
-    file: str, model: Path | None, columns: Columns, clicks: Any, position: Any, item: Any
+    file: str, model: Path | None, columns: Columns, **log: str | None
 ) -> tuple[Columns, Any]:
     """Return the columns of a log, of which the features are those of a model."""
     if model is None:
@@ -519,7 +519,7 @@ def _of_log(
     names = getattr(opt.load_model_file(model, HINT), "feature_names_in_", None)
     if names is not None and columns.features is None:
         columns = replace(columns, features=[str(name) for name in names], exclude=None)
-    return of_clicks(file, columns, clicks, position, item)
+    return of_clicks(file, columns, **log)
 
 
 class _Evaluated(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -14,7 +15,7 @@ from pairgram.data.queries import Queries, as_ids
 from pairgram.features.base import generator
 
 if TYPE_CHECKING:
-    from pairgram._support.types import RandomState
+    from pairgram._support.types import Draws, RandomState
 
 By = Literal["uniform", "popularity"]
 
@@ -115,7 +116,7 @@ def sample_negatives(
     n = check_size("n", n)
     check_text("by", by, get_args(By))
     rng = generator(random_state)
-    of_users = _grouped(users, "users")
+    of_users = Queries.make(_n_ids(users, "users"), qid=users, name="users")
     codes, ids = _codes(items, catalog, of_users.n_rows)
     n_users, n_items = of_users.n_queries, len(ids)
     weights = np.bincount(codes, minlength=n_items) if by == "popularity" else None
@@ -151,21 +152,20 @@ def sample_negatives(
     return SampledRows(of_rows, ids[columns[0]], labels, columns[1])
 
 
-def _grouped(users: Any, name: str) -> Queries:
-    """Return the rows of every user."""
-    if isinstance(users, (str, bytes)) or not hasattr(users, "__len__"):
-        raise ArgumentError(name, f"must be ids, one for each row, got {verbatim(repr(users))}")
-    return Queries.make(len(users), qid=users, name=name)
+def _n_ids(ids: object, name: str) -> int:
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Sized):
+        raise ArgumentError(name, f"must be ids, one for each row, got {verbatim(repr(ids))}")
+    return len(ids)
 
 
-def _codes(items: Any, catalog: Any, n_rows: int) -> tuple[Rows, NDArray[Any]]:
+def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Rows, NDArray[Any]]:
     """Return the numbers of things, and the ids that they are numbers of."""
     listed = as_ids(items, n_rows, "items")
     if catalog is None:
         queries = Queries.make(n_rows, qid=listed, name="items")
         assert queries.ids is not None
         return queries.index(), queries.ids
-    own = as_ids(catalog, len(catalog), "catalog")
+    own = as_ids(catalog, _n_ids(catalog, "catalog"), "catalog")
     # Texts and numbers, in one array of NumPy, would become equal.
     kinds = {own.dtype.kind, listed.dtype.kind}
     if not (kinds <= set("iu") or (len(kinds) == 1 and "O" not in kinds)):
@@ -197,7 +197,7 @@ def _tell_of_few(found: Rows, wanted: Rows, users: Queries) -> None:
         )
 
 
-def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Any) -> Rows:
+def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Draws) -> Rows:
     """Return a thing for every row of some users, such that the things of a user differ.
 
     Parameters
@@ -250,7 +250,7 @@ def _repeated(pairs: Rows) -> NDArray[np.bool_]:
     return out
 
 
-def _round(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Any) -> Rows:
+def _round(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Draws) -> Rows:
     """Return a thing for every row, drawn without those taken, but with repetitions.
 
     Things lie side by side on a line, each as long as its weight. Without what a user has taken,
@@ -325,7 +325,7 @@ def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
     [True, False, False, True]
     """
     n = check_size("n", n)
-    of_users = _grouped(users, "users")
+    of_users = Queries.make(_n_ids(users, "users"), qid=users, name="users")
     when = _times(times, of_users.n_rows)
     place = of_users.index()
     order = np.lexsort((when, place))  # stable: of equal times the later row comes later

@@ -198,7 +198,7 @@ class Recommendations:
             "n_users_without": len(self.users) - len(with_pairs),
         }
 
-    def _metrics(self, metrics: Any) -> list[Metric]:
+    def _metrics(self, metrics: str | Metric | Iterable[str | Metric] | None) -> list[Metric]:
         """Return metrics that look at no more than the ranks that there are."""
         k = self.places.shape[1]
         if metrics is None:
@@ -215,7 +215,7 @@ class Recommendations:
                 )
         return wanted
 
-    def _held_out(self, users: Any, items: Any) -> Rows:
+    def _held_out(self, users: ArrayLike, items: ArrayLike) -> Rows:
         """Return ``user * n_items + thing`` of the pairs, in ascending order, each of them once."""
         n_items = len(self.all_items)
         of_users, of_items = _pairs(users, items, self.users, self.all_items, ("users", "items"))
@@ -341,7 +341,7 @@ def recommend(
 
 
 def _scores_by(
-    model: Any,
+    model: BaseEstimator | BatchFit,
     users: RowsLike,
     user_ids: NDArray[Any],
     items: RowsLike,
@@ -428,7 +428,7 @@ def _refuse(model: BaseEstimator) -> None:
 
 
 def _read(
-    model: Any, rows: Any, name: str, ids: str | ArrayLike | None
+    model: BaseEstimator | BatchFit, rows: Any, name: str, ids: str | ArrayLike | None
 ) -> tuple[Any, NDArray[Any]]:
     """Return rows, which may be those of a table, and their ids."""
     argument = f"{name.removesuffix('s')}_ids"
@@ -451,7 +451,9 @@ def _read(
     return rows, found
 
 
-def _of_table(model: Any, table: Table, column: str | None, argument: str) -> tuple[Any, Any]:
+def _of_table(
+    model: BaseEstimator | BatchFit, table: Table, column: str | None, argument: str
+) -> tuple[Any, Any]:
     """Return rows of a table in memory, of those columns that a model knows, and a column of ids.
 
     The rows are a table of pyarrow if the model knows columns by their names.
@@ -523,6 +525,12 @@ def _named(ids: NDArray[Any], places: Rows) -> NDArray[Any]:
     return found
 
 
+def places_of(ids: NDArray[Any], known: NDArray[Any]) -> Rows:
+    """Return the places of ids among known ones, which all differ; −1 for others."""
+    place = {one: number for number, one in enumerate(known.tolist())}
+    return np.array([place.get(one, -1) for one in as_keys(ids, known)], np.int64)
+
+
 def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows:
     """Return the places of ids among the known ones, which are those of users or of items.
 
@@ -536,11 +544,9 @@ def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows
     asked = as_ids(ids, len(ids), name)
     if asked.dtype.kind == "b" and known.dtype.kind != "b":
         raise ArgumentError(name, "must be ids of rows, got a mask: give the ids where it is True")
-    place = {one: number for number, one in enumerate(known.tolist())}
-    listed = as_keys(asked, known)
-    found = np.array([place.get(one, -1) for one in listed], np.int64)
+    found = places_of(asked, known)
     if (found < 0).any():
-        unknown = listed[int(np.argmin(found))]
+        unknown = as_keys(asked, known)[int(np.argmin(found))]
         raise ArgumentError(
             name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
         )
@@ -548,7 +554,7 @@ def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows
 
 
 def _pairs(
-    users: Any, items: Any, known: NDArray[Any], things: NDArray[Any], names: tuple[str, str]
+    users: object, items: object, known: NDArray[Any], things: NDArray[Any], names: tuple[str, str]
 ) -> tuple[Rows, Rows]:
     """Return the places of the users and of the things of some pairs."""
     rows = _places(users, known, names[0], "users")
@@ -670,7 +676,7 @@ def _of_batch(
     return _Scores(len(keys), of_user)
 
 
-def _own_columns(model: BaseEstimator, rows: Any) -> Any:
+def _own_columns(model: BaseEstimator, rows: RowsLike) -> Any:
     """Return rows, and of a frame the columns that a model was fitted to."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or column_names(rows) is None:
