@@ -143,6 +143,12 @@ def test_lists_of_other_lengths(rows):
     single = frame.set_column(2, "user", frame["age"])
     with pytest.raises(ValueError, match="lists of 3 numbers, as in the fit, got numbers"):
         model.predict(scan(single))
+    with pytest.raises(ValueError, match="lists of 3 numbers, as in the fit, got numbers"):
+        scan(single, features=model.feature_names_in_)
+    with pytest.raises(ValueError, match="lists of 1 numbers, as in the fit, got numbers"):
+        scan(single, features=["age[0]"])
+    with pytest.raises(ValueError, match=r"there is no column 'user\[2\]'"):
+        scan(frame, features=["user[0]", "user[2]"])
     plain = RankRLS().fit(scan(single, **NAMES))
     with pytest.raises(ValueError, match=r"'user' .* must hold numbers, as in the fit, got lists"):
         plain.predict(scan(frame))

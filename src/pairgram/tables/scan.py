@@ -275,7 +275,11 @@ def _dask_engine(client: Client | None) -> Any:
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
     """Return the columns with the lengths of all lists, which must be those that are wanted."""
-    if not columns.features or (columns.width is None and not columns.widths):
+    if columns.width is None and not columns.widths:
+        for name, width in wanted.items():
+            require_width(name, width, 0)
+        return columns
+    if not columns.features:
         return columns
     widths: list[int] = []
     for name, width in zip(columns.features, columns.widths or (columns.width or 0,), strict=True):
