@@ -1,6 +1,7 @@
 """``pairgram recommend``: files of models, users and things, beside the function."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -102,6 +103,30 @@ def test_pairs_of_others_are_told(files):
     assert "no pair has a user of USERS and a thing of ITEMS" in error(
         *ALL, "--exclude", "seen.parquet"
     )
+
+
+def test_lists_are_evaluated(files, tmp_path):
+    model, people, things = files
+    held = {"user": ["u0", "u2", "u2", "u77"], "item": [10, 0, 30, 0]}
+    pq.write_table(pa.table(held), "test.parquet")
+    found = recommend(
+        model,
+        scan(people, qid="user", exclude="name"),
+        scan(things, qid="item", exclude="title"),
+        3,
+        exclude=(["u0", "u3", "u0"], [0, 50, 80]),
+    )
+    given = (*ALL, "-k", 3, "--exclude", "seen.parquet", "--held-out", "test.parquet")
+    said, note = run(*given, "--json", "-o", "out.parquet")
+    assert json.loads(said) == found.evaluate(["u0", "u2", "u2"], [10, 0, 30])
+    assert "test.parquet has 1 pair of a user or a thing that is in neither file" in note
+    assert pq.read_table("out.parquet").num_rows == 3 * N_USERS
+    shown, _ = run(*given)
+    assert "ndcg@3" in shown and "coverage" in shown and "n_users_without" in shown
+    pq.write_table(pa.table({"user": ["u0"], "item": [0]}), "test.parquet")
+    assert "pairs that `exclude` left out" in error(*given)
+    assert "give --held-out or --output -" in error(*given, "-o", "-")
+    assert "--json is for --held-out" in error(*ALL, "--json")
 
 
 def test_users_without_columns(files):

@@ -535,6 +535,27 @@ def test_missing_numbers_of_tables_are_those_of_the_fit(world):
         recommend(plain, people, things, 5)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scorers(world, dtype):
+    users, items, X, y, qid = world
+    for model in (
+        RankRLS(feature_map=Cross([0, 1, 2], [3, 4, 5, 6])),
+        RankRLS(inputs="standard"),
+        RankRLS(feature_map=RandomFourier(20, random_state=0)),
+    ):
+        scorer = model.fit(X, y, qid=qid).row_scorer(dtype)
+        scores = scorer(np.ascontiguousarray(X, dtype)).reshape(N_USERS, N_ITEMS)
+        found = recommend(scorer, users, items, 5)
+        np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
+    things = RankRLS().fit(X[:, 3:], y, qid=qid).row_scorer()
+    found = recommend(things, np.empty((2, 0)), items, 3)
+    np.testing.assert_array_equal(found.places, sorted_places(things(items)[None], 3)[[0, 0]])
+    with pytest.raises(ValueError, match="items must have 4 columns"):
+        recommend(scorer, users, items[:, :3])
+    with pytest.raises(ValueError, match="model must score rows alone"):
+        recommend(RankRLS(inputs="rank").fit(X, y, qid=qid).row_scorer(), users, items)
+
+
 def test_models_that_take_missing_numbers(world):
     from sklearn.ensemble import HistGradientBoostingRegressor
 

@@ -13,7 +13,7 @@ import typer
 import pairgram
 from pairgram._support.files import naming, printable, replacing, shown
 from pairgram.cli import options as opt
-from pairgram.cli.report import count, warn, working
+from pairgram.cli.report import count, print_json, print_table, warn, working
 from pairgram.cli.scoring import write_lines
 
 if TYPE_CHECKING:
@@ -31,15 +31,17 @@ def recommend(
         str, typer.Argument(metavar="ITEMS", help="Table with a row for every thing.")
     ],
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
             help="File to write to; - stands for standard output. A name that ends with .parquet "
-            "makes a Parquet file, one with .csv has commas, and any other has tabs.",
+            "makes a Parquet file, one with .csv has commas, and any other has tabs. [default: -, "
+            "or none with --held-out]",
+            show_default=False,
         ),
-    ] = Path("-"),
+    ] = None,
     *,
     k: Annotated[
         int, typer.Option("--k", "-k", metavar="N", min=1, help="How many things for every user.")
@@ -63,28 +65,42 @@ def recommend(
             metavar="FILE", help="Table of the things to choose from. [default: all of ITEMS]"
         ),
     ] = None,
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table of pairs that were held out, with both columns of ids: prints how well the "
+            "lists find them.",
+        ),
+    ] = None,
     threads: opt.Threads = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Write the best things for every user, a row for each: user, rank, item, score.
 
     The model was trained on named columns, as on a table. Those of a user are read from USERS, and
     the others from ITEMS; columns of lists, such as embeddings, have the length of the fit. Pairs
     of --exclude whose user or thing is in neither file are left aside, and a note tells how many.
+    With --held-out, metrics of the lists are printed: over all things, for users who have a pair.
 
     \b
     Examples:
       pairgram recommend model.safetensors users.parquet items.parquet --k 10 \\
         --exclude seen.parquet -o out.parquet
       pairgram recommend model.safetensors users.csv items.csv --user-id person --item-id sku
+      pairgram recommend model.safetensors users.parquet items.parquet --k 10 \\
+        --exclude train.parquet --held-out test.parquet
     """
-    opt.check_output(
-        output,
-        users=Path(users),
-        items=Path(items),
-        model=model,
-        exclude=None if exclude is None else Path(exclude),
-        candidates=None if candidates is None else Path(candidates),
-    )
+    tables = {"users": users, "items": items, "exclude": exclude, "candidates": candidates}
+    given = {name: Path(file) for name, file in tables.items() if file is not None}
+    if held_out is None:
+        output = output or Path("-")
+        if as_json:
+            raise ValueError("--json is for --held-out: lists are written as tables")
+    elif str(output) == "-":
+        raise ValueError("give --held-out or --output -, not both: metrics go to standard output")
+    if output is not None:
+        opt.check_output(output, model=model, **given)
     if user_id == item_id:
         raise ValueError(f"--user-id and --item-id must be two columns, got {user_id!r} for both")
     fitted = opt.load_model_file(model, ": the order is MODEL USERS ITEMS")
@@ -103,10 +119,11 @@ def recommend(
             )
         )
         chosen = None if candidates is None else _ids(candidates, item_id, "--item-id")
-        without = None
-        if exclude is not None:
+        ids: Any = None
+        if exclude is not None or held_out is not None:
             ids = _ids(users, user_id, "--user-id"), _ids(items, item_id, "--item-id")
-            without = _known_pairs(exclude, (user_id, item_id), ids)
+        columns = user_id, item_id
+        without = None if exclude is None else _known_pairs("--exclude", exclude, columns, ids)
         found = pairgram.recommend(
             *(fitted, of_users[0], of_items[0], k),
             user_ids=of_users[1],
@@ -115,7 +132,17 @@ def recommend(
             candidates=chosen,
             n_threads=threads,
         )
-    _write(output, found, (user_id, "rank", item_id, "score"))
+        report: dict[str, Any] = {}
+        if held_out is not None:
+            pairs = _known_pairs("--held-out", held_out, columns, ids)
+            report = found.evaluate(*pairs, n_threads=threads)
+    if output is not None:
+        _write(output, found, (user_id, "rank", item_id, "score"))
+    if held_out is not None and as_json:
+        print_json(report)
+    elif held_out is not None:
+        title = f"{printable(held_out)}: lists of {k}, {count(len(found.users), 'user')}"
+        print_table(("metric", "value"), report.items(), title=title)
 
 
 def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, Any]:
@@ -161,20 +188,22 @@ def _ids(file: str, column: str, option: str) -> Any:
         return read_ids(file, column)
 
 
-def _known_pairs(file: str, columns: tuple[str, str], known: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return pairs to leave out, without those of unknown ids, which a note counts."""
+def _known_pairs(
+    option: str, file: str, columns: tuple[str, str], known: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """Return the pairs of a table, without those of unknown ids, which a note counts."""
     import numpy as np
 
     from pairgram.rankers.recommend import places_of
 
     options = ("--user-id", "--item-id")
-    pairs = [_ids(file, column, option) for column, option in zip(columns, options, strict=True)]
+    pairs = [_ids(file, column, named) for column, named in zip(columns, options, strict=True)]
     there = np.ones(len(pairs[0]), bool)
     for own, ids in zip(pairs, known, strict=True):
         there &= places_of(own, ids) >= 0
     if not there.any():
         raise ValueError(
-            f"--exclude {printable(file)}: no pair has a user of USERS and a thing of ITEMS, such "
+            f"{option} {printable(file)}: no pair has a user of USERS and a thing of ITEMS, such "
             f"as {pairs[0][0]!r} and {pairs[1][0]!r}"
         )
     if not there.all():

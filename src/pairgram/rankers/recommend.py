@@ -37,7 +37,7 @@ from pairgram.features.inputs import after_inputs
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
-from pairgram.rankers.scores import checked_rows
+from pairgram.rankers.scores import Scorer, checked_rows
 from pairgram.tables.columns import TableRows, features_among, together
 from pairgram.tables.table import Table, as_table, no_rows
 
@@ -255,7 +255,8 @@ def recommend(
 
     Parameters
     ----------
-    model : fitted ranker with a `Cross` map, `BatchFit` of linear models, or any fitted model
+    model : fitted ranker with a `Cross` map, `BatchFit` of linear models, or any other
+        Any fitted model will do, and what `row_scorer` of a ranker returns.
     users : array-like, frame, table of `scan`, or list of keys
         - For a `Cross` model, the left columns of every user: a frame with these columns, or an
           array in the order of ``feature_map_.left_``.
@@ -317,8 +318,11 @@ def recommend(
             raise ArgumentError("user_ids", "must be None for a batch, whose keys are the ids")
         of_users = _distinct(users, "users")
     else:
-        check_is_fitted(model)
-        _refuse(model)
+        if isinstance(model, Scorer):
+            model = _OfScorer(model)
+        else:
+            check_is_fitted(model)
+            _refuse(model)
         users, of_users = _read(model, users, "users", user_ids)
     items, of_items = _read(model, items, "items", item_ids)
     chosen = (
@@ -418,6 +422,19 @@ def _chosen(found: Rows, chosen: Rows) -> Rows:
     if not len(chosen):
         return found
     return np.where(found < 0, -1, chosen[np.maximum(found, 0)])
+
+
+class _OfScorer:
+    """A scorer as a model without names of columns, whose rows are checked before."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        if scorer.reads_lists:
+            raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
+        self.scorer, self.n_features_in_ = scorer, scorer.n_features_in_
+
+    def predict(self, X: Vector) -> Vector:
+        """Return the scores of rows."""
+        return self.scorer(np.ascontiguousarray(X, self.scorer.dtype))
 
 
 def _refuse(model: BaseEstimator) -> None:
