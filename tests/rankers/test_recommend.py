@@ -504,6 +504,20 @@ def test_tables_with_lists(world, tmp_path):
     np.testing.assert_array_equal(found.places, sorted_places(scores, 6, out))
     assert found.users[2] == "u2"
     assert (found.items == found.places * 2).all()
+    for kind in ("pandas", "polars", "pyarrow"):
+        pytest.importorskip(kind)
+        frames = [people, things]
+        if kind == "pandas":
+            frames = [one.to_pandas() for one in frames]
+            frames = [frames[0].set_index("who"), frames[1].set_index("what")]
+        elif kind == "polars":
+            import polars
+
+            frames = [polars.from_arrow(one) for one in frames]
+        named = {} if kind == "pandas" else {"user_ids": "who", "item_ids": "what"}
+        other = recommend(model, *frames, 6, **named, exclude=(["u2"], [8]))
+        np.testing.assert_array_equal(other.places, found.places)
+        assert (other.users == found.users).all() and (other.items == found.items).all()
     short = things.set_column(2, "thing", pa.array([[1.0]] * N_ITEMS))
     with pytest.raises(ValueError, match=r"column 'thing' .* must hold lists of 3 numbers, as in"):
         recommend(model, scan(people, exclude="who"), scan(short))

@@ -38,7 +38,8 @@ from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
 from pairgram.rankers.scores import Scorer, checked_rows
-from pairgram.tables.columns import TableRows, features_among, together
+from pairgram.tables.columns import TableRows, columns_of, features_among, together
+from pairgram.tables.scan import scan
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
@@ -267,8 +268,8 @@ def recommend(
           to everybody.
     items : array-like, frame or table of `scan`, of shape (n_items, n_columns)
         The other columns: the kept and right ones of a `Cross` model, and those of a thing of any
-        other. Arrays have them in ascending order. Tables may have columns of lists, and their
-        missing values are filled as those of the fit.
+        other. Arrays have them in ascending order. Frames and tables may have columns of lists.
+        Missing values of tables are filled as those of the fit.
     k : int ≥ 1, default=10
     user_ids, item_ids : str, array-like or None, default=None
         The ids of users and things: the name of a column of the frame or table, or an id for each
@@ -459,13 +460,23 @@ def _read(
     n_rows = rows.shape[0] if hasattr(rows, "shape") else len(rows)
     if ids is None:
         index = getattr(rows, "index", None)
-        if index is None or callable(index):
-            return rows, np.arange(n_rows)
-        return rows, _distinct(index, f"index of {name}")
-    found = _distinct(ids, argument)
+        plain = index is None or callable(index)
+        found = np.arange(n_rows) if plain else _distinct(index, f"index of {name}")
+    else:
+        found = _distinct(ids, argument)
     if len(found) != n_rows:
         raise ArgumentError(argument, f"must be one for each of {n_rows} rows, got {len(found)}")
-    return rows, found
+    return _without_lists(model, rows), found
+
+
+def _without_lists(model: BaseEstimator | BatchFit, rows: Any) -> Any:
+    """Return a frame with the entries of lists as columns, if a model knows such columns."""
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    there = column_names(rows)
+    if not there or not columns_of(names, there)[1]:
+        return rows
+    table = scan(rows, features=features_among(names, there, None))
+    return _of_table(model, table, None, "")[0]
 
 
 def _of_table(
