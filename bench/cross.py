@@ -27,7 +27,15 @@ from common import (
     ratio_table,
     stopwatch,
 )
-from pairgram import Cross, RankRLS, RankRLSCV, get_metric, recommend
+from pairgram import (
+    Cross,
+    RankRLS,
+    RankRLSCV,
+    get_metric,
+    leave_last_out,
+    recommend,
+    sample_negatives,
+)
 
 LEFT, RIGHT = 29, 51  # columns; with the part for all there are 30 × 51 products
 
@@ -252,10 +260,47 @@ def _number(people: range, things: range) -> int:
     return int(people.start > 0) + 2 * int(things.start > 0)
 
 
+def rows(options: Options) -> Iterator[str]:
+    """Things that were not seen, drawn for a million interactions, and lists that are evaluated."""
+    rng = np.random.default_rng(0)
+    n, n_users, n_items = 1_000_000, 50_000, 100_000
+    users, items = rng.integers(0, n_users, n), (n_items * rng.random(n) ** 3).astype(np.int64)
+    catalog = np.arange(n_items)
+
+    def by_loop(n_drawn: int = 1) -> None:
+        order = np.argsort(users, kind="stable")
+        for own in np.split(items[order], np.flatnonzero(np.diff(users[order])) + 1):
+            left = np.setdiff1d(catalog[rng.integers(0, n_items, 2 * n_drawn * len(own))], own)
+            rng.permutation(left)[: n_drawn * len(own)]
+
+    calls = {
+        f"`sample_negatives`, {by}, {n_drawn} each": lambda by=by, n_drawn=n_drawn: (
+            sample_negatives(users, items, n_drawn, by=by, catalog=catalog, random_state=0)
+        )
+        for by in ("uniform", "popularity")
+        for n_drawn in (1, 4)
+    }
+    calls["a loop over users in NumPy, uniform, 1 each"] = by_loop
+    calls["`leave_last_out`"] = lambda: leave_last_out(users, np.arange(n))
+    yield f"{n:,} interactions of {n_users:,} people with {n_items:,} things:"
+    yield ratio_table(interleaved(calls, options.repeat))
+
+    people, things = rng.normal(size=(20_000, 8)), rng.normal(size=(n_items, 8))
+    X = np.hstack([people[users[:4000] % 20_000], things[items[:4000]]])
+    model = RankRLS(feature_map=Cross(slice(0, 8), slice(8, 16)))
+    model.fit(X, rng.integers(0, 3, 4000), qid=users[:4000])
+    found = recommend(model, people, things, n_threads=options.threads)
+    held = rng.integers(0, 20_000, 200_000), rng.integers(0, n_items, 200_000)
+    calls = {"`evaluate`, 5 metrics and coverage": lambda: found.evaluate(*held)}
+    yield "Lists of 10 of 20,000 people against 200,000 pairs that were held out:"
+    yield ratio_table(interleaved(calls, options.repeat))
+
+
 TABLES = {
     "whole": whole,
     "explicit": explicit,
     "recommend": best_things,
+    "rows": rows,
     "quality": quality,
 }
 

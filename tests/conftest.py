@@ -39,6 +39,22 @@ def pytest_collection_modifyitems(items):
         )
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    """Keep the settings of a property test as they are.
+
+    Hypothesis lays others over them for each of its parameters, and more than some 900 layers, as
+    the tests of roads have, are too deep for Python.
+    """
+    function = getattr(item, "obj", None)
+    before = getattr(function, "_hypothesis_internal_use_settings", None)
+    try:
+        return (yield)
+    finally:
+        if before is not None:
+            function._hypothesis_internal_use_settings = before
+
+
 # Tests that run side by side share the processors. Threads of BLAS that wait for each other's
 # processor would take ten times as long.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):

@@ -183,8 +183,8 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 124),
-        (lines_of_code, 31_600),
+        (lambda: len(PATHS), 127),
+        (lines_of_code, 32_200),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 930),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),

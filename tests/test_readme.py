@@ -29,6 +29,7 @@ def run(code, folder):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 README = blocks_of(ROOT / "README.md")
@@ -43,8 +44,13 @@ def test_block(block, tmp_path):
     "page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.stem
 )
 def test_page(page, tmp_path):
-    """The blocks of a page are one program, as a reader would type them."""
-    run("\n".join(blocks_of(page)), tmp_path)
+    """The blocks of a page are one program, as a reader would type them.
+
+    Blocks of text show what it prints.
+    """
+    printed = run("\n".join(blocks_of(page)), tmp_path)
+    for shown in re.findall(r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+        assert shown in printed
 
 
 @pytest.mark.parametrize(

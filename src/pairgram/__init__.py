@@ -29,6 +29,10 @@ Send a model elsewhere:
 Learn from comparisons:
     Preferences                               "A was preferred to B", in place of labels
 
+Make rows of interactions:
+    sample_negatives                          things that users have not seen, to learn from
+    leave_last_out                            the last interactions of every user, to test with
+
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
     drift, Drift                              which columns of today's rows have changed
@@ -85,6 +89,7 @@ _NAMES = {
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "metrics.compare": ("Comparison", "compare", "compare_runs"),
     "metrics.runs": ("evaluate_run",),
+    "model_selection.interactions": ("leave_last_out", "sample_negatives"),
     "model_selection.splits": ("QueryKFold",),
     "rankers.auto": ("AutoRanker",),
     "rankers.batch_fit": ("BatchFit",),

@@ -46,6 +46,10 @@ from pairgram.metrics.compare import (
     compare_runs as compare_runs,
 )
 from pairgram.metrics.runs import evaluate_run as evaluate_run
+from pairgram.model_selection.interactions import (
+    leave_last_out as leave_last_out,
+    sample_negatives as sample_negatives,
+)
 from pairgram.model_selection.splits import QueryKFold as QueryKFold
 from pairgram.rankers.auto import AutoRanker as AutoRanker
 from pairgram.rankers.batch_fit import BatchFit as BatchFit
@@ -59,6 +63,7 @@ from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
 from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.fuse import fuse as fuse
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
+from pairgram.rankers.propose import propose as propose
 from pairgram.rankers.rank_rls import (
     LSSVR as LSSVR,
     MPRank as MPRank,
@@ -66,11 +71,10 @@ from pairgram.rankers.rank_rls import (
     RankRLSCV as RankRLSCV,
 )
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
+from pairgram.rankers.recommend import recommend as recommend
 from pairgram.rankers.scores import predict as predict
 from pairgram.solvers.drift import Drift as Drift, drift as drift
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
 
 __all__: list[str]
-from pairgram.rankers.propose import propose as propose
-from pairgram.rankers.recommend import recommend as recommend

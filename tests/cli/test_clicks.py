@@ -103,6 +103,49 @@ def test_cv_of_a_log_judges_by_its_propensities(log):
     assert said["best"]["score"] == pytest.approx(expected.best_score_)
 
 
+@pytest.mark.parametrize("item", [(), ("--item", "item")], ids=["features", "item"])
+def test_cv_estimates_propensities_as_train_does(log, item):
+    given = (*LOG, *POSITION, *item, "--features", ",".join(NAMES), "--json")
+    trained = json.loads(
+        run("train", "log.parquet", "-o", "m.safetensors", "--model", "rankrls", *given)
+    )
+    said = json.loads(run("cv", "log.parquet", *given))
+    assert said["metric"] == "ips_dcg@10"
+    assert said["best"]["score"] == pytest.approx(trained["score"], rel=1e-6)
+    assert said["propensities"] == trained["propensities"]
+    shown = run("cv", "log.parquet", *given[:-1])
+    assert "how likely users look at each position" in shown
+
+
+@pytest.mark.parametrize("item", [(), ("--item", "item")], ids=["features", "item"])
+def test_a_model_is_evaluated_on_a_log(log, item):
+    model = fitted(log, log["looked"])
+    model.save("m.safetensors")
+    given = ("evaluate", "log.parquet", "--model", "m.safetensors", *LOG, *POSITION, *item)
+    said = json.loads(run(*given, "--json"))
+    told = {"item": log["item"]} if item else {"X": log[NAMES]}
+    found = estimate_propensities(log["position"], log["clicked"], **told)
+    expected = pg.evaluate(
+        "ips_dcg@10",
+        log["clicked"],
+        model.predict(log[NAMES]),
+        log["shown"],
+        propensity=found.of(log["position"]),
+    )
+    assert said["metrics"] == {"ips_dcg@10": pytest.approx(expected["ips_dcg@10"], rel=1e-5)}
+    np.testing.assert_allclose(
+        [row["propensity"] for row in said["propensities"]], found.propensity, rtol=1e-5
+    )
+    assert "how likely users look at each position" in run(*given)
+    known = ("--qid", "shown", "--label", "clicked", "--propensity", "looked", "--json")
+    by_column = json.loads(run("evaluate", "log.parquet", "--model", "m.safetensors", *known))
+    assert list(by_column["metrics"]) == ["ips_dcg@10"]
+    assert "which would judge by clicks" in run(*given, "--metric", "map", code=2)
+    wrong = ("evaluate", "log.parquet", "--scores", "s.txt", *LOG, *POSITION)
+    assert "--clicks, --position and --item are for --model" in run(*wrong, code=2)
+    assert "not for TREC runs" in run("evaluate", "--qrels", "a", "--run", "b", *LOG[2:], code=2)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

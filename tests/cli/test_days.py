@@ -51,6 +51,28 @@ def test_a_total_of_days_forgets(days):
     assert pg.Pairgram.load("other").settings.pairs is None
 
 
+def test_a_total_without_a_user(days):
+    for day in range(3):
+        run("update", "total", f"{day}.parquet", *COLUMNS, "--decay", 0.5)
+    whole = pd.concat(days)
+    gone = whole[whole["q"] % 5 == 0]
+    gone.to_parquet("gone.parquet")
+    found = json.loads(run("forget", "total", "gone.parquet", *COLUMNS, "--json"))
+    assert (found["forgotten_queries"], found["n_queries"]) == (6, 24)
+    assert found["forgotten_rows"] == len(gone)
+    expected = pg.Pairgram()
+    for part in days:
+        left = part[part["q"] % 5 > 0]
+        expected = (0.5 * expected).update(left[list("abcd")], left["y"], qid=left["q"])
+    np.testing.assert_allclose(pg.Pairgram.load("total").G, expected.G, atol=1e-10)
+    before = Path("total").read_bytes()
+    assert "not in these statistics" in run("forget", "total", "gone.parquet", *COLUMNS, code=2)
+    whole[whole["q"] == 1].iloc[1:].to_parquet("some.parquet")
+    assert "cannot subtract" in run("forget", "total", "some.parquet", *COLUMNS, code=2)
+    assert "want --qid" in run("forget", "total", "some.parquet", "--label", "y", code=2)
+    assert Path("total").read_bytes() == before
+
+
 def test_a_ridge_is_chosen_by_days(days):
     for day in range(3):
         run("update", f"day{day}", f"{day}.parquet", *COLUMNS)

@@ -5,7 +5,16 @@ import pytest
 import scipy.sparse
 from hypothesis import given, strategies as st
 
-from pairgram import Cross, PointwiseELM, RandomFourier, RankRLS, fit_many, recommend
+from pairgram import (
+    Cross,
+    PointwiseELM,
+    RandomFourier,
+    RankRLS,
+    fit_many,
+    load_model,
+    recommend,
+    scan,
+)
 
 N_USERS, N_ITEMS = 40, 25
 
@@ -314,3 +323,264 @@ def test_bad_arguments(world):
     of_lists = RankRLS(inputs="rank").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="model must score rows alone"):
         recommend(of_lists, users, items)
+
+
+def with_held_out(rng, n_users, n_items, share=0.1):
+    seen = rng.random((n_users, n_items)) < share
+    held = (rng.random((n_users, n_items)) < share) & ~seen
+    return seen, held
+
+
+METRICS = ["hit_rate@4", "ndcg@4", "recall@4", "p@4", "mrr@4", "map@2"]
+
+
+def by_hand(listed, held, k=4):
+    """Return the metrics of one user, of the things recommended and of the set held out."""
+    hits = [place in held for place in listed[:k] if place >= 0]
+    ideal = sum(1 / np.log2(2 + rank) for rank in range(min(k, len(held))))
+    gains = sum(1 / np.log2(2 + rank) for rank, hit in enumerate(hits) if hit)
+    first = next((1 / (1 + rank) for rank, hit in enumerate(hits) if hit), 0.0)
+    precisions = [
+        sum(hits[: rank + 1]) / (rank + 1) for rank in range(2) if hits[rank : rank + 1] == [True]
+    ]
+    return {
+        "hit_rate@4": float(any(hits)),
+        "ndcg@4": gains / ideal,
+        "recall@4": sum(hits) / len(held),
+        "p@4": sum(hits) / k,
+        "mrr@4": first,
+        "map@2": sum(precisions) / len(held),
+    }
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_evaluation_is_that_by_hand(seed, of_few):
+    rng = np.random.default_rng(seed)
+    users, items = rng.normal(size=(8, 2)), rng.normal(size=(11, 2))
+    X = np.hstack([np.repeat(users, 11, axis=0), np.tile(items, (8, 1))])
+    model = RankRLS(feature_map=Cross([0, 1], [2, 3])).fit(
+        X, rng.integers(0, 2, 88), qid=np.arange(88) // 11
+    )
+    seen, held = with_held_out(rng, 8, 11, 0.25)
+    held[0, 0], seen[0, 0] = True, False
+    chosen = np.arange(1, 6) if of_few else np.arange(11)
+    found = recommend(
+        model, users, items, 4, exclude=scipy.sparse.csr_array(seen), candidates=chosen
+    )
+    row, column = np.nonzero(held)
+    pairs = np.concatenate((row, row[:1])), np.concatenate((column, column[:1]))  # one twice
+    mixed = rng.permutation(len(pairs[0]))
+    got = found.evaluate(pairs[0][mixed], pairs[1][mixed], METRICS)
+    own = [
+        by_hand(found.places[user].tolist(), set(np.flatnonzero(held[user])))
+        for user in range(8)
+        if held[user].any()
+    ]
+    for name in METRICS:
+        assert got[name] == pytest.approx(np.mean([values[name] for values in own]), abs=1e-12)
+    shown = {place for place in found.places.ravel().tolist() if place >= 0}
+    assert got["coverage"] == len(shown) / len(chosen)
+    assert (got["n_users"], got["n_users_without"]) == (len(own), 8 - len(own))
+    each = found.evaluate(*pairs, METRICS, per_user=True)
+    assert each["user"].tolist() == np.flatnonzero(held.any(axis=1)).tolist()
+    for name in METRICS:
+        np.testing.assert_allclose(each[name], [values[name] for values in own], atol=1e-12)
+
+
+def test_evaluation_by_ids(world):
+    pandas = pytest.importorskip("pandas")
+    users, items, X, y, qid = world
+    names = [f"c{j}" for j in range(7)]
+    model = RankRLS(feature_map=Cross(names[:3], names[3:]))
+    model.fit(pandas.DataFrame(X, columns=names), y, qid=qid)
+    people = pandas.DataFrame(users, columns=names[:3], index=[f"u{i}" for i in range(N_USERS)])
+    things = pandas.DataFrame(items, columns=names[3:], index=[f"i{i}" for i in range(N_ITEMS)])
+    plain = recommend(model, people, things, 5)
+    best, worst = plain.items[0, 0], sorted(set(things.index) - set(plain.items[0]))[0]
+    got = plain.evaluate(["u0", "u0"], [best, worst])
+    assert list(got) == [
+        *("hit_rate@5", "ndcg@5", "recall@5", "p@5", "mrr@5"),
+        *("coverage", "n_users", "n_users_without"),
+    ]
+    assert (got["recall@5"], got["p@5"], got["mrr@5"]) == (0.5, 0.2, 1.0)
+    found = recommend(model, people, things, 5, exclude=(["u0"], [best]))
+    with pytest.raises(ValueError, match=r"pairs that `exclude` left out, .* got 1 of them, such"):
+        found.evaluate(["u0", "u0"], [best, worst])
+    for changed, message in (
+        ((["u77"], [best]), "users must have ids of users, got 'u77'"),
+        ((["u0"], ["i77"]), "items must have ids of items, got 'i77'"),
+        ((["u0"], [best, worst]), "items must pair users with things, got 1 users and 2 things"),
+        (([], []), "users must have a pair or more that was held out"),
+        ((["u0"], [best], "recall@6"), "metrics must look at the first 5 ranks or fewer, .*@6"),
+        ((["u0"], [best], "mrr"), "metrics must look at the first 5 ranks or fewer"),
+        ((["u0"], [best], "auc"), "metrics must look at the first 5 ranks or fewer"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plain.evaluate(*changed)
+
+
+@pytest.mark.parametrize("package", ["polars", "pyarrow"])
+def test_ids_of_frames_without_an_index(world, package):
+    module = pytest.importorskip(package)
+    frame_of = module.DataFrame if package == "polars" else module.table
+    series = module.Series if package == "polars" else module.array
+    users, items, X, y, qid = world
+    names = [f"c{j}" for j in range(7)]
+    frame = frame_of(dict(zip(names, X.T, strict=True)))
+    model = RankRLS(feature_map=Cross(names[:3], names[3:])).fit(frame, y, qid=qid)
+    people = frame_of(
+        {"who": [f"u{i}" for i in range(N_USERS)]} | dict(zip(names[:3], users.T, strict=True))
+    )
+    things = frame_of(dict(zip(names[3:], items.T, strict=True)))
+    listed = [f"i{i}" for i in range(N_ITEMS)]
+    pairs = series(["u1", "u1", "u3"]), series(["i0", "i5", "i9"])
+    found = recommend(
+        model,
+        people,
+        things,
+        4,
+        user_ids="who",
+        item_ids=series(listed),
+        exclude=pairs,
+        candidates=series(listed[:12]),
+    )
+    out = np.zeros((N_USERS, N_ITEMS), bool)
+    out[[1, 1, 3], [0, 5, 9]] = out[:, 12:] = True
+    scores = model.predict(frame).reshape(N_USERS, N_ITEMS)
+    np.testing.assert_array_equal(found.places, sorted_places(scores, 4, out))
+    assert found.users[3] == "u3" and found.items[3, 0] == listed[found.places[3, 0]]
+    unknown = series(["u1"]), series(["i77"])
+    with pytest.raises(ValueError, match="exclude must have ids of items, got 'i77'"):
+        recommend(model, people, things, user_ids="who", item_ids=listed, exclude=unknown)
+    with pytest.raises(ValueError, match="candidates must have ids of items, got 'x'"):
+        recommend(model, people, things, item_ids=listed, candidates=series(["x"]))
+    with pytest.raises(ValueError, match="user_ids: there is no column 'name'"):
+        recommend(model, people, things, user_ids="name")
+    with pytest.raises(ValueError, match="item_ids must be one for each of 25 rows, got 2"):
+        recommend(model, people, things, item_ids=["a", "b"])
+    with pytest.raises(ValueError, match="user_ids must be ids, each of them once, got 'u1' twice"):
+        recommend(model, people, things, user_ids=["u1"] * N_USERS)
+
+
+def tables_of(world):
+    """Return tables of rows, of people and of things, with lists among their columns."""
+    pa = pytest.importorskip("pyarrow")
+    users, items, X, y, qid = world
+
+    def columns(person, thing):
+        return {
+            "age": person[:, 0],
+            "person": pa.array(person[:, 1:].tolist()),
+            "price": thing[:, 0],
+            "thing": pa.array(thing[:, 1:].tolist()),
+        }
+
+    rows = pa.table({"y": y, "q": qid, **columns(X[:, :3], X[:, 3:])})
+    both = columns(users, items)
+    people = pa.table({"who": [f"u{i}" for i in range(N_USERS)], **dict(list(both.items())[:2])})
+    things = pa.table({"what": np.arange(N_ITEMS) * 2, **dict(list(both.items())[2:])})
+    return rows, people, things
+
+
+def test_tables_with_lists(world, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows, people, things = tables_of(world)
+    model = RankRLS(feature_map=Cross(["age", "person"], ["price", "thing"]))
+    model.fit(scan(rows, label="y", qid="q"))
+    scores = model.predict(scan(rows, label="y", qid="q")).reshape(N_USERS, N_ITEMS)
+    pq.write_table(people, tmp_path / "people.parquet")
+    pq.write_table(things, tmp_path / "things.parquet", row_group_size=7)
+    model.save(tmp_path / "model")
+    found = recommend(
+        load_model(tmp_path / "model"),
+        scan(tmp_path / "people.parquet", qid="who"),
+        scan(tmp_path / "things.parquet"),
+        6,
+        item_ids="what",
+        exclude=(["u2"], [8]),
+    )
+    out = np.zeros((N_USERS, N_ITEMS), bool)
+    out[2, 4] = True
+    np.testing.assert_array_equal(found.places, sorted_places(scores, 6, out))
+    assert found.users[2] == "u2"
+    assert (found.items == found.places * 2).all()
+    for kind in ("pandas", "polars", "pyarrow"):
+        pytest.importorskip(kind)
+        frames = [people, things]
+        if kind == "pandas":
+            frames = [one.to_pandas() for one in frames]
+            frames = [frames[0].set_index("who"), frames[1].set_index("what")]
+        elif kind == "polars":
+            import polars
+
+            frames = [polars.from_arrow(one) for one in frames]
+        named = {} if kind == "pandas" else {"user_ids": "who", "item_ids": "what"}
+        other = recommend(model, *frames, 6, **named, exclude=(["u2"], [8]))
+        np.testing.assert_array_equal(other.places, found.places)
+        assert (other.users == found.users).all() and (other.items == found.items).all()
+    short = things.set_column(2, "thing", pa.array([[1.0]] * N_ITEMS))
+    with pytest.raises(ValueError, match=r"column 'thing' .* must hold lists of 3 numbers, as in"):
+        recommend(model, scan(people, exclude="who"), scan(short))
+    with pytest.raises(ValueError, match="users must have the column 'person"):
+        recommend(model, scan(people.drop(["person"]), exclude="who"), scan(things))
+
+
+def test_missing_numbers_of_tables_are_those_of_the_fit(world):
+    pa = pytest.importorskip("pyarrow")
+    users, items, X, y, qid = world
+    names = [f"c{j}" for j in range(7)]
+    gaps = X.copy()
+    gaps[::9, 4] = np.nan
+    rows = pa.table(dict(zip(names, gaps.T, strict=True)) | {"y": y, "q": qid})
+    model = RankRLS(feature_map=Cross(names[:3], names[3:]))
+    model.fit(scan(rows, label="y", qid="q", missing="mean"))
+    some = items.copy()
+    some[[2, 5], 1] = np.nan
+    things = scan(pa.table(dict(zip(names[3:], some.T, strict=True))))
+    people = scan(pa.table(dict(zip(names[:3], users.T, strict=True))))
+    filled = np.where(np.isnan(some), model.fill_values_[3:], some)
+    whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(filled, (N_USERS, 1))])
+    scores = model.predict(scan(lambda: iter([(whole, y)]))).reshape(N_USERS, N_ITEMS)
+    found = recommend(model, people, things, 5)
+    np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
+    plain = RankRLS(feature_map=Cross(names[:3], names[3:]))
+    plain.fit(pa.table(dict(zip(names, X.T, strict=True))), y, qid=qid)
+    with pytest.raises(ValueError, match="items must not hold NaN or infinity, got it in row 2"):
+        recommend(plain, people, things, 5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scorers(world, dtype):
+    users, items, X, y, qid = world
+    for model in (
+        RankRLS(feature_map=Cross([0, 1, 2], [3, 4, 5, 6])),
+        RankRLS(inputs="standard"),
+        RankRLS(feature_map=RandomFourier(20, random_state=0)),
+    ):
+        scorer = model.fit(X, y, qid=qid).row_scorer(dtype)
+        scores = scorer(np.ascontiguousarray(X, dtype)).reshape(N_USERS, N_ITEMS)
+        found = recommend(scorer, users, items, 5)
+        np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
+    things = RankRLS().fit(X[:, 3:], y, qid=qid).row_scorer()
+    found = recommend(things, np.empty((2, 0)), items, 3)
+    np.testing.assert_array_equal(found.places, sorted_places(things(items)[None], 3)[[0, 0]])
+    with pytest.raises(ValueError, match="items must have 4 columns"):
+        recommend(scorer, users, items[:, :3])
+    with pytest.raises(ValueError, match="model must score rows alone"):
+        recommend(RankRLS(inputs="rank").fit(X, y, qid=qid).row_scorer(), users, items)
+
+
+def test_models_that_take_missing_numbers(world):
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    users, items, X, y, _ = world
+    model = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(X, y)
+    some = items.copy()
+    some[2, 1] = np.nan
+    whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(some, (N_USERS, 1))])
+    found = recommend(model, users, some, 5)
+    scores = model.predict(whole).reshape(N_USERS, N_ITEMS)
+    np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
+    some[3, 1] = np.inf
+    with pytest.raises(ValueError, match="items must not hold NaN or infinity, got it in row 3"):
+        recommend(model, users, some, 5)

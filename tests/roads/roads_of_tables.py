@@ -189,6 +189,25 @@ def scattered_rows(journey: Journey) -> Outcome | None:
 
 
 @table_road()
+def lists_among_columns(journey: Journey) -> Outcome | None:
+    """A column of lists, one of numbers and again one of lists have the features in their order."""
+    columns, names = _columns(journey), list(journey.rows.names)
+    if len(names) < 2:
+        return None
+    at = int(journey.rng().integers(len(names)))
+    lists = {"before": names[:at], "behind": names[at + 1 :]}
+    for name, own in lists.items():
+        if own:
+            rows = np.column_stack([columns.pop(one) for one in own])
+            kind = pyarrow.from_numpy_dtype(rows.dtype)
+            columns[name] = pyarrow.FixedSizeListArray.from_arrays(rows.ravel(), len(own))
+            if journey.seed % 2:
+                columns[name] = pyarrow.array(columns[name].to_pylist(), pyarrow.list_(kind))
+    order = [name for name in ("before", names[at], "behind") if name in columns]
+    return of_table(journey, _scan(journey, pyarrow.table(columns), features=order))
+
+
+@table_road()
 def csv_files(journey: Journey) -> Outcome | None:
     frame, cuts = pyarrow.table(_columns(journey)), _cuts(journey)
     with tempfile.TemporaryDirectory() as folder:

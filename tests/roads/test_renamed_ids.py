@@ -32,10 +32,12 @@ from pairgram import (
     fuse,
     get_metric,
     learning_curve,
+    leave_last_out,
     make_ranking,
     make_scorer,
     query_permutation_importance,
     recommend,
+    sample_negatives,
     scan,
 )
 from pairgram.clicks import credit
@@ -89,6 +91,13 @@ def _recommended(ids: Any) -> Any:
     users = list(batch.keys)[::-1]
     found = recommend(batch, users, X[:8], 3, exclude=([users[1], users[0]], [0, 1]))
     return found.places, found.scores
+
+
+def _negatives(ids: Any) -> Any:
+    place = np.arange(len(y)) % 7
+    of_users = sample_negatives(ids, place, catalog=range(200), random_state=0)
+    of_items = sample_negatives(np.arange(len(y)), ids, by="popularity", random_state=0)
+    return of_users.items, of_users.source, of_items.source, of_items.labels
 
 
 def _inside(ids: Any) -> Any:
@@ -208,6 +217,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "fit_many by keys": _batch,
     "fit_many of queries": _inside,
     "recommend": _recommended,
+    "sample_negatives": _negatives,
+    "leave_last_out": lambda ids: leave_last_out(ids, X[:, 0]),
     "fit_many": lambda ids: (
         fit_many(RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
     ),

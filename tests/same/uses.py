@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -493,6 +494,7 @@ def _products(inputs: str | None, folder: Path) -> Any:
             "held out": model.held_out_,
             "places": listed.places,
             "scores": listed.scores,
+            "held out by user": listed.evaluate([0, 1, 1], [0, 2, 4], "ndcg@3"),
         }
     return found
 
@@ -516,6 +518,20 @@ def _parts(inputs: str | None, folder: Path) -> Any:
                 "effects": pg.column_effects(model, rows.new[:2]),
             }
     return found
+
+
+def _interactions(folder: Path) -> Any:
+    rows = rows_of("tall")
+    item = np.arange(len(rows.y)) % 11
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        drawn = {
+            by: pg.sample_negatives(
+                rows.query, item, 2, by=by, catalog=np.arange(40), random_state=0
+            )
+            for by in ("uniform", "popularity")
+        }
+        return drawn, pg.leave_last_out(rows.query, rows.X[:, 0], 2)
 
 
 def _precomputed(make: str, named: dict[str, Any], folder: Path) -> Any:
@@ -732,6 +748,7 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     ):
         yield f"precomputed/{make_name}", partial(_precomputed, make_name, named)
     yield "splits", _splits
+    yield "interactions", _interactions
     yield "grid search", _grid_search
     for number, (make_name, named) in enumerate(SINGLE):
         yield f"single list/{make_name}/{number}", partial(_single, make_name, named)

@@ -53,7 +53,7 @@ _KINDS: dict[str, tuple[str, tuple[type, ...], str]] = {
     "lists": (
         "(large_|fixed_size_)?list|array",
         (list, tuple, np.ndarray),
-        "give scan a column of lists as its only feature, or stack it by np.vstack",
+        "scan takes columns of lists, such as scan(frame), or stack them by np.vstack",
     ),
     "missing values": ("(?!)", (), "replace pandas.NA by numbers"),
     "objects": ("", (object,), "make numbers of such values, or leave them out"),

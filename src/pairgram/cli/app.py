@@ -14,10 +14,11 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
-from pairgram.cli.days import drift, solve, update
+from pairgram.cli.days import drift, forget, solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
+from pairgram.cli.recommend import recommend
 from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
 from pairgram.cli.scoring import compare, evaluate, fuse, predict
 
@@ -140,8 +141,10 @@ commands = (
     evaluate,
     compare,
     fuse,
+    recommend,
     cv,
     update,
+    forget,
     solve,
     drift,
     letor,

@@ -1,4 +1,4 @@
-"""``pairgram update``, ``solve`` and ``drift``: statistics of days, and what is made of them."""
+"""``pairgram update``, ``forget``, ``solve`` and ``drift``: statistics of days and models."""
 
 from __future__ import annotations
 
@@ -76,6 +76,48 @@ def update(
         "n_rows": statistics.n_rows,
         "n_queries": statistics.n_queries,
         "n_features": statistics.n_features,
+    }
+    if as_json:
+        print_json(report)
+    else:
+        print_table((), show_rows([report])[0].items())
+
+
+@with_columns
+def forget(
+    total: Statistics,
+    file: opt.Rows,
+    *,
+    columns: Columns,
+    threads: opt.Threads = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Subtract rows from a file of statistics, such as those of a user who is to be forgotten.
+
+    FILE has all rows of their queries, of any days, with the weights with which they were added.
+    Each query is subtracted with the factor by which it counts by now, after every --decay since.
+    TOTAL is then as if these queries had never been seen. A query that it does not know, or of
+    which rows are missing, is an error. TOTAL is replaced as a whole, or stays as it was.
+
+    \b
+    Examples:
+      pairgram forget total.pairgram user-7.parquet --label relevance --qid query_id
+    """
+    statistics = pairgram.Pairgram.load(total)
+    statistics.n_threads = threads
+    before = statistics.n_rows, statistics.n_queries
+    with columns.reading(threads) as (client, watch):
+        names = statistics.feature_names_in_
+        table = columns.scan(file, client, names, statistics.n_features)
+        columns.require(file, table, True)
+        statistics.forget(watch(table))
+    statistics.save(total)
+    report = {
+        "file": str(total),
+        "forgotten_rows": before[0] - statistics.n_rows,
+        "forgotten_queries": before[1] - statistics.n_queries,
+        "n_rows": statistics.n_rows,
+        "n_queries": statistics.n_queries,
     }
     if as_json:
         print_json(report)

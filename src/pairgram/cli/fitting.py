@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairgram
-from pairgram._support import limits
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
+from pairgram.cli.clicks import (
+    Clicks,
+    Item,
+    Position,
+    of_clicks,
+    print_propensities,
+    propensities_of,
+)
 from pairgram.cli.models import (
     MODELS,
     Model,
@@ -195,28 +202,9 @@ def train(
     one_query: Annotated[
         bool, typer.Option("--one-query", help="Take a file without qids as one query.")
     ] = False,
-    clicks: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of clicks of a table, in place of --label."),
-    ] = None,
-    position: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the places at which rows were shown, from 1, or 0. How likely users "
-            "look at each is estimated from --clicks.",
-        ),
-    ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[QUERY,]COLUMN",
-            help="Column of ids of what was shown: propensities are found from what was shown at "
-            "several places. Clicks on a document compare places only for one query: if its id is "
-            "the same for all, give the column of what was searched for too, as in query,sku. "
-            "[default: they are found from a regression of clicks on the features]",
-        ),
-    ] = None,
+    clicks: Clicks = None,
+    position: Position = None,
+    item: Item = None,
     settings: Settings,
     columns: Columns,
     offset: opt.Offset = None,
@@ -283,7 +271,7 @@ def train(
         settings = {**settings, "alphas": [alpha]}
     estimated = None
     if clicks is not None or position is not None or item is not None:
-        columns, estimated = _of_clicks(file, columns, clicks, position, item)
+        columns, estimated = of_clicks(file, columns, clicks, position, item)
     if columns.propensity is not None:
         settings = _for_clicks(settings, model)
         metric = metric or "ips_dcg@10"
@@ -337,12 +325,7 @@ def train(
     }
     if hasattr(search, "trials_"):
         report["trials"] = trials(search)
-    if estimated is not None:
-        names = ("position", "propensity", "standard_error", "n_clicks")
-        values = (getattr(estimated, name).tolist() for name in names)
-        report["propensities"] = [
-            dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)
-        ]
+    report |= propensities_of(estimated)
     if as_json:
         print_json(report)
         return
@@ -360,17 +343,7 @@ def train(
             ("written", output),
         ],
     )
-    if looks:
-        found_by = (
-            "found by a regression on the features; --item finds it without one"
-            if item is None
-            else "standard errors are those of logarithms"
-        )
-        print_table(
-            list(looks[0]),
-            [[row["position"], f"{row['propensity']:.4f}", *_known(row)] for row in looks],
-            title=f"how likely users look at each position; {found_by}",
-        )
+    print_propensities(looks, item)
     if made:
         print_table(
             list(made[0]),
@@ -381,64 +354,11 @@ def train(
         )
 
 
-def _known(row: dict[str, Any]) -> list[Any]:
-    """Return the cells of a standard error, if it is known, and the number of clicks."""
-    error = row["standard_error"]
-    return ["" if math.isnan(error) else f"{error:.4f}", row["n_clicks"]]
-
-
 def _for_clicks(settings: Settings, model: str | None) -> Settings:
     """Return the settings with the pairs of clicks, for models that choose their pairs."""
     name = "rankrls" if model in (None, "auto") else model
     takes = "pairs" in MODELS[name].takes and "pairs" not in settings
     return {**settings, "pairs": ["clicks"]} if takes else settings
-
-
-def _of_clicks(
-    file: str, columns: Columns, clicks: str | None, position: str | None, item: str | None
-) -> tuple[Columns, Any]:
-    """Return the columns of a log with what is divided by, and the estimated propensities.
-
-    These are None if --propensity names a column.
-    """
-    import numpy as np
-
-    from pairgram.clicks import estimate_propensities
-    from pairgram.tables.scan import read_labels
-
-    if clicks is None:
-        raise ValueError("--position and --item are for logs: give --clicks, the column of clicks")
-    if columns.label is not None:
-        raise ValueError("give --clicks or --label, not both: clicks are what a log has for labels")
-    if (position is None) == (columns.propensity is None):
-        raise ValueError("with --clicks, give --position or --propensity, and not both")
-    if item is not None:
-        if position is None:
-            raise ValueError("--item is for --position, whose propensities it helps to estimate")
-        named = opt.parse_names(item, "--item")
-        if len(named) > 2:
-            raise ValueError(f"--item takes a column, or two such as query,sku; got {item!r}")
-        left_out = None if columns.features else [*(columns.exclude or []), *named]
-        columns = replace(columns, exclude=left_out)
-    columns = replace(columns, label=clicks)
-    if position is None:
-        return columns, None
-    columns = replace(columns, propensity=position)
-    with opt.warnings_as_notes(), working("estimating propensities"):
-        if item is not None:
-            (clicked, *_), (place, *_) = read_labels(file, clicks), read_labels(file, position)
-            *searched, items = (read_labels(file, clicks, name)[1] for name in named)
-            query = searched[0] if searched else None
-            found = estimate_propensities(place, clicked, qid=query, item=items)
-        else:
-            names = [*columns.scan(file, None).layout.features]
-            own = replace(columns, features=[position, *names], exclude=None, propensity=None)
-            rows = own.scan(file, None).filled().sample(limits.now.sample_rows).rows
-            assert rows.y is not None
-            found = estimate_propensities(rows.X[:, 0], rows.y, X=rows.X[:, 1:])
-    looks = np.zeros(int(found.position[-1]) + 1)
-    looks[found.position] = found.of(found.position)
-    return replace(columns, looks=looks), found
 
 
 def _fit_table(
@@ -610,6 +530,9 @@ def cv(
     file: opt.Rows,
     *,
     model: ModelName = "rankrls",
+    clicks: Clicks = None,
+    position: Position = None,
+    item: Item = None,
     settings: Settings,
     columns: Columns,
     metric: opt.ChoiceMetric = None,
@@ -625,17 +548,22 @@ def cv(
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
     from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
-    marked. A table is read into memory.
+    marked. A table is read into memory. With --clicks it is a log, as for train.
 
     \b
     Examples:
       pairgram cv train.txt
+      pairgram cv log.parquet --qid shown --clicks clicked --position position --item item
       pairgram cv 'data/*.parquet' --label relevance --qid query_id --exclude title
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain_difference --json | jq .best
     """
     from pairgram.data.queries import one_query_meant
 
+    estimated = None
+    if clicks is not None or position is not None or item is not None:
+        columns, estimated = of_clicks(file, columns, clicks, position, item)
+        settings, metric = _for_clicks(settings, model), metric or "ips_dcg@10"
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
@@ -666,6 +594,7 @@ def cv(
                 "best": best,
                 "path": path,
                 "seconds": seconds,
+                **propensities_of(estimated),
             }
         )
         return
@@ -678,6 +607,7 @@ def cv(
         title=f"{name_of(Path(file))}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )
+    print_propensities(propensities_of(estimated).get("propensities", []), item)
 
 
 def _held_out(entry: Model, search: BaseEstimator, has_groups: bool) -> str:

@@ -16,6 +16,14 @@ import pairgram
 from pairgram._support.files import naming, replacing, shown
 from pairgram._support.parameters import FusionName, check_text, option_of
 from pairgram.cli import options as opt
+from pairgram.cli.clicks import (
+    Clicks,
+    Item,
+    Position,
+    of_clicks,
+    print_propensities,
+    propensities_of,
+)
 from pairgram.cli.options import load_scores, name_of, option, parse_names
 from pairgram.cli.report import (
     PlotFile,
@@ -256,7 +264,7 @@ def fuse(
         fused.model.save(save_model)
     if fused.n_judged is not None:
         warn(f"note: {_learnt(fused)}")
-    _write(output, lines)
+    write_lines(output, lines)
 
 
 def _learnt(fused: Fusion) -> str:
@@ -350,7 +358,7 @@ def predict(
             else:
                 batches = row_scores.predict(loaded, watch(table, False), keep=[])
                 scored = (batch["score"].to_numpy() for batch in batches)
-                _write(output, chain.from_iterable(scored))
+                write_lines(output, chain.from_iterable(scored))
         return
     try:
         _, scores = opt.predict_file(
@@ -365,7 +373,7 @@ def predict(
         if not getattr(error, "lacks_label", False):
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
-    _write(output, scores)
+    write_lines(output, scores)
 
 
 @contextmanager
@@ -380,15 +388,15 @@ def _scored(
         yield model, columns.scan(file, client, names, opt.width_of(model)), watch
 
 
-def _write(output: Path, scores: Iterable[Any]) -> None:
-    """Write a score per line."""
+def write_lines(output: Path, lines: Iterable[Any]) -> None:
+    """Write a score, or another text, per line."""
     if str(output) in ("-", "/dev/stdout"):
-        print_lines(map(str, scores))
+        print_lines(map(str, lines))
         return
     from pairgram.datasets.letor import compressing
 
     with naming(output), _opened(output) as raw, compressing(raw, str(output)) as target:
-        target.writelines(f"{score!s}\n".encode() for score in scores)
+        target.writelines(f"{line!s}\n".encode() for line in lines)
 
 
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
@@ -426,6 +434,9 @@ def evaluate(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Print the values of every query, with its id.")
     ] = False,
+    clicks: Clicks = None,
+    position: Position = None,
+    item: Item = None,
     columns: Columns,
     convention: opt.RunConvention = None,
     offset: opt.Offset = None,
@@ -441,7 +452,8 @@ def evaluate(
     the convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR
     4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
     A table, with --model, may be larger than memory. Its labels and query ids are read once more.
-    With --scores only these are read, and are held in memory.
+    With --scores only these are read, and are held in memory. With --clicks and --model a table is
+    a log, as for train, and the metric is ips_dcg@10.
 
     With --qrels and --run the numbers are those of trec_eval -c: relevant documents that the run
     did not retrieve count, and so do queries that it lacks.
@@ -453,13 +465,18 @@ def evaluate(
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
       pairgram evaluate 'test/*.parquet' --model model.safetensors --label relevance --qid query_id
       pairgram evaluate test.parquet --scores scores.txt --label relevance --qid query_id
+      pairgram evaluate log.parquet --model m.safetensors --qid shown --clicks clicked \\
+        --position position --item item
       pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query
       pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10
     """
     opt.checked_names(metric, convention)
+    log, estimated = {"clicks": clicks, "position": position, "item": item}, None
     if qrels is not None or run is not None:
         _refuse_with_runs(
-            FILE=file, scores=scores, model=model, offset=offset, float32=float32, sparse=sparse
+            **{"FILE": file, "scores": scores, "model": model, "offset": offset, **log},
+            float32=float32,
+            sparse=sparse,
         )
         if columns.make_table():
             raise ValueError("options of tables are for tables, not for --qrels and --run")
@@ -474,7 +491,10 @@ def evaluate(
             raise ValueError("--offset is for --model: --scores are final")
         opt.check_one_stdin(FILE=Path(file), **{"--scores": scores, "--offset": offset})
         convention = convention or "default"
-        wanted = [opt.metric_of(name, convention) for name in metric or opt.EVALUATED]
+        if any(log.values()):
+            columns, estimated = _of_log(file, model, columns, **log)
+        default = opt.EVALUATED if columns.propensity is None else ("ips_dcg@10",)
+        wanted = [opt.metric_of(name, convention) for name in metric or default]
         if columns.make_table(file):
             refuse_with_table(offset=offset, float32=float32, sparse=sparse)
             if model is not None:
@@ -485,7 +505,21 @@ def evaluate(
         else:
             reading = {"float32": float32, "sparse": sparse, "n_threads": threads}
             found = _of_rows(Path(file), scores, model, wanted, offset, reading)
-    _print_evaluated(found, convention, per_query, as_json)
+    _print_evaluated(found, convention, per_query, as_json, propensities_of(estimated))
+    if not as_json:
+        print_propensities(propensities_of(estimated).get("propensities", []), item)
+
+
+def _of_log(
+    file: str, model: Path | None, columns: Columns, **log: str | None
+) -> tuple[Columns, Any]:
+    """Return the columns of a log, of which the features are those of a model."""
+    if model is None:
+        raise ValueError("--clicks, --position and --item are for --model: --scores need labels")
+    names = getattr(opt.load_model_file(model, HINT), "feature_names_in_", None)
+    if names is not None and columns.features is None:
+        columns = replace(columns, features=[str(name) for name in names], exclude=None)
+    return of_clicks(file, columns, **log)
 
 
 class _Evaluated(NamedTuple):
@@ -591,7 +625,9 @@ def _of_values(
     return _Evaluated(file, len(y), len(ids), means, {"qid": ids, **found})
 
 
-def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json: bool) -> None:
+def _print_evaluated(
+    found: _Evaluated, convention: str, by_query: bool, as_json: bool, more: dict[str, Any]
+) -> None:
     names = list(found.means)
     rows: list[tuple[Any, ...]] = []
     if by_query:
@@ -605,6 +641,7 @@ def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json
             "n_rows": found.n_rows,
             "n_queries": found.n_queries,
             "metrics": found.means,
+            **more,
         }
         if by_query:
             if not all(isinstance(row[0], (int, float, str)) for row in rows):  # such as times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,9 @@ def column_numbers(
             found.append(int(column) % n_features)
         elif isinstance(column, Hashable) and column in places:
             found.append(places[column])
+        elif f"{column}[0]" in places:  # a column of lists, whose entries are features
+            entries = map(f"{column}[{{}}]".format, count())
+            found += takewhile(lambda place: place >= 0, (places.get(e, -1) for e in entries))
         else:
             known = "X has no names: give numbers" if names is None else f"X has {list(names)}"
             raise ArgumentError(

@@ -55,7 +55,8 @@ class Cross(FeatureMap):
     Parameters
     ----------
     left : str, int, slice, or list of str and int
-        The columns u, by names of X as a frame or by numbers.
+        The columns u, by names of X as a frame or by numbers. A column of lists of a table, such as
+        embeddings, counts as its entries.
     right : str, int, slice, or list of str and int
         The columns v.
     keep : str, int, slice, list of str and int, or None, default=None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram._core as _core
@@ -22,18 +23,24 @@ from pairgram._support.arrays import (
     predicted,
     read_rows,
     reads_lists,
+    require_columns,
     select_columns,
     without_names,
 )
 from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, verbatim
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import is_integer
-from pairgram.data.queries import as_ids
+from pairgram.data.queries import as_ids, plain_ids
 from pairgram.features.base import checked, dense, node_map_of
 from pairgram.features.cross import Cross
 from pairgram.features.inputs import after_inputs
+from pairgram.metrics.evaluation import evaluate, get_metric
+from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
-from pairgram.rankers.scores import checked_rows
+from pairgram.rankers.scores import Scorer, checked_rows
+from pairgram.tables.columns import TableRows, columns_of, features_among, together
+from pairgram.tables.scan import scan
+from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -57,12 +64,21 @@ class Recommendations:
         there is no thing.
     places : ndarray of shape (n_users, k), int64
         The rows of `items` that were given. −1 where there is none.
+    all_items : ndarray of shape (n_items,)
+        The ids of all things.
+    candidates : ndarray of shape (n_candidates,), int64
+        The rows of things that were chosen from.
+    excluded : CSR array of shape (n_users, n_candidates), or None
+        Its entries are the pairs that were left out.
     """
 
     users: NDArray[Any]
     items: NDArray[Any]
     scores: Vector
     places: Rows
+    all_items: NDArray[Any]
+    candidates: Rows
+    excluded: csr_array | None
 
     def __repr__(self) -> str:
         n_users, k = self.places.shape
@@ -82,6 +98,142 @@ class Recommendations:
             }
         )
 
+    @overload
+    def evaluate(
+        self,
+        users: ArrayLike,
+        items: ArrayLike,
+        metrics: str | Metric | Iterable[str | Metric] | None = None,
+        *,
+        per_user: Literal[False] = False,
+        n_threads: int | None = None,
+    ) -> dict[str, float]: ...
+
+    @overload
+    def evaluate(
+        self,
+        users: ArrayLike,
+        items: ArrayLike,
+        metrics: str | Metric | Iterable[str | Metric] | None = None,
+        *,
+        per_user: Literal[True],
+        n_threads: int | None = None,
+    ) -> dict[str, NDArray[Any]]: ...
+
+    def evaluate(
+        self,
+        users: ArrayLike,
+        items: ArrayLike,
+        metrics: str | Metric | Iterable[str | Metric] | None = None,
+        *,
+        per_user: bool = False,
+        n_threads: int | None = None,
+    ) -> dict[str, Any]:
+        """Return how well the lists find things that were held out, such as later interactions.
+
+        All things that could be recommended compete, not a sample of them. Only users who have
+        something held out count.
+
+        Parameters
+        ----------
+        users, items : array-like of shape (n_pairs,)
+            The ids of the user and the thing of every pair that was held out. A pair that is there
+            twice counts once. Things that were no candidates count as not found.
+        metrics : str, Metric, iterable of them, or None, default=None
+            Metrics that look at the first ranks, at most those recommended, such as "map@10". None
+            takes hit_rate, ndcg, recall, p and mrr, at k.
+        per_user : bool, default=False
+            If True, return the values of every user, and the ids of these users as "user".
+        n_threads : int or None, default=None
+
+        Returns
+        -------
+        dict
+            For the name of every metric its mean over users, as `evaluate` defines it for a list
+            that lacks what was not recommended. "coverage" is the share of the candidates that are
+            in the list of any user, "n_users" the number of users who count, and
+            "n_users_without" of those who have nothing held out.
+
+        Raises
+        ------
+        ValueError
+            If an id is unknown, if a pair was left out by `exclude`, so that it could not be found,
+            or if a metric looks further than the lists.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pairgram import RankRLS, recommend
+        >>> things = np.arange(5.0)[:, None]
+        >>> model = RankRLS().fit(things, np.arange(5))
+        >>> found = recommend(model, np.empty((2, 0)), things, k=2, exclude=([0], [4]))
+        >>> found.items.tolist()
+        [[3, 2], [4, 3]]
+        >>> found.evaluate([0, 0, 1], [2, 1, 0], ["recall@2", "mrr@2"])
+        {'recall@2': 0.25, 'mrr@2': 0.25, 'coverage': 0.6, 'n_users': 2, 'n_users_without': 0}
+        """
+        wanted = self._metrics(metrics)
+        pairs = self._held_out(users, items)
+        n_items, k = len(self.all_items), self.places.shape[1]
+        with_pairs = np.unique(pairs // max(n_items, 1))
+        if not len(with_pairs):
+            raise ArgumentError("users", "must have a pair or more that was held out, got none")
+        places = self.places[with_pairs]
+        user, rank = np.nonzero(places >= 0)
+        listed = with_pairs[user] * n_items + places[user, rank]
+        missed = np.setdiff1d(pairs, listed, assume_unique=True)
+        of_missed = np.searchsorted(with_pairs, missed // max(n_items, 1))
+        owner = np.concatenate((user, of_missed))
+        order = np.argsort(owner, kind="stable")
+        y = np.concatenate((np.isin(listed, pairs), np.ones(len(missed))))[order]
+        score = np.concatenate((k - rank, np.full(len(missed), np.nan)))[order]
+        sizes = np.bincount(owner, minlength=len(with_pairs))
+        values = evaluate(wanted, y, score, group=sizes, per_query=per_user, n_threads=n_threads)
+        if per_user:
+            return {"user": self.users[with_pairs], **values}
+        shown = np.unique(self.places[self.places >= 0])
+        return {
+            **values,
+            "coverage": len(shown) / len(self.candidates) if len(self.candidates) else np.nan,
+            "n_users": len(with_pairs),
+            "n_users_without": len(self.users) - len(with_pairs),
+        }
+
+    def _metrics(self, metrics: str | Metric | Iterable[str | Metric] | None) -> list[Metric]:
+        """Return metrics that look at no more than the ranks that there are."""
+        k = self.places.shape[1]
+        if metrics is None:
+            metrics = [f"{name}@{k}" for name in ("hit_rate", "ndcg", "recall", "p", "mrr")]
+        listed = listed_metrics(metrics, "")
+        wanted = [one if isinstance(one, Metric) else get_metric(one) for one in listed]
+        for metric in wanted:
+            ranks = FAMILIES[metric.family].ranks and FAMILIES[metric.family].of_lists
+            if not ranks or metric.k is None or metric.k > k:
+                raise ArgumentError(
+                    "metrics",
+                    f"must look at the first {k} ranks or fewer, which were recommended, such as "
+                    f"'recall@{k}', got {metric.name!r}",
+                )
+        return wanted
+
+    def _held_out(self, users: ArrayLike, items: ArrayLike) -> Rows:
+        """Return ``user * n_items + thing`` of the pairs, in ascending order, each of them once."""
+        n_items = len(self.all_items)
+        of_users, of_items = _pairs(users, items, self.users, self.all_items, ("users", "items"))
+        pairs = np.unique(of_users * n_items + of_items)
+        if self.excluded is not None:
+            row, column = self.excluded.nonzero()
+            out = np.isin(pairs, row.astype(np.int64) * n_items + self.candidates[column])
+            if out.any():
+                user, item = divmod(int(pairs[int(np.argmax(out))]), n_items)
+                one = (plain_ids(self.users)[user], plain_ids(self.all_items)[item])
+                raise ArgumentError(
+                    "items",
+                    f"must not have pairs that `exclude` left out, which no list can have, got "
+                    f"{int(out.sum())} of them, such as {verbatim(repr(one))}",
+                )
+        return pairs
+
 
 def recommend(
     model: Any,
@@ -89,6 +241,8 @@ def recommend(
     items: RowsLike,
     k: int = 10,
     *,
+    user_ids: str | ArrayLike | None = None,
+    item_ids: str | ArrayLike | None = None,
     exclude: Any = None,
     candidates: ArrayLike | None = None,
     n_threads: int | None = None,
@@ -102,8 +256,9 @@ def recommend(
 
     Parameters
     ----------
-    model : fitted ranker with a `Cross` map, `BatchFit` of linear models, or any fitted model
-    users : array-like, frame or list of keys
+    model : fitted ranker with a `Cross` map, `BatchFit` of linear models, or any other
+        Any fitted model will do, and what `row_scorer` of a ranker returns.
+    users : array-like, frame, table of `scan`, or list of keys
         - For a `Cross` model, the left columns of every user: a frame with these columns, or an
           array in the order of ``feature_map_.left_``.
         - For a `BatchFit`, the keys of the users, each of them once. Others get what its `fallback`
@@ -111,10 +266,15 @@ def recommend(
         - For another model, the columns that describe users: a frame, or an array of the first
           columns. A model of things alone takes an array of no columns, and recommends the same
           to everybody.
-    items : array-like or frame of shape (n_items, n_columns)
+    items : array-like, frame or table of `scan`, of shape (n_items, n_columns)
         The other columns: the kept and right ones of a `Cross` model, and those of a thing of any
-        other. Arrays have them in ascending order.
+        other. Arrays have them in ascending order. Frames and tables may have columns of lists.
+        Missing values of tables are filled as those of the fit.
     k : int ≥ 1, default=10
+    user_ids, item_ids : str, array-like or None, default=None
+        The ids of users and things: the name of a column of the frame or table, or an id for each
+        row. None takes the index of a frame of pandas, the ``qid`` of a table, or else the numbers
+        of the rows.
     exclude : sparse matrix of shape (n_users, n_items), pair of array-likes, or None, default=None
         Things that a user shall not get, such as those seen: the stored entries of a sparse matrix,
         or the ids of users and of things, pair by pair.
@@ -154,41 +314,52 @@ def recommend(
     """
     if not is_integer(k) or k < 1:
         raise ArgumentError("k", f"must be an integer >= 1, got {verbatim(repr(k))}")
-    item_ids = _ids_of(items, "items")
     if isinstance(model, BatchFit):
-        user_ids = _distinct(users, "users")
+        if user_ids is not None:
+            raise ArgumentError("user_ids", "must be None for a batch, whose keys are the ids")
+        of_users = _distinct(users, "users")
     else:
-        check_is_fitted(model)
-        _refuse(model)
-        user_ids = _ids_of(users, "users")
+        if isinstance(model, Scorer):
+            model = _OfScorer(model)
+        else:
+            check_is_fitted(model)
+            _refuse(model)
+        users, of_users = _read(model, users, "users", user_ids)
+    items, of_items = _read(model, items, "items", item_ids)
     chosen = (
-        np.arange(len(item_ids))
+        np.arange(len(of_items))
         if candidates is None
-        else np.unique(_places(candidates, item_ids, "candidates"))  # ascending, as ties are broken
+        else np.unique(_places(candidates, of_items, "candidates"))  # ascending, as ties are broken
     )
-    without = _left_out(exclude, user_ids, item_ids, chosen)
-    if not len(user_ids) or not len(item_ids):
-        shape = len(user_ids), int(k)
+    without = _left_out(exclude, of_users, of_items, chosen)
+    if not len(of_users) or not len(of_items):
+        shape = len(of_users), int(k)
         places, scores = np.full(shape, -1, np.int64), np.full(shape, np.nan)
     else:
         threads = resolve_n_threads(n_threads)
-        score = _scores_by(model, users, user_ids, items, threads)
+        score = _scores_by(model, users, of_users, items, len(of_items), threads)
         places, scores = score.best(chosen, int(k), without, threads)
     if np.isinf(scores).any():
         raise ValueError("users and items too large: scores of their pairs overflow")
-    return Recommendations(user_ids, _named(item_ids, places), scores, places)
+    listed = _named(of_items, places)
+    return Recommendations(of_users, listed, scores, places, of_items, chosen, without)
 
 
 def _scores_by(
-    model: Any, users: RowsLike, user_ids: NDArray[Any], items: RowsLike, n_threads: int
+    model: BaseEstimator | BatchFit,
+    users: RowsLike,
+    user_ids: NDArray[Any],
+    items: RowsLike,
+    n_items: int,
+    n_threads: int,
 ) -> _Products | _Scores:
     """Return what has the scores of all pairs of users and things."""
     if isinstance(model, BatchFit):
-        return _of_batch(model, user_ids, items)
+        return _of_batch(model, user_ids, items, n_items)
     cross = getattr(model, "feature_map_", None)
     if isinstance(cross, Cross) and model.prior_ is None:
         return _of_cross(model, cross, users, items, n_threads)
-    return _of_pairs(model, users, items)
+    return _of_pairs(model, users, items, len(user_ids))
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +425,19 @@ def _chosen(found: Rows, chosen: Rows) -> Rows:
     return np.where(found < 0, -1, chosen[np.maximum(found, 0)])
 
 
+class _OfScorer:
+    """A scorer as a model without names of columns, whose rows are checked before."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        if scorer.reads_lists:
+            raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
+        self.scorer, self.n_features_in_ = scorer, scorer.n_features_in_
+
+    def predict(self, X: Vector) -> Vector:
+        """Return the scores of rows."""
+        return self.scorer(np.ascontiguousarray(X, self.scorer.dtype))
+
+
 def _refuse(model: BaseEstimator) -> None:
     if reads_lists(model):
         raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
@@ -261,12 +445,79 @@ def _refuse(model: BaseEstimator) -> None:
         raise ArgumentError("model", "must not need an offset to predict")
 
 
-def _ids_of(rows: Any, name: str) -> NDArray[Any]:
-    """Return the ids of rows, which are the index of a frame of pandas, or numbers."""
-    index = getattr(rows, "index", None)
-    if index is None or callable(index):
-        return np.arange(rows.shape[0] if hasattr(rows, "shape") else len(rows))
-    return _distinct(index, f"index of {name}")
+def _read(
+    model: BaseEstimator | BatchFit, rows: Any, name: str, ids: str | ArrayLike | None
+) -> tuple[Any, NDArray[Any]]:
+    """Return rows, which may be those of a table, and their ids."""
+    argument = f"{name.removesuffix('s')}_ids"
+    table = as_table(rows)
+    if table is not None:
+        column = ids if isinstance(ids, str) else None
+        rows, found = _of_table(model, table.in_order(), column, argument)
+        ids = found if ids is None or column is not None else ids
+    elif isinstance(ids, str):
+        ids = select_columns(rows, ids, argument)
+    n_rows = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+    if ids is None:
+        index = getattr(rows, "index", None)
+        plain = index is None or callable(index)
+        found = np.arange(n_rows) if plain else _distinct(index, f"index of {name}")
+    else:
+        found = _distinct(ids, argument)
+    if len(found) != n_rows:
+        raise ArgumentError(argument, f"must be one for each of {n_rows} rows, got {len(found)}")
+    return _without_lists(model, rows), found
+
+
+def _without_lists(model: BaseEstimator | BatchFit, rows: Any) -> Any:
+    """Return a frame with the entries of lists as columns, if a model knows such columns."""
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    there = column_names(rows)
+    if not there or not columns_of(names, there)[1]:
+        return rows
+    table = scan(rows, features=features_among(names, there, None))
+    return _of_table(model, table, None, "")[0]
+
+
+def _of_table(
+    model: BaseEstimator | BatchFit, table: Table, column: str | None, argument: str
+) -> tuple[Any, Any]:
+    """Return rows of a table in memory, of those columns that a model knows, and a column of ids.
+
+    The rows are a table of pyarrow if the model knows columns by their names.
+    """
+    layout = table.layout
+    if column is not None:
+        require_columns([column], table.names_of_columns, argument, "the table")
+        table = replace(table, layout=replace(layout, qid=column))
+    names = getattr(model, "feature_names_in_", None)
+    known = layout.feature_names() if names is None else [str(name) for name in names]
+    own = features_among(known, layout.features, column)
+    if own and (names is not None or column in layout.features):
+        table = table.with_features(own)
+    fill = getattr(model, "fill_values_", None)
+    if fill is not None and names is not None:
+        values = dict(zip(known, fill, strict=True))
+        table = table.filling(
+            np.array([values.get(one, np.nan) for one in table.layout.feature_names()])
+        )
+    elif table.layout.fill is None:
+        table = table.with_gaps()
+    parts = list(table.for_scores(with_ids=True).each(_as_they_are))
+    if not parts:
+        raise no_rows()
+    rows: Any = together(parts).X
+    if table.layout.features and (names is not None or isinstance(model, BatchFit)):
+        import pyarrow
+
+        found = table.layout.feature_names()
+        rows = pyarrow.table(dict(zip(found, rows.T, strict=True)))
+    own_ids = None if table.layout.qid is None else [part.query for part in parts]
+    return rows, None if own_ids is None else np.concatenate(own_ids)
+
+
+def _as_they_are(rows: TableRows) -> TableRows:
+    return rows
 
 
 def _distinct(ids: Any, name: str) -> NDArray[Any]:
@@ -302,6 +553,12 @@ def _named(ids: NDArray[Any], places: Rows) -> NDArray[Any]:
     return found
 
 
+def places_of(ids: NDArray[Any], known: NDArray[Any]) -> Rows:
+    """Return the places of ids among known ones, which all differ; −1 for others."""
+    place = {one: number for number, one in enumerate(known.tolist())}
+    return np.array([place.get(one, -1) for one in as_keys(ids, known)], np.int64)
+
+
 def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows:
     """Return the places of ids among the known ones, which are those of users or of items.
 
@@ -315,15 +572,27 @@ def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows
     asked = as_ids(ids, len(ids), name)
     if asked.dtype.kind == "b" and known.dtype.kind != "b":
         raise ArgumentError(name, "must be ids of rows, got a mask: give the ids where it is True")
-    place = {one: number for number, one in enumerate(known.tolist())}
-    listed = as_keys(asked, known)
-    found = np.array([place.get(one, -1) for one in listed], np.int64)
+    found = places_of(asked, known)
     if (found < 0).any():
-        unknown = listed[int(np.argmin(found))]
+        unknown = as_keys(asked, known)[int(np.argmin(found))]
         raise ArgumentError(
             name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
         )
     return found
+
+
+def _pairs(
+    users: object, items: object, known: NDArray[Any], things: NDArray[Any], names: tuple[str, str]
+) -> tuple[Rows, Rows]:
+    """Return the places of the users and of the things of some pairs."""
+    rows = _places(users, known, names[0], "users")
+    columns = _places(items, things, names[1])
+    if len(rows) != len(columns):
+        raise ArgumentError(
+            names[1],
+            f"must pair users with things, got {len(rows)} users and {len(columns)} things",
+        )
+    return rows, columns
 
 
 def _left_out(
@@ -340,13 +609,7 @@ def _left_out(
             )
         found = scipy.sparse.csr_array(checked_sparse(exclude, "exclude"), copy=True)
     elif isinstance(exclude, Sequence) and len(exclude) == 2:
-        rows = _places(exclude[0], users, "exclude", "users")
-        columns = _places(exclude[1], items, "exclude")
-        if len(rows) != len(columns):
-            raise ArgumentError(
-                "exclude",
-                f"must pair users with things, got {len(rows)} users and {len(columns)} things",
-            )
+        rows, columns = _pairs(exclude[0], exclude[1], users, items, ("exclude", "exclude"))
         found = scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
     else:
         raise ArgumentError(
@@ -360,7 +623,9 @@ def _left_out(
     return found
 
 
-def _side(rows: Any, columns: Rows, model: BaseEstimator, name: str) -> Vector:
+def _side(
+    rows: Any, columns: Rows, model: BaseEstimator, name: str, takes_gaps: bool = False
+) -> Vector:
     """Return whole rows of a model that have some columns, and zeros in the others."""
     names = getattr(model, "feature_names_in_", None)
     there = column_names(rows)
@@ -380,7 +645,8 @@ def _side(rows: Any, columns: Rows, model: BaseEstimator, name: str) -> Vector:
             f"must have {len(columns)} columns, those of its side, got shape {np.shape(rows)}",
         )
     values = dense(read_rows(rows, name)).astype(np.float64, copy=False)
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    finite = np.isfinite(values) | (np.isnan(values) & takes_gaps)
+    bad = np.flatnonzero(~finite.all(axis=1))
     if len(bad):
         raise ArgumentError(name, f"must not hold NaN or infinity, got it in row {bad[0]}")
     whole = np.zeros((len(values), model.n_features_in_))
@@ -411,7 +677,9 @@ def _of_cross(
     )
 
 
-def _of_batch(batch: BatchFit, keys: NDArray[Any], items: RowsLike) -> _Products | _Scores:
+def _of_batch(
+    batch: BatchFit, keys: NDArray[Any], items: RowsLike, n_items: int
+) -> _Products | _Scores:
     """Return the scores of things by the models of users."""
     models = batch._models_of(keys)
     fitted = list({id(model): model for model in models if not isinstance(model, Real)}.values())
@@ -426,7 +694,6 @@ def _of_batch(batch: BatchFit, keys: NDArray[Any], items: RowsLike) -> _Products
             constant = [float(model) if isinstance(model, Real) else 0.0 for model in models]
             rows = np.require(rows, np.float64, ["C", "A"])
             return _Products(np.array(weights, np.float64), rows, np.array(constant))
-    n_items = len(_ids_of(items, "items"))
 
     def of_user(user: int) -> Vector:
         model = models[user]
@@ -437,7 +704,7 @@ def _of_batch(batch: BatchFit, keys: NDArray[Any], items: RowsLike) -> _Products
     return _Scores(len(keys), of_user)
 
 
-def _own_columns(model: BaseEstimator, rows: Any) -> Any:
+def _own_columns(model: BaseEstimator, rows: RowsLike) -> Any:
     """Return rows, and of a frame the columns that a model was fitted to."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or column_names(rows) is None:
@@ -445,7 +712,15 @@ def _own_columns(model: BaseEstimator, rows: Any) -> Any:
     return select_columns(rows, list(names), "items")
 
 
-def _of_pairs(model: BaseEstimator, users: Any, items: Any) -> _Scores:
+def _takes_gaps(model: BaseEstimator) -> bool:
+    """Tell whether a model says that it takes NaN, as trees of other packages do."""
+    try:
+        return bool(get_tags(model).input_tags.allow_nan)
+    except (AttributeError, TypeError):  # it is no estimator of scikit-learn
+        return False
+
+
+def _of_pairs(model: BaseEstimator, users: Any, items: Any, n_users: int) -> _Scores:
     """Return the scores of whole rows, of the columns of a user and those of a thing."""
     names = getattr(model, "feature_names_in_", None)
     of_users, of_items = column_names(users), column_names(items)
@@ -465,9 +740,10 @@ def _of_pairs(model: BaseEstimator, users: Any, items: Any) -> _Scores:
     else:
         width = np.shape(users)[1] if np.ndim(users) == 2 else 0
         own, others = list(range(width)), list(range(width, model.n_features_in_))
-    user_columns = _side(users, np.array(own, np.int64), model, "users") if own else None
-    item_columns = _side(items, np.array(others, np.int64), model, "items")
-    n_users, plain = len(_ids_of(users, "users")), without_names(model)
+    gaps = _takes_gaps(model)
+    user_columns = _side(users, np.array(own, np.int64), model, "users", gaps) if own else None
+    item_columns = _side(items, np.array(others, np.int64), model, "items", gaps)
+    plain = without_names(model)
 
     def of_user(user: int) -> Vector:
         scores = []

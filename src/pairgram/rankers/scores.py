@@ -107,6 +107,21 @@ class Scorer:
         else:
             self._parts = parts
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the rows."""
+        return self._dtype
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of the rows."""
+        return self._n_features
+
+    @property
+    def reads_lists(self) -> bool:
+        """Whether the score of a row depends on the other rows of its list."""
+        return self._lists is not None
+
     def __call__(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores of rows, (n_rows,).
 

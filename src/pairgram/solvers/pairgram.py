@@ -16,10 +16,10 @@ from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import ArgumentError, naming_not_finite, verbatim
 from pairgram._support.files import replacing, shown
-from pairgram._support.machine import single_threaded_blas
+from pairgram._support.machine import lacking, single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
 from pairgram.data.dataset import RankingData, names_of
-from pairgram.data.hashed_ids import QueryIds, WeightedIds, too_many, warn_of_end
+from pairgram.data.hashed_ids import QueryIds, WeightedIds, hash_ids, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
@@ -283,12 +283,7 @@ class Pairgram:
         }
         table = as_table(X, y=y, qid=qid, group=group, **others)
         of_clicks = propensity is not None if table is None else table.is_of_clicks
-        if of_clicks and not self.settings.is_of_clicks:
-            raise ArgumentError(
-                "propensity",
-                "must be None for statistics with {pairs=}"
-                f"{verbatim(repr(self.settings.pairs))}: make them with pairs='clicks'",
-            )
+        self._require_clicks(of_clicks)
         if table is not None:
             return self._update_table(table)
         if y is None:
@@ -305,6 +300,97 @@ class Pairgram:
         seen = added if self._total.sums is None else _joined_seen(self._seen, added)
         self._total, self._ids, self._seen = total, ids, seen
         return self
+
+    def forget(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+    ) -> Self:
+        """Subtract rows that were added, each query with the factor by which it counts by now.
+
+        So the rows of a user may come from many days, between which the statistics were multiplied.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, query_weight, propensity : as in `update`
+            All rows of the queries, with the weights with which they were added. A table must fit
+            in memory.
+
+        Returns
+        -------
+        Pairgram
+            The statistics, as if these queries had never been seen.
+
+        Raises
+        ------
+        ValueError
+            As `update`, and as the subtraction of statistics; or if these statistics remember no
+            ids. They are then left as they were.
+
+        Examples
+        --------
+        >>> from pairgram import Pairgram, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> total = Pairgram()
+        >>> for day in range(3):
+        ...     rows = qid % 3 == day
+        ...     total = (0.9 * total).update(X[rows], y[rows], qid=qid[rows])
+        >>> gone = qid < 10
+        >>> total.forget(X[gone], y[gone], qid=qid[gone]).n_queries
+        90
+        """
+        others = {
+            "sample_weight": sample_weight,
+            "query_weight": query_weight,
+            "propensity": propensity,
+        }
+        if self._ids.hashes is None or not len(self._ids):
+            raise ValueError("forget needs statistics that remember the ids of their queries")
+        table = as_table(X, y=y, qid=qid, **others)
+        self._require_clicks(propensity is not None if table is None else table.is_of_clicks)
+        names = names_of(X) if table is None else table.feature_names
+        self._require_names(names)
+        has_gaps = False
+        if table is None:
+            if y is None or qid is None:
+                raise ValueError("forget needs y and qid, the labels and query ids of the rows")
+            data = RankingData.make(X, y, qid=qid, **others)
+        else:
+            has_gaps = table.missing is not None
+            data = _in_memory(
+                table.filling(np.full(table.n_features, np.nan)) if has_gaps else table, self
+            )
+        ids, left = data.queries.ids, self
+        assert ids is not None
+        hashes, known = hash_ids(ids)
+        factors = np.where(known, self._ids.hashes.factors_of(hashes), 1.0)
+        factors[np.isnan(factors)] = 1.0  # of ids that are not there, which the subtraction refuses
+        for factor in np.unique(factors).tolist():
+            own = data.take(np.flatnonzero((factors == factor)[data.queries.index()]))
+            own_ids = ids[factors == factor][own.queries.ids]
+            own = replace(own, queries=replace(own.queries, ids=own_ids))
+            empty = self._of(
+                PairSums(self.settings, self.feature_map, names),
+                self.n_threads,
+                QueryIds(WeightedIds()),
+            )
+            with naming_not_finite(names):
+                left = left - factor * _of_data(empty, own, has_gaps)
+        self._total, self._ids, self._seen = left._total, left._ids, left._seen
+        return self
+
+    def _require_clicks(self, of_clicks: bool) -> None:
+        if of_clicks and not self.settings.is_of_clicks:
+            raise ArgumentError(
+                "propensity",
+                "must be None for statistics with {pairs=}"
+                f"{verbatim(repr(self.settings.pairs))}: make them with pairs='clicks'",
+            )
 
     def _update_table(self, table: Table) -> Self:
         """Add the rows of a table, in one pass over its features."""
@@ -761,8 +847,12 @@ def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
 
 def _of_table(empty: Pairgram, pattern: RankingData, has_gaps: bool, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
-    data = data_of_block(pattern, rows, empty.n_threads)
-    data = data if has_gaps else ColumnWatch.on(data)
+    return _of_data(empty, data_of_block(pattern, rows, empty.n_threads), has_gaps)
+
+
+def _of_data(empty: Pairgram, data: RankingData, has_gaps: bool) -> Pairgram:
+    """Return the statistics of data, with the settings of empty ones. NaN counts as 0."""
+    data = data if has_gaps or empty.feature_map is not None else ColumnWatch.on(data)
     ids = empty._ids_with(data)
     filled = data
     if has_gaps:
@@ -770,6 +860,18 @@ def _of_table(empty: Pairgram, pattern: RankingData, has_gaps: bool, rows: Table
     total = empty._total.with_rows(filled, empty.n_threads, counts=True)
     seen = seen_of(data, empty.settings, empty.n_threads)
     return empty._of(total, empty.n_threads, ids, seen)
+
+
+def _in_memory(table: Table, total: Pairgram) -> RankingData:
+    """Return the data of a table whose rows fit in memory."""
+    table.require_labels("forget")
+    if not table.has_queries:
+        raise ArgumentError(None, f"forget needs query ids: {table.advice_on_ids}")
+    rows = table.in_memory()
+    if rows is None:
+        raise lacking("the rows to forget", table.bytes_in_memory, "forget some queries at a time")
+    pattern = replace(one_row(table), feature_map=total.feature_map)
+    return data_of_block(pattern, rows, total.n_threads)
 
 
 def seen_of(data: RankingData, settings: PairSettings, n_threads: int | None) -> SeenColumns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -332,6 +332,64 @@ def whole_numbers(column: pyarrow.ChunkedArray) -> tuple[Any, int]:
     return pyarrow.array(found, pyarrow.int64()).take(encoded.indices), -1
 
 
+def entries_of(column: str, width: int) -> list[str]:
+    """Return the names of the features of a column of lists."""
+    return [f"{column}[{entry}]" for entry in range(width)]
+
+
+_FIRST_ENTRY = re.compile(r"(.+)\[0\]", re.DOTALL)
+
+
+def columns_of(features: Sequence[str], known: Container[str]) -> tuple[list[str], dict[str, int]]:
+    """Return the columns of features, some of which may be the entries of lists.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Names of columns, or of all entries of a column of lists, in their order.
+    known : container of str
+        The names of all columns.
+
+    Returns
+    -------
+    columns : list of str
+    widths : dict of str to int
+        How many entries a column has, if these are named.
+    """
+    columns: list[str] = []
+    widths: dict[str, int] = {}
+    for name in features:
+        column = columns[-1] if columns else ""
+        if column in widths and name == f"{column}[{widths[column]}]":
+            widths[column] += 1
+            continue
+        first = _FIRST_ENTRY.fullmatch(name)
+        if name not in known and first is not None and first[1] in known:
+            name = first[1]
+            widths[name] = 1
+        columns.append(name)
+    return columns, widths
+
+
+def features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
+    """Return those of some features whose columns are known, without those of one column."""
+    columns, widths = columns_of(features, known)
+    own = (one for one in columns if one in known and one != but)
+    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]
+
+
+def require_width(column: str, wanted: int, width: int) -> None:
+    """Raise a ValueError if a column has lists of another length than a fit saw; 0 is a number."""
+    if width != wanted:
+        one, other = (f"lists of {n} numbers" if n else "numbers" for n in (wanted, width))
+        name = verbatim(repr(column))
+        raise ArgumentError(
+            None,
+            f"column {name} of {{place}} must hold {one}, as in the fit, got {other}",
+            place="the table",
+        )
+
+
 # The width of a column of lists that the schema does not tell: that of the first list.
 UNKNOWN_WIDTH = -1
 # A float64 holds every whole number up to this one.
@@ -358,12 +416,15 @@ class Columns:
     Attributes
     ----------
     features : tuple of str
-        The columns with one feature each, or one column of lists of numbers.
+        The columns with one feature each, or with lists of numbers.
     label, qid, weight, groups : str or None
     dtype : float32 or float64
         The type of the features.
     width : int or None
-        The length of the lists, if there is one column of lists.
+        The length of the lists, if there is one column of lists and no other.
+    widths : tuple of int
+        The length of the lists of every column, 0 for numbers; none if there is one column, or if
+        all hold numbers.
     padded : bool
         Whether all lists may be shorter than `width`: zeros take the place of the last features.
     fill : ndarray of shape (n_features,), or None
@@ -391,11 +452,24 @@ class Columns:
     groups: str | None = None
     propensity: str | None = None
     looks: Vector | None = None
+    widths: tuple[int, ...] = ()
 
     @property
     def n_features(self) -> int:
         """The number of features."""
+        if self.widths:
+            return sum(max(width, 1) for width in self.widths)
         return len(self.features) if self.width is None else self.width
+
+    def feature_names(self) -> list[str]:
+        """Return the names of the features; those of lists are like ``embedding[0]``."""
+        if self.width is not None:
+            return entries_of(self.features[0], self.width) if self.features else []
+        widths = self.widths or (0,) * len(self.features)
+        names: list[str] = []
+        for column, width in zip(self.features, widths, strict=True):
+            names += entries_of(column, width) if width else [column]
+        return names
 
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
@@ -407,9 +481,7 @@ class Columns:
 
     def name_of(self, feature: int) -> str:
         """Return what messages call a feature."""
-        if self.width is None:
-            return repr(self.features[feature])
-        return repr(f"{self.features[0]}[{feature}]") if self.features else str(feature)
+        return repr(self.feature_names()[feature]) if self.features else str(feature)
 
     def for_scores(self, keep: tuple[str, ...]) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
@@ -485,7 +557,21 @@ class Columns:
 
     def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
         if self.width is not None:
-            return self._lists(_column(batch, self.features[0]), place)
+            known = self.width != UNKNOWN_WIDTH
+            X = self._lists(batch, self.features[0], self.width, place)
+            X = self._filled(X, place) if known else X
+            if self.padded and X.shape[1] < self.width:
+                X = np.pad(X, ((0, 0), (0, self.width - X.shape[1])))
+            return np.require(X, None, ["C", "A"])
+        if self.widths:
+            X, at = np.empty((batch.num_rows, self.n_features), self.dtype), 0
+            for name, width in zip(self.features, self.widths, strict=True):
+                if width:
+                    X[:, at : at + width] = self._lists(batch, name, width, place)
+                else:
+                    X[:, at] = _array(_column(batch, name), self.dtype, name, place)
+                at += max(width, 1)
+            return self._filled(X, place)
         arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
         single = self.dtype == np.float32
         interleave: Any = _core.interleave_columns32 if single else _core.interleave_columns64
@@ -496,16 +582,15 @@ class Columns:
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
         return np.asarray(X)
 
-    def _lists(self, column: pyarrow.ChunkedArray, place: Place) -> NDArray[Any]:
+    def _lists(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> Vector:
+        """Return the lists of a column as rows, in which missing numbers are NaN."""
         import pyarrow.compute
 
-        assert self.width is not None
-        name, lengths = self.features[0], pyarrow.compute.list_value_length(column)
+        column = _column(batch, name)
+        lengths = pyarrow.compute.list_value_length(column)
         lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
-        known = self.width != UNKNOWN_WIDTH
-        width = self.width if known else max(0, int(lengths[0]))
-        if self.padded and len(lengths):
-            width = int(lengths[0])
+        if width == UNKNOWN_WIDTH or (self.padded and len(lengths)):
+            width = max(0, int(lengths[0]))
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
             found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
@@ -513,16 +598,17 @@ class Columns:
                 f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
             )
         flat = _array(pyarrow.compute.list_flatten(column), self.dtype, name, place)
-        X = flat.reshape(len(column), width)
+        return flat.reshape(len(column), width)
+
+    def _filled(self, X: Vector, place: Place) -> Vector:
+        """Return rows with what takes the place of missing numbers."""
         missing = np.isnan(X)
-        if known and missing.any():
-            if self.fill is None:
-                row, at = np.argwhere(missing)[0]
-                raise self.missing_value(place, int(row), f"{name}[{at}]")
-            X = np.where(missing, self.fill[:width].astype(X.dtype), X)
-        if self.padded and width < self.width:
-            X = np.pad(X, ((0, 0), (0, self.width - width)))
-        return np.require(X, None, ["C", "A"])
+        if not missing.any():
+            return X
+        if self.fill is None:
+            row, at = np.argwhere(missing)[0]
+            raise self.missing_value(place, int(row), self.feature_names()[at])
+        return np.where(missing, self.fill[: X.shape[1]].astype(X.dtype), X)
 
     def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
         """Return the error for a feature that is missing."""

@@ -16,8 +16,10 @@ from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
     TableRows,
+    columns_of,
     is_number,
     refuse_repeated,
+    require_width,
     value_type,
 )
 from pairgram.tables.grouping import grouped
@@ -79,11 +81,13 @@ def scan(
         "7" are two queries, or times; an empty one is missing. Ids in the names of folders are
         numbers by the same rule.
     features : list of str, str or None, default=None
-        The columns of numbers that are features, or one column of lists of numbers. None takes all
-        columns but the label, the query id, the weight, the groups, those of `exclude`, the index
-        of a frame of pandas, which Parquet files keep, and, for files and datasets of pyarrow, what
-        stands in the names of folders, such as ``day=1``. Booleans count as 0 and 1, and
-        dictionaries as their values.
+        The columns that are features, of numbers or of lists of numbers, such as embeddings. Each
+        entry of a list is a feature, and all lists of a column have the same length. Such features
+        may also be named by their entries, as ``feature_names_in_`` of a fitted model has them:
+        ``["embedding[0]", "embedding[1]"]``. None takes all columns but the label, the query id,
+        the weight, the groups, those of `exclude`, the index of a frame of pandas, which Parquet
+        files keep, and, for files and datasets of pyarrow, what stands in the names of folders,
+        such as ``day=1``. Booleans count as 0 and 1, and dictionaries as their values.
     exclude : list of str, str or None, default=None
         Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
@@ -170,6 +174,10 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source, qid)
+    widths: dict[str, int] = {}
+    if features is not None and found.schema is not None:
+        listed = [features] if isinstance(features, str) else [str(name) for name in features]
+        features, widths = columns_of(listed, found.schema.names)
     columns = _columns(found, label, qid, features, exclude, weight, groups, propensity)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
@@ -178,14 +186,7 @@ def scan(
         if found.engine is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
         engine = _dask_engine(client)
-    if columns.width == UNKNOWN_WIDTH:
-        columns = replace(columns, width=_width(engine, found, columns))
-    if columns.width == 0 and columns.features:
-        raise ArgumentError(
-            "features",
-            f": column {verbatim(repr(columns.features[0]))} must hold lists of one number or "
-            "more, got empty lists",
-        )
+    columns = _measured(columns, engine, found, widths)
     table = Table(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
     )
@@ -227,19 +228,41 @@ def read_labels(
             raise ArgumentError("label", "must name the column of labels, got None")
         _require_own(found.schema, {"label": label, "qid": qid})
         columns = Columns((), label, qid, None, np.float64)
-    found = found.typed(columns)
-    with found.files.unchanged():
-        batches = [
-            rows
-            for number, part in enumerate(found.partitions)
-            for rows in part.batches(number, columns, False)
-        ]
-    if not batches:
-        raise no_rows()
+    batches = _without_features(found, columns)
     y = np.concatenate([rows.y for rows in batches])
     if any(rows.ids is None for rows in batches):
         return y, None
     return y, np.concatenate([rows.query for rows in batches])
+
+
+def read_ids(source: object, column: str) -> NDArray[Any]:
+    """Return the ids in a column of all rows in memory, without reading other columns.
+
+    Raises
+    ------
+    ValueError
+        As in `scan`, and if an id is missing.
+    """
+    found = source_of(source, column)
+    if found.schema is None:
+        raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
+    _require_own(found.schema, {"qid": column})
+    batches = _without_features(found, Columns((), None, column, None, np.float64))
+    return np.concatenate([rows.query for rows in batches])
+
+
+def _without_features(source: Source, columns: Columns) -> list[TableRows]:
+    """Return all rows in memory, of which features are not read."""
+    source = source.typed(columns)
+    with source.files.unchanged():
+        batches = [
+            rows
+            for number, part in enumerate(source.partitions)
+            for rows in part.batches(number, columns, False)
+        ]
+    if not batches:
+        raise no_rows()
+    return batches
 
 
 def _dask_engine(client: Client | None) -> Any:
@@ -250,9 +273,35 @@ def _dask_engine(client: Client | None) -> Any:
     return DaskEngine(client)
 
 
+def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
+    """Return the columns with the lengths of all lists, which must be those that are wanted."""
+    if columns.width is None and not columns.widths:
+        for name, width in wanted.items():
+            require_width(name, width, 0)
+        return columns
+    if not columns.features:
+        return columns
+    widths: list[int] = []
+    for name, width in zip(columns.features, columns.widths or (columns.width or 0,), strict=True):
+        if width == UNKNOWN_WIDTH:
+            alone = replace(columns.for_scores(()), features=(name,), width=width, widths=())
+            width = _width(engine, source, alone)
+            if width == 0:
+                raise ArgumentError(
+                    "features",
+                    f": column {verbatim(repr(name))} must hold lists of one number or more, got "
+                    "empty lists",
+                )
+        require_width(name, wanted.get(name, width), width)
+        widths.append(width)
+    if columns.width is not None:
+        return replace(columns, width=widths[0])
+    return replace(columns, widths=tuple(widths))
+
+
 def _width(engine: Any, source: Source, columns: Columns) -> int:
     """Return the length of the first list of a column of lists."""
-    for width, _ in engine.map(source.partitions, columns.for_scores(()), _n_columns):
+    for width, _ in engine.map(source.partitions, columns, _n_columns):
         return int(width)
     raise no_rows()
 
@@ -319,14 +368,16 @@ def _columns(
     if not names:
         raise ArgumentError("features", "must name a column or more")
     kinds = [value_type(schema.field(name).type) for name in names]
-    width = None
-    if len(names) == 1 and _is_list(kinds[0]):
-        kind = kinds[0]
-        width = getattr(kind, "list_size", UNKNOWN_WIDTH)
-        kinds = [kind.value_type]
+    widths = tuple(
+        (getattr(kind, "list_size", 0) or UNKNOWN_WIDTH) if _is_list(kind) else 0 for kind in kinds
+    )
+    lists = [_is_list(kind) for kind in kinds]
+    kinds = [
+        kind.value_type if of_lists else kind for kind, of_lists in zip(kinds, lists, strict=True)
+    ]
     wrong = {
-        name: "lists" if width is not None else kind_of(kind)
-        for name, kind in zip(names, kinds, strict=True)
+        name: "lists" if of_lists else kind_of(kind)
+        for name, kind, of_lists in zip(names, kinds, lists, strict=True)
         if not is_number(kind)
     }
     if wrong:
@@ -341,7 +392,15 @@ def _columns(
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(
-        tuple(names), label, qid, weight, dtype, width, groups=groups, propensity=propensity
+        tuple(names),
+        label,
+        qid,
+        weight,
+        dtype,
+        widths[0] if lists == [True] else None,
+        groups=groups,
+        propensity=propensity,
+        widths=widths if any(lists) and len(lists) > 1 else (),
     )
 
 

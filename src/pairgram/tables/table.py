@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,15 @@ from pairgram._support.arrays import without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
-from pairgram.tables.columns import Columns, TableRows, changed, shown_id, together
+from pairgram.tables.columns import (
+    Columns,
+    TableRows,
+    changed,
+    columns_of,
+    require_width,
+    shown_id,
+    together,
+)
 from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.survey import (
     COPIES,
@@ -116,9 +125,11 @@ class Table:
 
     @property
     def feature_names(self) -> list[str] | None:
-        """The names of the feature columns; None for arrays and for one column of lists."""
+        """The names of the features; None for arrays, and for one column of lists and no other."""
         columns = self.layout
-        return None if columns.width is not None or not columns.features else [*columns.features]
+        return (
+            None if columns.width is not None or not columns.features else columns.feature_names()
+        )
 
     @property
     def leaves_zeros_out(self) -> bool:
@@ -342,10 +353,26 @@ class Table:
         return table, without_names(model)
 
     def with_features(self, names: Sequence[Any] | None) -> Table:
-        """Return the same table with the features of these names, if it has them all."""
-        if names is None or not set(self.feature_names or ()) >= set(names):
+        """Return the same table with the features of these names, if it has them all.
+
+        Raises
+        ------
+        ValueError
+            If lists of a column have another length than these names say.
+        """
+        layout = self.layout
+        own = dict(zip(layout.features, layout.widths or repeat(layout.width or 0), strict=False))
+        if names is None or not all(isinstance(name, str) for name in names):
             return self
-        return replace(self, layout=replace(self.layout, features=tuple(names)))
+        columns, widths = columns_of(names, own)
+        if not own.keys() >= set(columns):
+            return self
+        found = tuple(widths.get(name, 0) for name in columns)
+        for name, width in zip(columns, found, strict=True):
+            require_width(name, width, own[name])
+        widths_of = found if any(found) else ()
+        layout = replace(layout, features=tuple(columns), width=None, widths=widths_of)
+        return replace(self, layout=layout)
 
     def widened(self, width: int) -> Table:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.

@@ -1,0 +1,250 @@
+"""``pairgram recommend``: the best things for every user."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pairgram
+from pairgram._support.files import naming, printable, replacing, shown
+from pairgram.cli import options as opt
+from pairgram.cli.report import count, print_json, print_table, warn, working
+from pairgram.cli.scoring import write_lines
+
+if TYPE_CHECKING:
+    from pairgram.rankers.recommend import Recommendations
+
+TABLE = "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder or a pattern."
+
+
+def recommend(
+    model: opt.ModelFile,
+    users: Annotated[
+        str, typer.Argument(metavar="USERS", help=f"Table with a row for every user: {TABLE}")
+    ],
+    items: Annotated[
+        str, typer.Argument(metavar="ITEMS", help="Table with a row for every thing.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write to; - stands for standard output. A name that ends with .parquet "
+            "makes a Parquet file, one with .csv has commas, and any other has tabs. [default: -, "
+            "or none with --held-out]",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    k: Annotated[
+        int, typer.Option("--k", "-k", metavar="N", min=1, help="How many things for every user.")
+    ] = 10,
+    user_id: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column of the ids of users.")
+    ] = "user",
+    item_id: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column of the ids of things.")
+    ] = "item",
+    exclude: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table of pairs that are left out, such as those seen, with both columns of ids.",
+        ),
+    ] = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Table of the things to choose from. [default: all of ITEMS]"
+        ),
+    ] = None,
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table of pairs that were held out, with both columns of ids: prints how well the "
+            "lists find them.",
+        ),
+    ] = None,
+    threads: opt.Threads = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Write the best things for every user, a row for each: user, rank, item, score.
+
+    The model was trained on named columns, as on a table. Those of a user are read from USERS, and
+    the others from ITEMS; columns of lists, such as embeddings, have the length of the fit. Pairs
+    of --exclude whose user or thing is in neither file are left aside, and a note tells how many.
+    With --held-out, metrics of the lists are printed: over all things, for users who have a pair.
+
+    \b
+    Examples:
+      pairgram recommend model.safetensors users.parquet items.parquet --k 10 \\
+        --exclude seen.parquet -o out.parquet
+      pairgram recommend model.safetensors users.csv items.csv --user-id person --item-id sku
+      pairgram recommend model.safetensors users.parquet items.parquet --k 10 \\
+        --exclude train.parquet --held-out test.parquet
+    """
+    tables = {"users": users, "items": items, "exclude": exclude, "candidates": candidates}
+    given = {name: Path(file) for name, file in tables.items() if file is not None}
+    if held_out is None:
+        output = output or Path("-")
+        if as_json:
+            raise ValueError("--json is for --held-out: lists are written as tables")
+    elif str(output) == "-":
+        raise ValueError("give --held-out or --output -, not both: metrics go to standard output")
+    if output is not None:
+        opt.check_output(output, model=model, **given)
+    if user_id == item_id:
+        raise ValueError(f"--user-id and --item-id must be two columns, got {user_id!r} for both")
+    fitted = opt.load_model_file(model, ": the order is MODEL USERS ITEMS")
+    names = [str(name) for name in getattr(fitted, "feature_names_in_", ())]
+    if not names:
+        raise ValueError(
+            f"{shown(model)}: the model knows no names of columns, by which users and things are "
+            "told apart: train it on a table or a frame"
+        )
+    with opt.warnings_as_notes(), working("recommending"):
+        of_users, of_items = (
+            _side(file, column, names, option)
+            for file, column, option in (
+                (users, user_id, "--user-id"),
+                (items, item_id, "--item-id"),
+            )
+        )
+        chosen = None if candidates is None else _ids(candidates, item_id, "--item-id")
+        ids: Any = None
+        if exclude is not None or held_out is not None:
+            ids = _ids(users, user_id, "--user-id"), _ids(items, item_id, "--item-id")
+        columns = user_id, item_id
+        without = None if exclude is None else _known_pairs("--exclude", exclude, columns, ids)
+        found = pairgram.recommend(
+            *(fitted, of_users[0], of_items[0], k),
+            user_ids=of_users[1],
+            item_ids=of_items[1],
+            exclude=without,
+            candidates=chosen,
+            n_threads=threads,
+        )
+        report: dict[str, Any] = {}
+        if held_out is not None:
+            pairs = _known_pairs("--held-out", held_out, columns, ids)
+            report = found.evaluate(*pairs, n_threads=threads)
+    if output is not None:
+        _write(output, found, (user_id, "rank", item_id, "score"))
+    if held_out is not None and as_json:
+        print_json(report)
+    elif held_out is not None:
+        title = f"{printable(held_out)}: lists of {k}, {count(len(found.users), 'user')}"
+        print_table(("metric", "value"), report.items(), title=title)
+
+
+def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, Any]:
+    """Return the table of a file with the columns that a model knows, or its ids if it has none."""
+    import numpy as np
+
+    from pairgram.tables.columns import features_among
+    from pairgram.tables.sources import source_of
+
+    schema = source_of(file, column).schema
+    own = features_among(names, () if schema is None else schema.names, column)
+    if not own:
+        ids = _ids(file, column, option)
+        return np.empty((len(ids), 0)), ids
+    with _naming(file, option):
+        return pairgram.scan(file, qid=column, features=own), None
+
+
+class _naming:
+    """Within this context, errors name the file, and the option of a column that is not there."""
+
+    def __init__(self, file: str, option: str) -> None:
+        self.file, self.option = file, option
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from pairgram._support.checks import ArgumentError
+
+        if isinstance(error, ArgumentError):
+            if error.place is not None:
+                error.place = printable(self.file)
+            if error.parameter == "qid":
+                error.parameter = self.option
+
+
+def _ids(file: str, column: str, option: str) -> Any:
+    """Return the ids in a column of a table."""
+    from pairgram.tables.scan import read_ids
+
+    with _naming(file, option):
+        return read_ids(file, column)
+
+
+def _known_pairs(
+    option: str, file: str, columns: tuple[str, str], known: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """Return the pairs of a table, without those of unknown ids, which a note counts."""
+    import numpy as np
+
+    from pairgram.rankers.recommend import places_of
+
+    options = ("--user-id", "--item-id")
+    pairs = [_ids(file, column, named) for column, named in zip(columns, options, strict=True)]
+    there = np.ones(len(pairs[0]), bool)
+    for own, ids in zip(pairs, known, strict=True):
+        there &= places_of(own, ids) >= 0
+    if not there.any():
+        raise ValueError(
+            f"{option} {printable(file)}: no pair has a user of USERS and a thing of ITEMS, such "
+            f"as {pairs[0][0]!r} and {pairs[1][0]!r}"
+        )
+    if not there.all():
+        first = int(np.argmin(there))
+        n_others = count(int((~there).sum()), "pair")
+        warn(
+            f"note: {printable(file)} has {n_others} of a user or a thing that is in neither file, "
+            f"such as {pairs[0][first]!r} and {pairs[1][first]!r}"
+        )
+    return pairs[0][there], pairs[1][there]
+
+
+def _write(output: Path, found: Recommendations, names: tuple[str, str, str, str]) -> None:
+    """Write recommendations as a table."""
+    import numpy as np
+
+    user, rank = np.nonzero(found.places >= 0)
+    columns = [
+        found.users[user],
+        rank + 1,
+        found.items[user, rank],
+        found.scores[user, rank],
+    ]
+    ending = output.suffix.lower()
+    if ending in (".parquet", ".pq"):
+        import pyarrow
+        import pyarrow.parquet
+
+        arrays = [pyarrow.array(column.tolist()) for column in columns]
+        with naming(output), replacing(output) as raw:
+            pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(names)), raw)
+        return
+    write_lines(output, _lines(names, columns, "," if ending == ".csv" else "\t"))
+
+
+def _lines(names: tuple[str, ...], columns: list[Any], separator: str) -> Iterator[str]:
+    """Yield the lines of a table of text."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, lineterminator="")
+    for row in (names, *zip(*(column.tolist() for column in columns), strict=True)):
+        writer.writerow(row)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()

@@ -1,0 +1,364 @@
+"""From interactions to rows: things that were not chosen, and the last ones held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim, warn_caller
+from pairgram._support.parameters import check_size, check_text
+from pairgram.data.queries import Queries, as_ids
+from pairgram.features.base import generator
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Draws, RandomState
+
+By = Literal["uniform", "popularity"]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """What `sample_negatives` returns: rows to fit, those of a user together.
+
+    The interactions of a user come first, and then the things that were drawn.
+
+    Attributes
+    ----------
+    users : ndarray of shape (n_rows,)
+        The ids of the users, which are query ids too.
+    items : ndarray of shape (n_rows,)
+    labels : ndarray of shape (n_rows,), float64
+        1 for interactions, and 0 for things that were drawn.
+    source : ndarray of shape (n_rows,), int64
+        The number of the interaction that the row is, or for which its thing was drawn.
+    """
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    labels: Vector
+    source: Rows
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        n_drawn = int((self.labels == 0).sum())
+        return f"<SampledRows of {len(self) - n_drawn} interactions and {n_drawn} drawn things>"
+
+    def to_frame(self) -> Any:
+        """Return a frame of pandas with the columns user, item, label and source."""
+        import pandas
+
+        columns = {"user": self.users, "item": self.items, "label": self.labels}
+        return pandas.DataFrame({**columns, "source": self.source})
+
+
+def sample_negatives(
+    users: ArrayLike,
+    items: ArrayLike,
+    n: int = 1,
+    *,
+    by: By = "uniform",
+    exclude_seen: bool = True,
+    catalog: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> SampledRows:
+    """Return interactions, and for each of them n things that its user has not seen.
+
+    All things of a user differ, so that a user of m interactions gets ``n m`` things, or all that
+    there are if these are less. A `UserWarning` then tells how many users have less.
+
+    Parameters
+    ----------
+    users, items : array-like of shape (n_interactions,)
+        The ids of the user and the thing of every interaction. A pair may be there several times.
+    n : int ≥ 1, default=1
+    by : {"uniform", "popularity"}, default="uniform"
+        Whether every thing is as likely as any other, or as likely as it has interactions. Things
+        that are drawn for one user are drawn one after the other, without those drawn before.
+    exclude_seen : bool, default=True
+        Whether things with which the user has interacted are never drawn.
+    catalog : array-like of shape (n_items,) or None, default=None
+        The ids of all things to draw from, each of them once. None takes those that have an
+        interaction.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    SampledRows
+        Of n_interactions + n · n_interactions rows, ready for ``fit(..., qid=rows.users)``.
+
+    Raises
+    ------
+    ValueError
+        If a length or an id is wrong, or a thing is not in the catalog. The message names it.
+
+    Notes
+    -----
+    Nothing is drawn and thrown away because it was seen. A number below the interactions, or the
+    things, that a user leaves is drawn and counted off among them, by one binary search in what
+    all users have seen. What two draws of a user have in common is drawn again, without it. The
+    time is O(N log N) for N rows, and the memory O(N).
+
+    Examples
+    --------
+    >>> from pairgram import sample_negatives
+    >>> rows = sample_negatives(["ann", "bob", "ann"], [1, 2, 3], catalog=range(6), random_state=0)
+    >>> rows.users.tolist(), rows.labels.tolist()
+    (['ann', 'ann', 'ann', 'ann', 'bob', 'bob'], [1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+    >>> set(rows.items[2:4].tolist()) <= {0, 2, 4, 5}
+    True
+    """
+    n = check_size("n", n)
+    check_text("by", by, get_args(By))
+    rng = generator(random_state)
+    of_users = Queries.make(_n_ids(users, "users"), qid=users, name="users")
+    codes, ids = _codes(items, catalog, of_users.n_rows)
+    n_users, n_items = of_users.n_queries, len(ids)
+    weights = np.bincount(codes, minlength=n_items) if by == "popularity" else None
+    total = n_items if weights is None else int(weights.sum())
+    if n_users * (max(total, n_items) + 1) >= 2**63:
+        raise ArgumentError("users", f"must be fewer for {n_items} things, got {n_users}")
+    place = of_users.index()
+    seen = _ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
+    n_left = (n_items if weights is None else int((weights > 0).sum())) - np.bincount(
+        seen // max(n_items, 1), minlength=n_users
+    )  # a thing that was seen has an interaction, so that it may be drawn
+    wanted = n * of_users.sizes
+    found = np.minimum(wanted, n_left)
+    _tell_of_few(found, wanted, of_users)
+    owner = np.repeat(np.arange(n_users), found)
+    drawn = _drawn(owner, seen, n_items, weights, rng)
+
+    order = np.arange(len(codes)) if of_users.order is None else of_users.order
+    within = np.arange(len(drawn)) - np.repeat(np.cumsum(found) - found, found)
+    source = order[of_users.offsets[:-1][owner] + within // n]
+    # Rows of a user stand together: what was drawn comes behind the interactions.
+    at = np.arange(len(codes)) + np.repeat(np.cumsum(found) - found, of_users.sizes)
+    behind = np.arange(len(drawn)) + of_users.offsets[1:][owner]
+    columns = []
+    for own, others in ((of_users.grouped(codes), drawn), (order, source)):
+        column = np.empty(len(codes) + len(drawn), np.int64)
+        column[at], column[behind] = own, others
+        columns.append(column)
+    labels = np.zeros(len(columns[0]))
+    labels[at] = 1.0
+    assert of_users.ids is not None
+    of_rows = np.repeat(of_users.ids, of_users.sizes + found)
+    return SampledRows(of_rows, ids[columns[0]], labels, columns[1])
+
+
+def _n_ids(ids: object, name: str) -> int:
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Sized):
+        raise ArgumentError(name, f"must be ids, one for each row, got {verbatim(repr(ids))}")
+    return len(ids)
+
+
+def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Rows, NDArray[Any]]:
+    """Return the numbers of things, and the ids that they are numbers of."""
+    listed = as_ids(items, n_rows, "items")
+    if catalog is None:
+        queries = Queries.make(n_rows, qid=listed, name="items")
+        assert queries.ids is not None
+        return queries.index(), queries.ids
+    own = as_ids(catalog, _n_ids(catalog, "catalog"), "catalog")
+    # Texts and numbers, in one array of NumPy, would become equal.
+    kinds = {own.dtype.kind, listed.dtype.kind}
+    if not (kinds <= set("iu") or (len(kinds) == 1 and "O" not in kinds)):
+        own, listed = own.astype(object), listed.astype(object)
+    queries = Queries.make(len(own) + n_rows, qid=np.concatenate((own, listed)), name="items")
+    numbers = queries.index()
+    expected = np.arange(len(own))
+    if (numbers[: len(own)] != expected).any():
+        twice = own[int(np.argmax(numbers[: len(own)] != expected))]
+        shown = verbatim(repr(twice.item() if isinstance(twice, np.generic) else twice))
+        raise ArgumentError("catalog", f"must have every id once, got {shown} twice")
+    codes = numbers[len(own) :]
+    if (codes >= len(own)).any():
+        lost = listed[int(np.argmax(codes >= len(own)))]
+        shown = verbatim(repr(lost.item() if isinstance(lost, np.generic) else lost))
+        raise ArgumentError("items", f"must be in the catalog, got {shown}, which is not")
+    return codes, as_ids(catalog, len(own), "catalog")
+
+
+def _tell_of_few(found: Rows, wanted: Rows, users: Queries) -> None:
+    few = np.flatnonzero(found < wanted)
+    if len(few):
+        first = few[0]
+        warn_caller(
+            f"{len(few)} of {len(found)} users have seen so much that fewer things are left than "
+            f"are asked for, and get all of them: user {users.name(int(first))} gets "
+            f"{found[first]} in place of {wanted[first]}",
+            UserWarning,
+        )
+
+
+def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Draws) -> Rows:
+    """Return a thing for every row of some users, such that the things of a user differ.
+
+    Parameters
+    ----------
+    owner : ndarray of shape (n_rows,), int64
+        The user of every row, in ascending order.
+    taken : ndarray of int64
+        ``user * n_items + thing`` of what may not be drawn, in ascending order.
+    n_items : int
+    weights : ndarray of shape (n_items,), int64, or None
+        How likely things are. None stands for 1.
+    """
+    found = np.empty(len(owner), np.int64)
+    pending = np.arange(len(owner))
+    while len(pending):  # every user gets a thing in every round, or more
+        of_rows = owner[pending]
+        pairs = of_rows * n_items + _round(of_rows, taken, n_items, weights, rng)
+        again = _repeated(pairs)
+        found[pending] = pairs % max(n_items, 1)
+        users = of_rows[again]
+        kept = np.concatenate((taken, pairs[~again]))
+        taken = np.sort(kept[_among(kept // max(n_items, 1), users)])
+        pending = pending[again]
+    return found
+
+
+def _ascending(pairs: Rows) -> Rows:
+    """Return distinct numbers in ascending order; np.unique takes three times as long."""
+    pairs = np.sort(pairs)
+    return pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
+
+
+def _among(values: Rows, ascending: Rows) -> NDArray[np.bool_]:
+    """Tell which values are among others, which ascend."""
+    if not len(ascending):
+        return np.zeros(len(values), bool)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.asarray(ascending[at] == values)
+
+
+def _repeated(pairs: Rows) -> NDArray[np.bool_]:
+    """Tell which pairs stand before at an earlier place."""
+    ascending = np.sort(pairs)
+    twice = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
+    places = np.flatnonzero(_among(pairs, twice))
+    _, first = np.unique(pairs[places], return_index=True)
+    out = np.zeros(len(pairs), bool)
+    out[places] = True
+    out[places[first]] = False
+    return out
+
+
+def _round(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Draws) -> Rows:
+    """Return a thing for every row, drawn without those taken, but with repetitions.
+
+    Things lie side by side on a line, each as long as its weight. Without what a user has taken,
+    the line is shorter. A point is drawn there. The things taken that lie before it, and are found
+    by one search for all users, tell where it is on the whole line.
+    """
+    users, things = np.divmod(taken, max(n_items, 1))
+    if weights is None:
+        begins, length, ends = things, n_items, None
+        own = np.ones(len(things), np.int64)
+    else:
+        ends = np.cumsum(weights)
+        begins, length = (ends - weights)[things], int(ends[-1])
+        own = weights[things]
+    sums = np.concatenate(([0], np.cumsum(own)))
+    first = np.searchsorted(users, np.arange(owner[-1] + 2))
+    before = sums[first]  # what users with smaller numbers have taken
+    rest = length - np.diff(before)
+    point = np.minimum((rng.random(len(owner)) * rest[owner]).astype(np.int64), rest[owner] - 1)
+    marks = users * (length + 1) + begins - (sums[:-1] - before[users])
+    at = np.searchsorted(marks, owner * (length + 1) + point, side="right")
+    point += sums[at] - before[owner]
+    return np.asarray(point if ends is None else np.searchsorted(ends, point, side="right"))
+
+
+class LastOut(NamedTuple):
+    """What `leave_last_out` returns.
+
+    Attributes
+    ----------
+    train, test : ndarray of shape (n_interactions,), bool
+    """
+
+    train: NDArray[np.bool_]
+    test: NDArray[np.bool_]
+
+
+def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
+    """Return which interactions to train with, and the last n of every user, to test with.
+
+    Users with n interactions or fewer keep all of them for training. Of interactions at the same
+    time, the one that stands later counts as later. A `UserWarning` tells how many users have so
+    few, and for how many the order of rows decides what is held out.
+
+    Parameters
+    ----------
+    users : array-like of shape (n_interactions,)
+        Ids, wherever the interactions of a user stand.
+    times : array-like of shape (n_interactions,), numbers or times
+    n : int ≥ 1, default=1
+
+    Returns
+    -------
+    LastOut
+        A pair of masks, train and test. Each row is in one of them.
+
+    Raises
+    ------
+    ValueError
+        If a length is wrong, or an id or a time is missing or no number and no time.
+
+    Notes
+    -----
+    Users who were never seen are another question: `QueryKFold`, with the users as query ids, holds
+    out users with all that they have.
+
+    Examples
+    --------
+    >>> from pairgram import leave_last_out
+    >>> train, test = leave_last_out(["ann", "bob", "ann", "bob"], [4, 1, 2, 3])
+    >>> test.tolist()
+    [True, False, False, True]
+    """
+    n = check_size("n", n)
+    of_users = Queries.make(_n_ids(users, "users"), qid=users, name="users")
+    when = _times(times, of_users.n_rows)
+    place = of_users.index()
+    order = np.lexsort((when, place))  # stable: of equal times the later row comes later
+    to_end = np.repeat(of_users.offsets[1:], of_users.sizes) - np.arange(len(order))
+    out = (to_end <= n) & np.repeat(of_users.sizes > n, of_users.sizes)
+    test = np.zeros(len(order), bool)
+    test[order] = out
+    few = int((of_users.sizes <= n).sum())
+    if few:
+        warn_caller(
+            f"{few} of {of_users.n_queries} users have {n} interactions or fewer, of which none is "
+            "held out",
+            UserWarning,
+        )
+    first = np.flatnonzero(out & (to_end == n))
+    tied = int((when[order[first]] == when[order[first - 1]]).sum())
+    if tied:
+        warn_caller(
+            f"for {tied} of {of_users.n_queries} users, the first interaction that is held out and "
+            "the last one that is not have the same time: the one that stands later is held out",
+            UserWarning,
+        )
+    return LastOut(~test, test)
+
+
+def _times(times: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Return times as numbers or as times of NumPy; objects with dates become their ranks."""
+    when = as_ids(times, n_rows, "times")
+    if when.dtype.kind == "O" and all(hasattr(one, "year") for one in when):
+        try:
+            return np.unique(when, return_inverse=True)[1]
+        except TypeError:  # with time zones and without
+            pass
+    if when.dtype.kind not in "iufmM":
+        raise ArgumentError("times", "must be numbers, or times that can be compared")
+    return when

@@ -1,0 +1,168 @@
+"""``pairgram recommend``: files of models, users and things, beside the function."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pairgram import Cross, RankRLS, recommend, scan
+from parts.cli import app
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N_USERS, N_ITEMS = 8, 9
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Write a model and its files to the folder of the test; return the model, users and things."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(N_USERS, 3)), rng.normal(size=(N_ITEMS, 2))
+    of_users = {"age": users[:, 0], "taste": pa.array(users[:, 1:].tolist())}
+    of_items = {"price": items[:, 0], "year": items[:, 1]}
+    place, thing = np.repeat(np.arange(N_USERS), N_ITEMS), np.tile(np.arange(N_ITEMS), N_USERS)
+    rows = {name: pa.array(column).take(place) for name, column in of_users.items()}
+    rows |= {name: column[thing] for name, column in of_items.items()}
+    table = pa.table(rows | {"y": rng.integers(0, 3, len(place)), "q": place})
+    model = RankRLS(feature_map=Cross(["age", "taste"], ["price", "year"]))
+    model.fit(scan(table, label="y", qid="q"))
+    model.save("m.model")
+    people = pa.table({"user": [f"u{i}" for i in range(N_USERS)], **of_users, "name": ["x"] * 8})
+    things = pa.table({"item": np.arange(N_ITEMS) * 10, **of_items, "title": ["x"] * 9})
+    pq.write_table(people, "users.parquet")
+    pq.write_table(things, "items.parquet")
+    seen = {"user": ["u0", "u3", "u0"], "item": [0, 50, 80], "stars": [1, 2, 3]}
+    pq.write_table(pa.table(seen), "seen.parquet")
+    return model, people, things
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["recommend", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
+def error(*arguments):
+    result = CliRunner().invoke(app, ["recommend", *map(str, arguments)])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+    return result.stderr
+
+
+ALL = ("m.model", "users.parquet", "items.parquet")
+
+
+def test_files_have_what_the_function_returns(files, tmp_path):
+    model, people, things = files
+    exclude = (["u0", "u3", "u0"], [0, 50, 80])
+    found = recommend(
+        model,
+        scan(people, qid="user", exclude="name"),
+        scan(things, qid="item", exclude="title"),
+        4,
+        exclude=exclude,
+    ).to_frame()
+    run(*ALL, "--k", 4, "--exclude", "seen.parquet", "-o", "out.parquet")
+    written = pq.read_table("out.parquet")
+    assert written.column_names == ["user", "rank", "item", "score"]
+    for name in written.column_names:
+        assert written[name].to_pylist() == found[name].tolist()
+    for name, separator in (("out.tsv", "\t"), ("out.csv", ","), ("-", "\t")):
+        text, _ = run(*ALL, "-k", 4, "--exclude", "seen.parquet", "-o", name)
+        lines = text if name == "-" else (tmp_path / name).read_text()
+        first, *rest = csv.reader(lines.splitlines(), delimiter=separator)
+        assert first == ["user", "rank", "item", "score"]
+        assert rest == [list(map(str, row)) for row in found.itertuples(index=False)]
+
+
+def test_names_of_columns_and_candidates(files):
+    _, people, things = files
+    pq.write_table(people.rename_columns(["who", *people.column_names[1:]]), "users.parquet")
+    import pyarrow.csv
+
+    pyarrow.csv.write_csv(things.rename_columns(["sku", *things.column_names[1:]]), "items.csv")
+    pq.write_table(pa.table({"sku": [20, 40]}), "some.parquet")
+    pair = ("--user-id", "who", "--item-id", "sku")
+    text, _ = run("m.model", "users.parquet", "items.csv", *pair, "--candidates", "some.parquet")
+    rows = [line.split("\t") for line in text.splitlines()]
+    assert rows[0] == ["who", "rank", "sku", "score"]
+    assert len(rows) == 1 + 2 * N_USERS and {row[2] for row in rows[1:]} == {"20", "40"}
+
+
+def test_pairs_of_others_are_told(files):
+    pq.write_table(pa.table({"user": ["u0", "u99"], "item": [0, 0]}), "seen.parquet")
+    text, note = run(*ALL, "--exclude", "seen.parquet", "-k", N_ITEMS)
+    assert "seen.parquet has 1 pair of a user or a thing that is in neither file" in note
+    assert "'u99'" in note
+    assert sum(line.startswith("u0\t") for line in text.splitlines()) == N_ITEMS - 1
+    pq.write_table(pa.table({"user": ["u99"], "item": [0]}), "seen.parquet")
+    assert "no pair has a user of USERS and a thing of ITEMS" in error(
+        *ALL, "--exclude", "seen.parquet"
+    )
+
+
+def test_lists_are_evaluated(files, tmp_path):
+    model, people, things = files
+    held = {"user": ["u0", "u2", "u2", "u77"], "item": [10, 0, 30, 0]}
+    pq.write_table(pa.table(held), "test.parquet")
+    found = recommend(
+        model,
+        scan(people, qid="user", exclude="name"),
+        scan(things, qid="item", exclude="title"),
+        3,
+        exclude=(["u0", "u3", "u0"], [0, 50, 80]),
+    )
+    given = (*ALL, "-k", 3, "--exclude", "seen.parquet", "--held-out", "test.parquet")
+    said, note = run(*given, "--json", "-o", "out.parquet")
+    assert json.loads(said) == found.evaluate(["u0", "u2", "u2"], [10, 0, 30])
+    assert "test.parquet has 1 pair of a user or a thing that is in neither file" in note
+    assert pq.read_table("out.parquet").num_rows == 3 * N_USERS
+    shown, _ = run(*given)
+    assert "ndcg@3" in shown and "coverage" in shown and "n_users_without" in shown
+    pq.write_table(pa.table({"user": ["u0"], "item": [0]}), "test.parquet")
+    assert "pairs that `exclude` left out" in error(*given)
+    assert "give --held-out or --output -" in error(*given, "-o", "-")
+    assert "--json is for --held-out" in error(*ALL, "--json")
+
+
+def test_users_without_columns(files):
+    _, people, things = files
+    rng = np.random.default_rng(1)
+    frame = things.select(["price", "year"])
+    RankRLS().fit(frame, rng.integers(0, 3, N_ITEMS)).save("of_things.model")
+    pq.write_table(people.select(["user"]), "users.parquet")
+    text, _ = run("of_things.model", "users.parquet", "items.parquet", "-k", 1)
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    assert [row[0] for row in rows] == [f"u{i}" for i in range(N_USERS)]
+    assert len({row[2] for row in rows}) == 1
+
+
+def test_errors(files):
+    _, people, things = files
+    assert "--user-id" in error(*ALL, "--user-id", "person")
+    assert "users.parquet" in error(*ALL, "--user-id", "person")
+    assert "must be two columns, got 'a' for both" in error(
+        *ALL, "--user-id", "a", "--item-id", "a"
+    )
+    assert "--output users.parquet is the users file" in error(*ALL, "-o", "users.parquet")
+    short = people.set_column(2, "taste", pa.array([[1.0]] * N_USERS))
+    pq.write_table(short, "short.parquet")
+    assert (
+        "column 'taste' of short.parquet must hold lists of 2 numbers, as in the fit, got"
+        in error("m.model", "short.parquet", "items.parquet")
+    )
+    pq.write_table(things.drop(["year"]), "few.parquet")
+    assert "items must have the column 'year'" in error("m.model", "users.parquet", "few.parquet")
+    pq.write_table(pa.table({"item": [7]}), "some.parquet")
+    assert "must have ids of items, got 7" in error(*ALL, "--candidates", "some.parquet")
+    RankRLS().fit(np.eye(3), np.arange(3)).save("arrays.model")
+    assert "knows no names of columns" in error("arrays.model", *ALL[1:])
+    twice = pa.concat_tables([people, people.slice(0, 1)])
+    pq.write_table(twice, "twice.parquet")
+    assert "must be ids, each of them once, got 'u0' twice" in error(
+        "m.model", "twice.parquet", "items.parquet"
+    )

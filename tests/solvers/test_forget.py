@@ -1,0 +1,114 @@
+"""forget: queries of many days leave statistics as if they had never been seen."""
+
+import numpy as np
+import pytest
+
+from pairgram import Cross, Pairgram, drift, make_ranking, scan
+
+X, y, QUERY = make_ranking(30, (3, 9), 4, random_state=0)
+DAY, USER = QUERY // 10, QUERY % 7
+GONE = USER == 3
+NAMES = list("abcd")
+
+
+def total_of(rows, road="arrays", **settings):
+    total = Pairgram(**settings)
+    for day in range(3):
+        own = rows & (day == DAY)
+        total = 0.9 * total
+        total.update(*given(own, road), **({} if road == "table" else {"qid": QUERY[own]}))
+    return total
+
+
+def given(rows, road, missing=None):
+    if road == "arrays":
+        return X[rows], y[rows]
+    if road == "frame":
+        pandas = pytest.importorskip("pandas")
+        return pandas.DataFrame(X[rows], columns=NAMES), y[rows]
+    return (scan(frame_of(rows), label="y", qid="q", missing=missing),)
+
+
+def frame_of(rows, values=X):
+    pa = pytest.importorskip("pyarrow")
+    columns = dict(zip(NAMES, values[rows].T, strict=True))
+    return pa.table(columns | {"y": y[rows], "q": QUERY[rows]})
+
+
+@pytest.mark.parametrize("road", ["arrays", "frame", "table"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"pairs": None}, {"feature_map": Cross([0, 1], [2, 3])}],
+    ids=["pairs", "rows", "map"],
+)
+def test_what_is_left_is_what_was_never_added(road, settings):
+    total = total_of(np.full(len(y), True), road, **settings)
+    found = total.forget(*given(GONE, road), **({} if road == "table" else {"qid": QUERY[GONE]}))
+    expected = total_of(~GONE, road, **settings)
+    assert found is total
+    np.testing.assert_allclose(found.G, expected.G, atol=1e-9)
+    np.testing.assert_allclose(found.g, expected.g, atol=1e-9)
+    assert (found.n_rows, found.n_queries) == (expected.n_rows, expected.n_queries)
+    again = {} if road == "table" else {"qid": QUERY[GONE]}
+    with pytest.raises(ValueError, match=r"cannot subtract: .* not in these statistics"):
+        total.forget(*given(GONE, road), **again)
+    total.update(*given(GONE, road), **again)
+
+
+def test_weights_and_columns_that_were_seen(tmp_path):
+    weight, each = 1.0 + QUERY % 3, 1.0 + QUERY % 2
+    total = Pairgram()
+    for day in range(3):
+        own = day == DAY
+        total = (0.5 * total).update(
+            X[own], y[own], qid=QUERY[own], sample_weight=weight[own], query_weight=each[own]
+        )
+    expected = Pairgram()
+    for day in range(3):
+        own = (day == DAY) & ~GONE
+        expected = (0.5 * expected).update(
+            X[own], y[own], qid=QUERY[own], sample_weight=weight[own], query_weight=each[own]
+        )
+    total.save(tmp_path / "total")
+    loaded = Pairgram.load(tmp_path / "total")
+    mixed = np.random.default_rng(0).permutation(np.flatnonzero(GONE))
+    loaded.forget(
+        X[mixed], y[mixed], qid=QUERY[mixed], sample_weight=weight[mixed], query_weight=each[mixed]
+    )
+    np.testing.assert_allclose(loaded.G, expected.G, atol=1e-9)
+    np.testing.assert_allclose(loaded.g, expected.g, atol=1e-9)
+    np.testing.assert_array_equal(loaded.n_varying, expected.n_varying)
+    today = X[::2] + 0.3
+    tables = [drift(one, today, qid=QUERY[::2]).table for one in (loaded, expected)]
+    np.testing.assert_allclose(tables[0]["shift"], tables[1]["shift"], atol=1e-9)
+
+
+def test_missing_values_of_a_table():
+    gaps = X.copy()
+    gaps[::5, 1] = np.nan
+    options = {"label": "y", "qid": "q", "missing": "zero"}
+    total = Pairgram.from_rows(scan(frame_of(DAY == 0, gaps), **options))
+    total = (0.5 * total).update(scan(frame_of(DAY == 1, gaps), **options))
+    total.forget(scan(frame_of(GONE & (DAY < 2), gaps), **options))
+    expected = Pairgram.from_rows(scan(frame_of(~GONE & (DAY == 0), gaps), **options))
+    expected = (0.5 * expected).update(scan(frame_of(~GONE & (DAY == 1), gaps), **options))
+    np.testing.assert_allclose(total.G, expected.G, atol=1e-9)
+
+
+def test_errors_leave_statistics_as_they_were():
+    total = total_of(np.full(len(y), True))
+    before = total.G.copy()
+    part = np.flatnonzero(GONE)[1:]
+    with pytest.raises(ValueError, match=r"cannot subtract: .* rows"):
+        total.forget(X[part], y[part], qid=QUERY[part])
+    with pytest.raises(ValueError, match=r"cannot subtract: .*not in these statistics"):
+        total.forget(X[GONE], y[GONE], qid=QUERY[GONE] + 100)
+    with pytest.raises(ValueError, match="forget needs y and qid"):
+        total.forget(X[GONE], y[GONE])
+    with pytest.raises(ValueError, match="propensity must be None"):
+        total.forget(X[GONE], y[GONE], qid=QUERY[GONE], propensity=np.ones(GONE.sum()))
+    with pytest.raises(ValueError, match="X must have the columns of the rows before"):
+        total.forget(*given(GONE, "frame"), qid=QUERY[GONE])
+    np.testing.assert_array_equal(total.G, before)
+    with pytest.raises(ValueError, match="remember the ids"):
+        Pairgram(ids=None).update(X, y, qid=QUERY).forget(X, y, qid=QUERY)
