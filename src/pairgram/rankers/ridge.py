@@ -69,7 +69,7 @@ from pairgram.solvers.passes import (
 )
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
-from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
+from pairgram.solvers.systems import Systems, systems_at_once
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
 
@@ -753,7 +753,7 @@ def _iterated(
     splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
     alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
     for group in blocks(len(parts), systems_at_once(data)):
-        systems = SparseSystems(parts[group], settings, n_threads, left)
+        systems = Systems(parts[group], settings, n_threads, left)
         if alphas is None:
             largest = systems.largest_eigenvalue(scale=scale)
             alphas = default_alphas(largest or 1.0, data.offset is not None)

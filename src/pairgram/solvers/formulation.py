@@ -30,6 +30,7 @@ from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.costs import (
     ONE_RIDGE,
     Work,
+    can_iterate,
     dual_seconds,
     is_held_out_by_sums,
     most_products,
@@ -40,7 +41,7 @@ from pairgram.solvers.costs import (
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums, smallest_eigenvalue
-from pairgram.solvers.sparse_systems import SparseSystems
+from pairgram.solvers.systems import Systems
 
 # The statistics of the primal form, or of the dual one.
 Statistics = PairSums | DualGram
@@ -118,8 +119,9 @@ class Coordinates:
         solves a system with one unknown per row. It is used for every `kernel` (the one of the
         data's `KernelMap`), and for features if there are fewer rows than features or on request.
         `scale` refers to the features of the model, so these are then not replaced. `work` is what
-        is to be solved, by default one ridge of all rows. Sparse rows are solved by conjugate
-        gradients where `most_products` says so, or where they `iterate`, if that is given.
+        is to be solved, by default one ridge of all rows. Sparse rows, and those of a map to
+        products, are solved by conjugate gradients where `most_products` says so, or where they
+        `iterate`, if that is given.
 
         Raises
         ------
@@ -152,8 +154,7 @@ class Coordinates:
         primal = replace(primal, work=work)
         is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
         direct = partial(primal._dual if is_dual else primal._same, settings, n_threads)
-        sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
-        if form == "dual" or iterate is False or not sparse:
+        if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
         primal = primal._seen()
         form = "dual" if is_dual else "primal"
@@ -303,7 +304,7 @@ class Coordinates:
     def _seen(self) -> Coordinates:
         """Return coordinates without the columns of sparse rows that have no entry, if most are."""
         X, n_features = self.data.stored, self.data.n_features
-        if n_features <= limits.now.seen_columns:
+        if n_features <= limits.now.seen_columns or not scipy.sparse.issparse(X):
             return self
         seen = np.zeros(n_features, dtype=bool)
         seen[X.indices] = True
@@ -374,7 +375,7 @@ class Coordinates:
         """
         if self.iterate:
             self.data.require_pairs(settings)
-            systems = SparseSystems([self.data], settings, n_threads, self.most_products)
+            systems = Systems([self.data], settings, n_threads, self.most_products)
             found = systems.solve(np.array([alpha]), scale=scale)
             if found is not None:
                 return self.coefs(found[0])[0], None, self.name

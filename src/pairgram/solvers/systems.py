@@ -1,24 +1,25 @@
-"""Ridges of wide sparse rows without a matrix, for several sets of weights at once."""
+"""Ridges of wide rows without a matrix, for several sets of weights at once."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
-import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Vector, require_finite
+from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.features.base import sides_of
+from pairgram.solvers.cross_rows import CrossRows, Kronecker
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
+from pairgram.solvers.sparse_rows import SparseRows
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES
 
 # The steps end when the residual falls below this share of the right-hand side,
@@ -46,18 +47,18 @@ EPSILON = float(np.finfo(np.float64).eps)
 def systems_at_once(data: RankingData) -> int:
     """Return how many systems of these rows to solve together: what a product takes, or memory."""
     vectors = len(DEFAULT_POWERS) + 40  # of n_features: solutions, their span, directions
-    each = 8.0 * (vectors * data.X.shape[1] + 5 * data.X.shape[0])
+    each = 8.0 * (vectors * data.n_features + 5 * data.X.shape[0])
     return max(1, min(WIDEST_PRODUCT, int(memory.available_memory() / 2 // each)))
 
 
-class SparseSystems:
-    """Systems ``(XᵀLX + alpha I) w = XᵀLy`` of CSR rows, solved without forming their matrices.
+class Systems:
+    """Systems ``(XᵀLX + alpha I) w = XᵀLy``, solved without forming their matrices.
 
     Parameters
     ----------
     systems : sequence of RankingData
-        The same CSR rows and targets, without a feature map, with the row weights of each system;
-        or the same comparisons of CSR items.
+        The same rows and targets, with the row weights of each system: CSR rows without a feature
+        map, rows with a map to products, or the same comparisons of CSR items.
     settings : PairSettings
     n_threads : int or None, default=None
     most_products : float, default=infinity
@@ -70,9 +71,9 @@ class SparseSystems:
 
     Notes
     -----
-    A step of conjugate gradients multiplies by XᵀLX in O(nnz + n_rows) time. All systems take their
-    steps together, so that X is read once a step. The number of steps grows with the square root of
-    ``λ_max / alpha``. The preconditioner is the diagonal of ``XᵀLX + alpha I``.
+    A step of conjugate gradients multiplies by XᵀLX, as `SparseRows` or `CrossRows` say. All
+    systems take their steps together, so that X is read once a step. The number of steps grows with
+    the square root of the condition that the preconditioner leaves.
 
     Ridges are solved from the largest down. Each starts from the Galerkin solution in the span of
     the last 8 solutions, whose products with XᵀLX are kept. All shifts of a system would share one
@@ -80,15 +81,11 @@ class SparseSystems:
     Without one, columns of different scale take thousands of steps. With it, the 34 default ridges
     of 160,000 × 20,000 rows take no more products than the shared space and its residuals do.
 
-    Where X has very many columns, X is read twice in a product. A product of six vectors with
-    400,000 × 100,000 rows takes more than their share of entries: the numbers of its columns do not
-    fit into the near cache.
-
     A small first ridge comes after larger ones of which the solutions are not returned. Directions
     in which no pair differs would otherwise keep what the preconditioner has put there.
 
-    The memory is X, 4 vectors of n_rows per system, and about n_alphas + 40 vectors of n_features
-    per system.
+    The memory is that of the rows, 4 vectors of n_rows per system, and about n_alphas + 40 vectors
+    of n_features per system.
     """
 
     def __init__(
@@ -98,26 +95,17 @@ class SparseSystems:
         n_threads: int | None = None,
         most_products: float = inf,
     ) -> None:
-        X = systems[0].stored
         self.n_products, self._most_products = 0, most_products
-        require_finite(X, "X")
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
-        self._n_features = X.shape[1]
-        # Half as many bytes of indices are read if int32 holds them.
-        index: Any = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
-        self._pairs = _core.sparse_pairs(
-            np.ascontiguousarray(X.indptr, index),
-            np.ascontiguousarray(X.indices, index),
-            np.ascontiguousarray(X.data),
-            self._n_features,
-            [one.pairs_of_stored(settings) for one in self._systems],
-        )
-        self._right_sides = [
-            np.asarray(X.T @ one.pull(settings, self._threads), dtype=np.float64)
-            for one in self._systems
-        ]
-        self._diagonals = [self._diagonal(number) for number in range(len(systems))]
+        of_rows = SparseRows if sides_of(systems[0].feature_map) is None else CrossRows
+        with single_threaded_blas:
+            self._rows = of_rows(self._systems, settings, self._threads)
+            self._n_features = self._rows.n_features
+            self._right_sides = [
+                self._rows.transposed(one.pull(settings, self._threads)) for one in self._systems
+            ]
+            self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
     def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64] | None:
         """Return the coefficients of all systems, shape (n_systems, n_alphas, n_features).
@@ -140,12 +128,16 @@ class SparseSystems:
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
         found = np.empty((len(factors), len(alphas), self._n_features))
-        descents = [
-            Descent(factor * side, factor**2 * diagonal, factor**2 * size, alphas, tolerance, out)
-            for factor, side, (diagonal, size, _), out in zip(
-                factors, self._right_sides, self._diagonals, found, strict=True
-            )
-        ]
+        descents = []
+        for number, (factor, side, out) in enumerate(
+            zip(factors, self._right_sides, found, strict=True)
+        ):
+            diagonal, size, _ = self._diagonals[number]
+            squares = factor**2 * np.array([diagonal, size])
+            precondition = self._rows.preconditioner(number, scale)
+            if precondition is None:
+                precondition = Diagonal(squares[0])
+            descents.append(Descent(factor * side, squares, precondition, alphas, tolerance, out))
         with single_threaded_blas:
             while live := [number for number, one in enumerate(descents) if not one.is_done]:
                 if self.n_products >= self._most_products:
@@ -171,7 +163,7 @@ class SparseSystems:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
         numbers = np.array(systems, dtype=np.int64)
         self.n_products += len(numbers)
-        return np.asarray(self._pairs.product(vectors, numbers, self._threads))
+        return self._rows.product(vectors, numbers)
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
         """Return λ_max of the first system, to 1e-8 and mostly to far more, by Lanczos steps.
@@ -225,14 +217,25 @@ class SparseSystems:
         """
         data, settings = self._systems[number], self._settings
         data.require_pair_weight(settings, data.pair_weight(settings))
-        diagonal, size = self._pairs.diagonal(number)
-        varying = data.varying(settings, self._pairs.counted(number), diagonal, size)
+        diagonal, size, varying = self._rows.squares(number)
         if size.max(initial=0.0) < SMALLEST_SQUARES and varying.any():
             raise ValueError(
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"
             )
         return np.where(diagonal > NOISE * size, diagonal, 0.0), size, ~varying
+
+
+class Diagonal:
+    """The preconditioner of a system that is the diagonal of its matrix."""
+
+    def __init__(self, diagonal: Vector) -> None:
+        self._diagonal = diagonal
+
+    def at(self, alpha: float) -> Callable[[Vector], Vector]:
+        """Return what multiplies a vector by about ``(G + alpha I)⁻¹``, for alpha > 0."""
+        inverse = 1 / (self._diagonal + alpha)
+        return lambda residual: inverse * residual
 
 
 class Descent:
@@ -243,10 +246,9 @@ class Descent:
     Parameters
     ----------
     b : ndarray of shape (n_features,), float64
-    diagonal : ndarray of shape (n_features,), float64
-        The diagonal of G.
-    size : ndarray of shape (n_features,), float64
-        What the diagonal would be if no origin were taken off the features.
+    squares : ndarray of shape (2, n_features), float64
+        The diagonal of G, and what it would be if no origin were taken off the features.
+    precondition : Diagonal or Kronecker
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     tolerance : float
         The share of b below which true residuals are to fall.
@@ -270,13 +272,14 @@ class Descent:
     def __init__(
         self,
         b: Vector,
-        diagonal: Vector,
-        size: Vector,
+        squares: Vector,
+        precondition: Diagonal | Kronecker,
         alphas: Vector,
         tolerance: float,
         out: Vector,
     ) -> None:
-        self._b, self._squares, self._out = b, np.array([diagonal, size]), out
+        self._b, self._squares, self._out = b, squares, out
+        self._precondition = precondition
         self._alphas, self._n_added, self._n_solved = alphas, 0, 0
         self._sums = np.sqrt(self._squares.sum(axis=1))
         self._wanted = tolerance * float(np.linalg.norm(b))
@@ -302,11 +305,9 @@ class Descent:
 
     def _begin(self) -> None:
         """Start with the next ridge."""
-        alpha, diagonal = self._alphas[self._n_solved], self._squares[0]
-        shifted = diagonal + alpha
-        usable = alpha > 0 and bool((shifted > 0).all())
+        alpha = self._alphas[self._n_solved]
         # For alpha 0 a preconditioner would change which norm is least.
-        self._preconditioner = 1 / shifted if usable else np.ones(len(shifted))
+        self._preconditioned = self._precondition.at(alpha) if alpha > 0 else np.copy
         self._w, image = self._span.solution(alpha)
         self._residual = self._b - image - alpha * self._w
         self._steps, self._before = 0, np.inf
@@ -323,7 +324,7 @@ class Descent:
         if tired or np.linalg.norm(self._residual) <= self._wanted:
             self.vector, self._checks = self._w, True
         else:
-            preconditioned = self._preconditioner * self._residual
+            preconditioned = self._preconditioned(self._residual)
             size = float(self._residual @ preconditioned)
             share = size / self._size if self._size > 0 else 0.0
             self.vector *= share
