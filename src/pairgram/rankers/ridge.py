@@ -69,8 +69,8 @@ from pairgram.solvers.passes import (
 )
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
-from pairgram.solvers.systems import Systems, systems_at_once
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
+from pairgram.solvers.systems import Systems, systems_at_once
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:

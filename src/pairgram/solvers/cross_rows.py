@@ -18,6 +18,9 @@ from pairgram.data.pairs import PairSettings
 from pairgram.features.base import sides_of
 from pairgram.solvers.statistics import sums_of
 
+# So many rows for each feature of the right side tell how it varies, for a preconditioner.
+SAMPLED_ROWS = 32
+
 
 class CrossRows:
     """Rows of products ``u ⊗ v`` behind k kept columns, with the pairs of several systems.
@@ -77,6 +80,17 @@ class CrossRows:
             self._of_left[number] = left
         return diagonal, size, diagonal > 0
 
+    def _sample(self) -> RankingData:
+        """Return queries with enough rows to tell how the right side varies, or all of them."""
+        data, queries = self._first, self._first.queries
+        wanted = SAMPLED_ROWS * (self._n_kept + self._n_right) / len(data.y)
+        if wanted >= 1:
+            return data
+        counts = self._pairs.counted(0)
+        numbers = np.flatnonzero(counts)
+        numbers = numbers[:: max(1, int(1 / wanted))]
+        return data.take(np.concatenate([queries.rows(number) for number in numbers.tolist()]))
+
     def preconditioner(self, number: int, scale: bool) -> Kronecker | None:
         """Return the preconditioner of a system, or None, which stands for the diagonal.
 
@@ -90,7 +104,7 @@ class CrossRows:
         if number not in self._of_left:
             return None
         if self._of_right is None:
-            data = replace(self._first, feature_map=self._right)
+            data = replace(self._sample(), feature_map=self._right)
             sums = sums_of(data, self._settings, self._threads, may_vanish=True)[0]
             self._of_right = sums[:-1, :-1]
         k, left = self._n_kept, self._of_left[number]
