@@ -1,6 +1,7 @@
 #include "solvers/cross_pairs.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "linear_algebra/blas.hpp"
 #include "linear_algebra/row_scores.hpp"
@@ -197,40 +198,45 @@ class multiplier {
     buffer<double> of_runs_;  // (runs, n_vectors, width)
 };
 
-// The squares of the right side in the runs of one query, (runs, width) each.
+// The squares of the right side in a run, (width,) each. The first run of a query of one left side
+// stands for all of them.
 template <class T>
-void square_query(const cross_rows<T>& rows, const laplacian& pairs, std::ptrdiff_t first,
-                  std::ptrdiff_t end, double* diagonal, double* size) {
+void square_run(const cross_rows<T>& rows, const laplacian& pairs, std::ptrdiff_t run,
+                double* diagonal, double* size) {
     const auto width = rows.width();
-    const auto query = rows.runs[first].query;
-    const auto begin = rows.runs[first].begin, n = rows.runs[end - 1].end - begin;
-    std::fill_n(diagonal, (end - first) * width, 0.0);
-    std::fill_n(size, (end - first) * width, 0.0);
-    if (!pairs.counts(query)) return;
-    for (auto run = first; run < end; ++run)
-        for (auto i = rows.runs[run].begin; i < rows.runs[run].end; ++i) {
-            const T* const row = rows.right.data() + i * width;
-            double* const sums = size + (run - first) * width;
-            const double degree = pairs.degree(i);
-            for (std::ptrdiff_t c = 0; c < width; ++c) {
-                const auto value = static_cast<double>(row[c]);
-                sums[c] += degree * value * value;
-            }
+    const auto& of = rows.runs[run];
+    std::fill_n(diagonal, width, 0.0);
+    std::fill_n(size, width, 0.0);
+    if (!pairs.counts(of.query)) return;
+    const auto first = rows.is_constant[of.query] && rows.makes_differences
+                           ? pairs.rows().begin(of.query)
+                           : std::ptrdiff_t{-1};
+    for (auto i = of.begin; i < of.end; ++i) {
+        const T* const row = rows.right.data() + i * width;
+        const T* const origin = rows.right.data() + std::max<std::ptrdiff_t>(first, 0) * width;
+        const double degree = pairs.degree(i);
+        for (std::ptrdiff_t c = 0; c < width; ++c) {
+            const double value =
+                static_cast<double>(row[c]) - (first < 0 ? 0.0 : static_cast<double>(origin[c]));
+            size[c] += degree * value * value;
         }
-    if (!rows.is_constant[query]) {
-        std::copy_n(size, (end - first) * width, diagonal);
+    }
+    if (!rows.is_constant[of.query]) {
+        std::copy_n(size, width, diagonal);
         return;
     }
+    if (of.begin > pairs.rows().begin(of.query)) return;
+    const auto n = pairs.rows().size(of.query);
     buffer<double> z(n * n_columns), image;
     for (std::ptrdiff_t c = 0; c < width; c += n_columns) {
         const auto count = std::min(n_columns, width - c);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            for (std::ptrdiff_t j = 0; j < n_columns; ++j)
+            for (std::ptrdiff_t j = 0; j < count; ++j)
                 z[i * n_columns + j] =
-                    j < count ? static_cast<double>(rows.right[(begin + i) * width + c + j]) : 0.0;
+                    static_cast<double>(rows.right[(of.begin + i) * width + c + j]);
         image = z;
         for (std::ptrdiff_t j = 0; j < count; ++j) {
-            pairs.apply(query, n_columns, image.data() + j);
+            pairs.apply(of.query, n_columns, image.data() + j);
             for (std::ptrdiff_t i = 0; i < n; ++i)
                 diagonal[c + j] += z[i * n_columns + j] * image[i * n_columns + j];
         }
@@ -243,7 +249,8 @@ template <class T>
 cross_rows<T> lay_out(const query_rows& rows, bool makes_differences, const T* inputs,
                       const node_map<T>& map, int n_threads) {
     const auto& cross = *cross_of(map);
-    cross_rows<T> out{cross.n_kept(), cross.n_left(), cross.n_right(), {}, {}, {}, {}, {}, {}};
+    cross_rows<T> out{
+        cross.n_kept(), cross.n_left(), cross.n_right(), makes_differences, {}, {}, {}, {}, {}, {}};
     cut_runs(rows, begins_of_runs(rows, inputs, map, n_threads), out);
     const part_of_cross<T> left(map, cross_part::left), right(map, cross_part::right);
     const auto fill = [&](const node_map<T>& of, std::ptrdiff_t n, const auto& row_at,
@@ -264,7 +271,7 @@ cross_rows<T> lay_out(const query_rows& rows, bool makes_differences, const T* i
         left.map(), static_cast<std::ptrdiff_t>(out.runs.size()),
         [&](std::ptrdiff_t run) { return out.runs[run].begin; }, out.left);
     fill(right.map(), rows.n_rows(), [](std::ptrdiff_t i) { return i; }, out.right);
-    if (!makes_differences) return out;
+    if (!makes_differences || !std::is_same_v<T, double>) return out;
     parallel_for(rows.n_queries, n_threads, [&](std::ptrdiff_t q) {
         if (!out.is_constant[q] || rows.size(q) == 0) return;
         T* const first = out.right.data() + rows.begin(q) * out.width();
@@ -336,15 +343,9 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
     for (const auto& chunk : rows.chunks) {
         const auto n = chunk.end - chunk.begin;
         of.begin(chunk);
-        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
-            buffer<double> squares((end - first) * width), sizes((end - first) * width);
-            square_query(rows, pairs, first, end, squares.data(), sizes.data());
-            for (auto run = first; run < end; ++run) {
-                const auto at = squares.begin() + (run - first) * width;
-                const auto size_at = sizes.begin() + (run - first) * width;
-                std::copy(at, at + width, of.of_run(chunk, run));
-                std::copy(size_at, size_at + width, of.of_run(chunk, run) + width);
-            }
+        parallel_for(n, n_threads, [&](std::ptrdiff_t i) {
+            double* const squares = of.of_run(chunk, chunk.begin + i);
+            square_run(rows, pairs, chunk.begin + i, squares, squares + width);
         });
         auto& left = of.left();
         if (of_left) {

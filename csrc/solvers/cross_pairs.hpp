@@ -6,10 +6,10 @@
 // where a run is neighbouring rows of a query of which the left side is the same: all of its rows,
 // if a query is a person. For n rows, m runs, p products of r columns and k kept ones:
 // 4·n·(k + r) + 4·m·p·r flops per vector, bound by reading the right sides, which are kept in the
-// type of the rows. Right sides of a query of one run are taken from its first row, which changes
-// no difference and leaves exactly 0 of a column that does not vary. The same bits for any
-// n_threads: what is added up is added in an order that the shape alone decides. BLAS must be held
-// to one thread.
+// type of the rows and summed in double. In double, those of a query of one left side are taken
+// from its first row, so that large common values cost no digits. The same bits for any n_threads:
+// what is added up is added in an order that the shape alone decides. BLAS must be held to one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +37,7 @@ struct chunk_of_runs {
 template <class T>
 struct cross_rows {
     std::ptrdiff_t n_kept, n_left, n_right;
+    bool makes_differences;  // rows do not count one by one
     buffer<run_of_rows> runs;
     buffer<chunk_of_runs> chunks;
     buffer<std::ptrdiff_t> long_queries;  // of which a chunk has a part
@@ -69,8 +70,8 @@ void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, i
 // diagonal (n_features,) of Xᵀ L X, size (n_features,), what was subtracted from, and unless it is
 // null of_left (n_left, n_left), the sum over runs of ũ ũᵀ tr S with the part S of Xᵀ L X that the
 // right side has in the run. In a query of several left sides, the size takes the place of the
-// diagonal, which is no larger. n (k + r) applications of L to one number, 2·m·p·r flops, and
-// m·p² with of_left.
+// diagonal, which is at most twice that. n (k + r) applications of L to one number, 2·m·p·r flops,
+// and m·p² with of_left.
 template <class T>
 void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, double* diagonal,
                         double* size, double* of_left, int n_threads);

@@ -86,10 +86,9 @@ class CrossRows:
         wanted = SAMPLED_ROWS * (self._n_kept + self._n_right) / len(data.y)
         if wanted >= 1:
             return data
-        counts = self._pairs.counted(0)
-        numbers = np.flatnonzero(counts)
-        numbers = numbers[:: max(1, int(1 / wanted))]
-        return data.take(np.concatenate([queries.rows(number) for number in numbers.tolist()]))
+        chosen = np.zeros(queries.n_queries, dtype=bool)
+        chosen[np.flatnonzero(self._pairs.counted(0))[:: int(1 / wanted)]] = True
+        return data.take(np.flatnonzero(chosen[queries.index()]))
 
     def preconditioner(self, number: int, scale: bool) -> Kronecker | None:
         """Return the preconditioner of a system, or None, which stands for the diagonal.
