@@ -13,7 +13,7 @@ from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
-from pairgram import Pairgram, Preferences, QueryKFold, RankRLS
+from pairgram import Cross, Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
 from problems import BY_STEPS
 
@@ -133,6 +133,21 @@ def _by_steps(journey: Journey, dtype: type) -> Outcome | None:
 @road(ITERATED, plain=of_folds, refuses=("CSR", "maxabs"), nudge=NUDGE_OF_STEPS, nudge_values=True)
 def csr_by_steps(journey: Journey) -> Outcome | None:
     return _by_steps(journey, np.float64)
+
+
+@road(
+    ("RankRLS of a map", "RankRLSCV of a map"),
+    plain=of_folds,
+    nudge=NUDGE_OF_STEPS,
+    nudge_values=True,
+)
+def cross_by_steps(journey: Journey) -> Outcome | None:
+    """Products of columns are not made."""
+    one_list = journey.is_search and len(journey.rows.offsets) == 2
+    if one_list or not isinstance(journey.parameters["feature_map"], Cross):
+        return None
+    with limits_of(**BY_STEPS):
+        return plain(journey)
 
 
 def of_folds_in_single_precision(journey: Journey) -> Outcome:
