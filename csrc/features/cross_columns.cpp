@@ -98,6 +98,8 @@ std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part) {
             return cross.n_kept() + cross.n_right();
         case cross_part::left_columns:
             return static_cast<std::ptrdiff_t>(cross.left.size());
+        case cross_part::right_columns:
+            return static_cast<std::ptrdiff_t>(cross.right.size());
         case cross_part::products:
             break;
     }
@@ -110,6 +112,7 @@ void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n,
     if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::left_columns) return gather(cross.left, n, rows, ldr, out, ldo);
+    if (part == cross_part::right_columns) return gather(cross.right, n, rows, ldr, out, ldo);
     const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
     buffer<T> right(n * (k + r));
     map_right(cross, n, rows, ldr, right.data(), k + r);

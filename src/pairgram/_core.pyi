@@ -181,6 +181,9 @@ class CrossPairs:
         self, system: int, of_left: bool = False, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
 
+def complete_lists(
+    rows: NDArray[_T], map: Any, problem: RankingProblem, n_threads: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...  # left sides, and one list
 def cross_pairs(
     rows: NDArray[_T],
     map: Any,

@@ -109,8 +109,11 @@ def in_features(journey: Journey) -> Journey:
 
 
 def _of_inputs(journey: Journey) -> Journey:
-    journey, changed = in_features(journey), {}
-    given = journey.parameters
+    return _with_folds(in_features(journey))
+
+
+def _with_folds(journey: Journey) -> Journey:
+    given, changed = journey.parameters, {}
     if "cv" in given and given["cv"] is None:
         n_queries = len(journey.rows.offsets) - 1
         n_folds = min(5, n_queries if n_queries > 1 else len(journey.rows) // 2)
@@ -135,9 +138,13 @@ def csr_by_steps(journey: Journey) -> Outcome | None:
     return _by_steps(journey, np.float64)
 
 
+def of_folds_of_a_map(journey: Journey) -> Outcome:
+    return plain(_with_folds(journey))
+
+
 @road(
     ("RankRLS of a map", "RankRLSCV of a map"),
-    plain=of_folds,
+    plain=of_folds_of_a_map,
     nudge=NUDGE_OF_STEPS,
     nudge_values=True,
 )

@@ -303,6 +303,7 @@ class RidgeSpec(LeastSquares):
             scale=scale,
             work=self._work(data, validates),
             iterate=iterate,
+            closed=self.search is None or self.search.cv is None,
             n_threads=self.rows.n_threads,
         )
 
@@ -534,6 +535,11 @@ class RidgeSpec(LeastSquares):
                     return None
                 found.append(make(*solved))
             return found
+        if coordinates.lists is not None:
+            return [
+                make(*_closed(settings, scale, given, target, judge))
+                for target, judge in zip(coordinates.of_targets(labels), judges, strict=True)
+            ]
         basis = judges[0].needs_basis(settings, coordinates.name == "dual")
         (paths,) = decompose_each(
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
@@ -772,6 +778,26 @@ def _iterated(
     if judge.validation is not None:
         scores = [judge.validation_scores(coordinates.coefs(solved))]
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
+
+
+def _closed(
+    settings: PairSettings,
+    scale: bool,
+    given: Vector | None,
+    coordinates: Coordinates,
+    held_out: HeldOut,
+) -> tuple[Vector, Vector, Judged]:
+    """Judge one combination of complete lists in closed form, by every query or a validation set."""
+    assert isinstance(held_out, HoldOut)
+    data, n_threads = coordinates.data, held_out.n_threads
+    path = coordinates.path(settings, scale=scale, n_threads=n_threads)
+    alphas = path.default_alphas(data.offset is not None) if given is None else given
+    scores = None
+    if held_out.judge.validation is None:
+        scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
+    statistics = partial(coordinates.statistics, settings, n_threads)
+    judged = held_out.judge_path(settings, path, alphas, statistics, coordinates.coefs, scores)
+    return alphas, path.coef(alphas), judged
 
 
 def _leaves_pairs_out(cv: CV) -> bool:

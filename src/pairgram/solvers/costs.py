@@ -67,6 +67,13 @@ def step_seconds(data: RankingData) -> float:
     return seconds_of(work | {"step": 1.0})
 
 
+def complete_seconds(work: Work, left: tuple[int, int], right: tuple[int, int]) -> float:
+    """Return the time that complete lists take, for (queries, columns) and (things, columns)."""
+    (q, p), (n, r) = (tuple(map(float, shape)) for shape in (left, right))
+    products = p * r * (p + r) + work.exact * q * r * (2 * p + n)
+    return seconds_of({"eigenvectors": p**3 + r**3, "gram": 2 * work.n_alphas * products})
+
+
 def steps_of(work: Work) -> int:
     """Return a low estimate of the products that all systems take by conjugate gradients."""
     return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
