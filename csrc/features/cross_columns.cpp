@@ -28,6 +28,12 @@ std::ptrdiff_t width_of(const node_map<T>* map, const buffer<std::int64_t>& colu
 template <class T>
 void gather(const buffer<std::int64_t>& columns, std::ptrdiff_t n, const T* rows,
             std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
+    const auto width = static_cast<std::ptrdiff_t>(columns.size());
+    bool together = n > 1 && width > 0;
+    for (std::ptrdiff_t j = 1; j < width && together; ++j) together = columns[j] == columns[0] + j;
+    for (std::ptrdiff_t i = 0; i < n && together; ++i)
+        std::copy_n(rows + i * ldr + columns[0], width, out + i * ldo);
+    if (together) return;
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < columns.size(); ++j)
             out[i * ldo + static_cast<std::ptrdiff_t>(j)] = rows[i * ldr + columns[j]];

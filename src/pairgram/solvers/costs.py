@@ -18,6 +18,8 @@ from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
 FIRST_STEPS, FURTHER_STEPS = 30, 4
+# So many rows tell whether left sides vary within queries.
+SEEN_ROWS = 10_000
 # The share of a first solution of RankSVM that each solution that starts from another one takes.
 FURTHER_SOLUTION = 1 / 3
 
@@ -125,7 +127,7 @@ def _width_of_right_side(data: RankingData) -> int | None:
     if sides is None or scipy.sparse.issparse(data.X):
         return None
     if sides.left is not None:
-        rows = np.arange(min(len(data.y), limits.now.sample_rows))
+        rows = slice(SEEN_ROWS)
         query, left = data.queries.index()[rows], data.X[rows][:, sides.left]
         same = (left[1:] == left[:-1]).all(axis=1) | (query[1:] != query[:-1])
         if not same.all():
