@@ -178,12 +178,15 @@ class Sides(NamedTuple):
         The numbers of features of the sides. Each of one is multiplied by each of the other.
     right : FeatureMap
         A fitted map to the kept columns and the right side.
+    has_common : bool
+        Whether the first of the left side is the same for all rows.
     """
 
     left: Rows | None
     n_left: int
     n_right: int
     right: FeatureMap
+    has_common: bool
 
 
 class ValueMap(ABC):

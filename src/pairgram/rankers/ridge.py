@@ -52,7 +52,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
-from pairgram.rankers.prior import Prior
+from pairgram.rankers.prior import IDENTITY, Prior, identity_of
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
@@ -208,7 +208,7 @@ class RidgeSpec(LeastSquares):
     @property
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
-        other = self.constraints is not None or self.has_intercept
+        other = self.constraints is not None or self.has_intercept or self.rows.from_identity
         if self.rows.kernel is not None or self.form != "auto" or other:
             return False
         one = len(self.settings) == len(self.rows.kinds) == 1 and self.scales == (False,)
@@ -239,6 +239,7 @@ class RidgeSpec(LeastSquares):
         """Fit one ridge."""
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
+        data = self._started(data)
         coordinates = self._coordinates(data, small)
         fitted = []
         solved: list[tuple[Vector, ColumnSums | None, str]]
@@ -336,6 +337,9 @@ class RidgeSpec(LeastSquares):
         kept: dict[str, Any] = {}
         if self.has_intercept:
             kept["intercept_"] = self._intercept(data, models["coef_"])
+        if data.free is not None:
+            width = np.sqrt(np.count_nonzero(data.free))
+            kept["prior_scale_"] = float(models["coef_"] @ data.free / width)
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
@@ -434,10 +438,21 @@ class RidgeSpec(LeastSquares):
 
         All gammas of one kind share the training rows.
         """
-        for own in self.rows.each(data):
+        for own in map(self._started, self.rows.each(data)):
             yield own
             for gamma in self.gammas[1:]:
                 yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
+
+    def _started(self, data: RankingData) -> RankingData:
+        """Return the data with the identity without a ridge, if the model starts from it."""
+        if not self.rows.from_identity:
+            return data
+        if any(self.scales) or self.form == "dual":
+            wrong = "scale=True" if any(self.scales) else "form='dual'"
+            raise ArgumentError("prior", f"must not be 'identity' with {wrong}")
+        if self.search is not None and _leaves_pairs_out(self.search.cv):
+            raise ArgumentError("prior", f"must not be 'identity' with cv={LEAVE_PAIR_OUT!r}")
+        return replace(data, free=identity_of(data))
 
     def _judges(
         self,
@@ -479,6 +494,7 @@ class RidgeSpec(LeastSquares):
             cheap = (
                 exact
                 and self.constraints is None
+                and not (data.free is not None and data.is_single_query)
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = None if cheap else default_cv(data.held_together.n_filled, len(data.y))
@@ -494,7 +510,7 @@ class RidgeSpec(LeastSquares):
         data, seconds = coordinates.data, 0.0
         for settings in self.settings:
             data.require_pairs(settings)
-            n_alphas = len(default_alphas(1.0, data.offset is not None))
+            n_alphas = len(default_alphas(1.0, data.is_started))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
             seconds += held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
@@ -545,7 +561,7 @@ class RidgeSpec(LeastSquares):
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
         )
         ridge = paths[0][0]
-        alphas = ridge.default_alphas(data.offset is not None) if given is None else given
+        alphas = ridge.default_alphas(data.is_started) if given is None else given
         splits = judges[0].refits(settings, ridge)
         scores: Any = [None] * len(judges)
         if splits is not None:
@@ -762,7 +778,7 @@ def _iterated(
         systems = Systems(parts[group], settings, n_threads, left)
         if alphas is None:
             largest = systems.largest_eigenvalue(scale=scale)
-            alphas = default_alphas(largest or 1.0, data.offset is not None)
+            alphas = default_alphas(largest or 1.0, data.is_started)
         found = systems.solve(alphas, scale=scale)
         if found is None:
             return None
@@ -787,11 +803,11 @@ def _closed(
     coordinates: Coordinates,
     held_out: HeldOut,
 ) -> tuple[Vector, Vector, Judged]:
-    """Judge one combination of complete lists in closed form, by every query or a validation set."""
+    """Judge one combination of complete lists, by every query or by a validation set."""
     assert isinstance(held_out, HoldOut)
     data, n_threads = coordinates.data, held_out.n_threads
     path = coordinates.path(settings, scale=scale, n_threads=n_threads)
-    alphas = path.default_alphas(data.offset is not None) if given is None else given
+    alphas = path.default_alphas(data.is_started) if given is None else given
     scores = None
     if held_out.judge.validation is None:
         scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
@@ -893,13 +909,17 @@ def _rows_of(
             "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
         feature_map = KernelMap(kernel, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
+    from_identity = isinstance(model.prior, str) and model.prior == IDENTITY
+    if from_identity:
+        no_table = "prior='identity' needs all rows in memory, so a table cannot be fitted"
     return Preparation(
         tuple(kinds),
         feature_map,
         None if is_linear else kernel,
         takes_path,
-        model.prior,
+        None if from_identity else model.prior,
         "a list of inputs" if len(kinds) > 1 else no_columns,
+        from_identity=from_identity,
         no_table=no_table,
         n_threads=model.n_threads,
     )

@@ -17,7 +17,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import sides_of
 from pairgram.solvers.cross_rows import Eigen
-from pairgram.solvers.ridge_path import default_alphas, scale_factors, smallest_eigenvalue
+from pairgram.solvers.ridge_path import RidgePath, scale_factors, smallest_eigenvalue
 
 # A weight may differ by so much from that of its query times that of its thing.
 EQUAL_WEIGHTS = 8 * float(np.finfo(np.float64).eps)
@@ -53,7 +53,8 @@ class CompleteLists:
         if sides is None or not data.is_one_block or data.preferences is not None:
             return None
         n_kept = data.n_features - sides.n_left * sides.n_right
-        if n_kept or data.group_of is not None or queries.n_filled < 2:
+        grouped = data.group_of is not None
+        if n_kept or grouped or data.free is not None or queries.n_filled < 2:
             return None
         n_things = len(data.y) // queries.n_queries
         if (queries.sizes != n_things).any():
@@ -75,10 +76,12 @@ class CompleteLists:
 
     def takes(self, settings: PairSettings) -> bool:
         """Tell whether the pairs are the same in all lists, whatever their labels."""
-        return settings.pairs is None or (settings.pairs == "with_ties" and settings.scope == "query")
+        return settings.pairs is None or (
+            settings.pairs == "with_ties" and settings.scope == "query"
+        )
 
 
-class CompletePath:
+class CompletePath(RidgePath):
     """Solutions of ``(G + alpha I) w = g`` of complete lists, and exact scores without each query.
 
     With ``UᵀCU = P diag(a) Pᵀ``, ``S = Q diag(s) Qᵀ``, ``Z = U P`` and ``h_q = Qᵀ Vᵀ L y_q``, the
@@ -86,10 +89,11 @@ class CompletePath:
 
         W = P X Qᵀ,  x_ij = (Zᵀ C h)_ij / (a_i s_j + alpha).
 
-    They have the targets ``h_qj / s_j`` and the weights ``c_q s_j``, so that the scores t of a query
-    in the basis of S are those without it by one number each:
+    They have the targets ``h_qj / s_j`` and the weights ``c_q s_j``. So one number for each turns
+    the scores t of a query in the basis of S into those of the model without it:
 
-        t⁻_qj = (t_qj − e_qj h_qj / s_j) / (1 − e_qj),  e_qj = c_q s_j Σ_i Z_qi² / (a_i s_j + alpha).
+        t⁻_qj = (t_qj − e_qj h_qj / s_j) / (1 − e_qj),
+        e_qj = c_q s_j Σ_i Z_qi² / (a_i s_j + alpha).
 
     Time: ``9 (p³ + r³)`` flops for the eigenvectors, and for every ridge 2 p r (p + r) for the
     coefficients; held-out scores take ``4 q p r + 2 n r`` for n rows of q queries.
@@ -104,8 +108,6 @@ class CompletePath:
     n_threads : int or None
     """
 
-    band, is_dual = None, False  # as of a `RidgePath`
-
     def __init__(
         self,
         lists: CompleteLists,
@@ -115,6 +117,7 @@ class CompletePath:
         scale: bool,
         n_threads: int | None,
     ) -> None:
+        self.band, self.factor, self.is_dual = None, None, False
         data.require_pair_weight(settings, data.pair_weight(settings))
         self._lists, self._queries = lists, data.queries
         self._threads = resolve_n_threads(n_threads)
@@ -141,11 +144,11 @@ class CompletePath:
             self._weight, self._Z = weight, lists.left @ self._P
             self._h = (targets * b) @ (V @ self._Q)
             self._g = self._Z.T @ (weight[:, None] * self._h)
-        self.largest = float(self._a.max(initial=0.0) * self._s.max(initial=0.0))
 
-    def default_alphas(self, started: bool = False) -> Vector:
-        """Return the default alphas for λ_max(G)."""
-        return default_alphas(self.largest or 1.0, started)
+    @property
+    def largest(self) -> float:
+        """λ_max, the largest eigenvalue."""
+        return float(self._a.max(initial=0.0) * self._s.max(initial=0.0))
 
     def _inverse(self, alpha: float) -> Vector:
         """Return the eigenvalues of ``(G + alpha I)⁻¹``, (n_left, n_right)."""

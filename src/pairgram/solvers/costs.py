@@ -236,7 +236,7 @@ def is_held_out_by_sums(data: RankingData, settings: PairSettings, n_alphas: int
     for every ridge. Rows take ``2 n d²`` in the basis, and about 3 steps of ``4 n d`` for every
     ridge. Compiled code does not take the rows of groups in blocks.
     """
-    if data.group_of is None or settings.joins_all_rows:
+    if data.group_of is None or settings.joins_all_rows or data.free is not None:
         return False
     if not data.is_one_block:
         return True

@@ -159,7 +159,11 @@ class Coordinates:
             return cls(data, "dual", work=work)
         primal = cls(data, scale=True) if scale else cls.of_features(data, settings)
         primal = replace(primal, work=work)
-        is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
+        is_dual = (
+            data.free is None
+            and not scale
+            and (form if form != "auto" else primal.smaller_form()) == "dual"
+        )
         direct = partial(primal._dual if is_dual else primal._same, settings, n_threads)
         if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
@@ -408,9 +412,7 @@ class Coordinates:
         coef = np.asarray(self.coefs(solved[None])[0])
         return coef, self.column_sums(total, solved), self.name
 
-    def path(
-        self, settings: PairSettings, *, scale: bool, n_threads: int | None
-    ) -> CompletePath:
+    def path(self, settings: PairSettings, *, scale: bool, n_threads: int | None) -> CompletePath:
         """Return the path of complete lists."""
         assert self.lists is not None
         return CompletePath(self.lists, self.data, settings, scale=scale, n_threads=n_threads)

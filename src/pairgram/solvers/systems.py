@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -126,6 +127,7 @@ class Systems:
             or below 1e-8 with several ridges, nor below what rounding errors may leave.
         """
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
+        free = self._systems[0].free
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
         found = np.empty((len(factors), len(alphas), self._n_features))
         descents = []
@@ -134,10 +136,11 @@ class Systems:
         ):
             diagonal, size, _ = self._diagonals[number]
             squares = factor**2 * np.array([diagonal, size])
-            precondition = self._rows.preconditioner(number, scale)
-            if precondition is None:
-                precondition = Diagonal(squares[0])
-            descents.append(Descent(factor * side, squares, precondition, alphas, tolerance, out))
+            precondition = self._rows.preconditioner(number, scale) or Diagonal(squares[0])
+            penalty = Penalty(free)
+            descents.append(
+                Descent(factor * side, squares, precondition, alphas, tolerance, out, penalty)
+            )
         with single_threaded_blas:
             while live := [number for number, one in enumerate(descents) if not one.is_done]:
                 if self.n_products >= self._most_products:
@@ -163,27 +166,36 @@ class Systems:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
         numbers = np.array(systems, dtype=np.int64)
         self.n_products += len(numbers)
-        return self._rows.product(vectors, numbers)
+        with single_threaded_blas:
+            return self._rows.product(vectors, numbers)
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
         """Return λ_max of the first system, to 1e-8 and mostly to far more, by Lanczos steps.
 
         The vectors are not made orthogonal again, which leaves the largest eigenvalue as it is. Its
         relative error is at most the square of the residual over the gap to the next eigenvalue.
+
+        Where a direction has no ridge, it is that of `EigenPath.beside`.
         """
+        image, weight = np.zeros(self._n_features), 0.0
+        if (free := self._systems[0].free) is not None:
+            image = self.products(free[None], [0])[0]
+            weight = float(free @ image)
+            image *= weight**-0.5 if weight > 0 else 0.0
         factor = self._factor(0, scale)
         vector = factor * self._right_sides[0]
         if not vector.any():
             vector = factor**2 * self._diagonals[0][0]
         if not vector.any():
-            return 0.0
+            return weight
         vector /= np.linalg.norm(vector)
         before, beside = np.zeros(len(vector)), 0.0
         diagonal: list[float] = []
         below: list[float] = []
         with single_threaded_blas:
             while True:
-                product = factor * self.products((factor * vector)[None], [0])[0] - beside * before
+                product = factor * self.products((factor * vector)[None], [0])[0]
+                product -= image * (image @ vector) + beside * before
                 diagonal.append(float(vector @ product))
                 product -= diagonal[-1] * vector
                 beside = float(np.linalg.norm(product))
@@ -197,7 +209,7 @@ class Systems:
                     largest, residual = float(values[-1]), beside * abs(float(vectors[-1, -1]))
                     gap = max(largest - float(values[0]), residual)
                     if ends or residual**2 <= EIGEN_TOLERANCE * gap * largest:
-                        return largest
+                        return max(largest, weight)
                 below.append(beside)
                 before, vector = vector, product / beside
 
@@ -205,7 +217,8 @@ class Systems:
         """Return what the features of a system are multiplied by, (n_features,)."""
         diagonal, _, constant = self._diagonals[number]
         factor = scale_factors(diagonal) if scale else np.ones(self._n_features)
-        factor[constant] = 0.0  # what a product has there is rounding error
+        if self._systems[0].free is None:
+            factor[constant] = 0.0  # what a product has there is rounding error
         return factor
 
     def _diagonal(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
@@ -238,8 +251,41 @@ class Diagonal:
         return lambda residual: inverse * residual
 
 
+@dataclass(frozen=True)
+class Penalty:
+    """The ridge on models, but for the multiples of a vector e of length 1, if there is one."""
+
+    free: Vector | None = None
+
+    def __call__(self, w: Vector) -> Vector:
+        """Return ``w − e eᵀ w``."""
+        return w if self.free is None else w - self.free * (self.free @ w)
+
+    def within(self, vectors: Vector, basis: Vector) -> Vector:
+        """Return the penalties within orthonormal sums, of weights `basis`, of some vectors."""
+        penalties = np.eye(basis.shape[1])
+        if self.free is not None:
+            along = basis.T @ (vectors @ self.free)
+            penalties -= np.outer(along, along)
+        return penalties
+
+    def preconditioned(
+        self, solve: Callable[[Vector], Vector], alpha: float
+    ) -> Callable[[Vector], Vector]:
+        """Return the inverse of ``M − alpha e eᵀ``, given that of M (Sherman and Morrison)."""
+        if self.free is None:
+            return solve
+        solved = solve(self.free)
+        factor = alpha / max(1 - alpha * float(self.free @ solved), EPSILON)
+
+        def solve_beside(residual: Vector) -> Vector:
+            return solve(residual) + solved * (factor * float(solved @ residual))
+
+        return solve_beside
+
+
 class Descent:
-    """The ridges of one system ``(G + alpha I) w = b``, from the largest down.
+    """The ridges of one system ``(G + alpha P) w = b``, from the largest down.
 
     Whoever drives it multiplies `vector` by G and hands the product to `take`, until `is_done`.
 
@@ -254,6 +300,8 @@ class Descent:
         The share of b below which true residuals are to fall.
     out : ndarray of shape (n_alphas, n_features), float64
         The solutions are written here.
+    penalty : Penalty
+        What multiplies by P.
 
     Attributes
     ----------
@@ -277,13 +325,15 @@ class Descent:
         alphas: Vector,
         tolerance: float,
         out: Vector,
+        penalty: Penalty,
     ) -> None:
         self._b, self._squares, self._out = b, squares, out
+        self._penalty = penalty
         self._precondition = precondition
         self._alphas, self._n_added, self._n_solved = alphas, 0, 0
         self._sums = np.sqrt(self._squares.sum(axis=1))
         self._wanted = tolerance * float(np.linalg.norm(b))
-        self._span = Span(b)
+        self._span = Span(b, penalty)
         self.unsolved: list[float] = []
         self.is_done = not len(alphas)
         if not self.is_done:
@@ -295,11 +345,12 @@ class Descent:
             self._check(product)
             return
         alpha = self._alphas[self._n_solved]
-        length = self._size / float(self.vector @ product + alpha * (self.vector @ self.vector))
+        ridged = float(self.vector @ self._penalty(self.vector))
+        length = self._size / float(self.vector @ product + alpha * ridged)
         step, product = length * self.vector, length * product
         self._w += step
         self._residual -= product
-        self._residual -= alpha * step
+        self._residual -= alpha * self._penalty(step)
         self._steps += 1
         self._next_direction()
 
@@ -307,9 +358,11 @@ class Descent:
         """Start with the next ridge."""
         alpha = self._alphas[self._n_solved]
         # For alpha 0 a preconditioner would change which norm is least.
-        self._preconditioned = self._precondition.at(alpha) if alpha > 0 else np.copy
+        self._preconditioned: Callable[[Vector], Vector] = np.array
+        if alpha > 0:
+            self._preconditioned = self._penalty.preconditioned(self._precondition.at(alpha), alpha)
         self._w, image = self._span.solution(alpha)
-        self._residual = self._b - image - alpha * self._w
+        self._residual = self._b - image - alpha * self._penalty(self._w)
         self._steps, self._before = 0, np.inf
         self._restart()
 
@@ -333,7 +386,8 @@ class Descent:
 
     def _check(self, product: Vector) -> None:
         """Accept the solution if its true residual is small, or go on from it."""
-        self._residual = self._b - product - self._alphas[self._n_solved] * self._w
+        alpha = self._alphas[self._n_solved]
+        self._residual = self._b - product - alpha * self._penalty(self._w)
         found = float(np.linalg.norm(self._residual))
         ends = self._steps >= limits.now.gradient_steps or found > PROGRESS * self._before
         if found > self._wanted and not ends:
@@ -372,8 +426,8 @@ class Descent:
 class Span:
     """The last solutions of a system, of unit length, and their products with G."""
 
-    def __init__(self, b: Vector) -> None:
-        self._b, self._n_added = b, 0
+    def __init__(self, b: Vector, penalty: Penalty) -> None:
+        self._b, self._n_added, self._penalty = b, 0, penalty
         self._vectors, self._images = np.empty((2, KEPT_SOLUTIONS, len(b)))
         self._along = np.empty(KEPT_SOLUTIONS)
         self._squares, self._products = np.empty((2, KEPT_SOLUTIONS, KEPT_SOLUTIONS))
@@ -402,7 +456,8 @@ class Span:
         values, vectors = np.linalg.eigh(self._squares[last, last])
         large = values > 1e-13 * values[-1]
         basis = vectors[:, large] / np.sqrt(values[large])
-        reduced = basis.T @ self._products[last, last] @ basis + alpha * np.eye(basis.shape[1])
+        penalties = self._penalty.within(self._vectors[last], basis)
+        reduced = basis.T @ self._products[last, last] @ basis + alpha * penalties
         found = np.linalg.lstsq(reduced, basis.T @ self._along[last], rcond=None)[0]
         weights = basis @ found
         return weights @ self._vectors[last], weights @ self._images[last]
