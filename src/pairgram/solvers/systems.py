@@ -420,7 +420,10 @@ class Descent:
     def _largest_rounding(self) -> float:
         """Return what the rounding error of a true residual may be at most."""
         varied, whole = np.sqrt(self._squares) @ np.abs(self._w)
-        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied))
+        of_penalty = 0.0
+        if self._penalty.free is not None:
+            of_penalty = self._alphas[self._n_solved] * float(np.linalg.norm(self._w))
+        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied + of_penalty))
 
 
 class Span:
