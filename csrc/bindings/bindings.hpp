@@ -161,6 +161,7 @@ void bind_interval_pairs(py::module_& m);
 void bind_pair_operator(py::module_& m);
 void bind_sparse_indices(py::module_& m);
 void bind_sparse_pairs(py::module_& m);
+void bind_cross_pairs(py::module_& m);
 void bind_tables(py::module_& m);
 
 }  // namespace pairgram

@@ -96,5 +96,6 @@ PYBIND11_MODULE(_core, m) {
     pg::bind_pair_operator(m);
     pg::bind_sparse_indices(m);
     pg::bind_sparse_pairs(m);
+    pg::bind_cross_pairs(m);
     pg::bind_tables(m);
 }

@@ -28,6 +28,12 @@ std::ptrdiff_t width_of(const node_map<T>* map, const buffer<std::int64_t>& colu
 template <class T>
 void gather(const buffer<std::int64_t>& columns, std::ptrdiff_t n, const T* rows,
             std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
+    const auto width = static_cast<std::ptrdiff_t>(columns.size());
+    bool together = n > 1 && width > 0;
+    for (std::ptrdiff_t j = 1; j < width && together; ++j) together = columns[j] == columns[0] + j;
+    for (std::ptrdiff_t i = 0; i < n && together; ++i)
+        std::copy_n(rows + i * ldr + columns[0], width, out + i * ldo);
+    if (together) return;
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < columns.size(); ++j)
             out[i * ldo + static_cast<std::ptrdiff_t>(j)] = rows[i * ldr + columns[j]];
@@ -98,6 +104,8 @@ std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part) {
             return cross.n_kept() + cross.n_right();
         case cross_part::left_columns:
             return static_cast<std::ptrdiff_t>(cross.left.size());
+        case cross_part::right_columns:
+            return static_cast<std::ptrdiff_t>(cross.right.size());
         case cross_part::products:
             break;
     }
@@ -110,6 +118,7 @@ void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n,
     if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::left_columns) return gather(cross.left, n, rows, ldr, out, ldo);
+    if (part == cross_part::right_columns) return gather(cross.right, n, rows, ldr, out, ldo);
     const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
     buffer<T> right(n * (k + r));
     map_right(cross, n, rows, ldr, right.data(), k + r);

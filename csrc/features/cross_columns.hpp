@@ -26,8 +26,8 @@ struct cross_columns {
     std::ptrdiff_t n_right() const;  // of v
 };
 
-// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the left columns.
-enum class cross_part { products, left, right, left_columns };
+// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the columns of a side.
+enum class cross_part { products, left, right, left_columns, right_columns };
 
 template <class T>
 std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part);

@@ -170,6 +170,34 @@ def sparse_pairs(
     n_columns: int,
     problems: list[RankingProblem] | list[Comparisons],
 ) -> SparsePairs: ...
+
+class CrossPairs:
+    """Products of columns and the pairs of several problems; csrc/solvers/cross_pairs.hpp."""
+
+    is_constant: bool  # whether every query has one left side
+    def product(
+        self,
+        vectors: NDArray[np.float64],  # (n_vectors, n_features)
+        systems: NDArray[np.int64],  # (n_vectors,)
+        n_threads: int = 1,
+    ) -> NDArray[np.float64]: ...  # (n_vectors, n_features)
+    def transposed(
+        self, z: NDArray[np.float64], n_threads: int = 1
+    ) -> NDArray[np.float64]: ...  # (n_features,)
+    def counted(self, system: int) -> NDArray[np.bool_]: ...  # (n_queries,)
+    def squares(
+        self, system: int, of_left: bool = False, n_threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
+
+def complete_lists(
+    rows: NDArray[_T], map: Any, problem: RankingProblem, n_threads: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...  # left sides, and one list
+def cross_pairs(
+    rows: NDArray[_T],
+    map: Any,
+    problems: list[RankingProblem] | list[Comparisons],
+    n_threads: int = 1,
+) -> CrossPairs: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
     problem: RankingProblem,

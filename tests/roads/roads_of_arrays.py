@@ -13,7 +13,7 @@ from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
-from pairgram import Pairgram, Preferences, QueryKFold, RankRLS
+from pairgram import Cross, Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
 from problems import BY_STEPS
 
@@ -109,8 +109,11 @@ def in_features(journey: Journey) -> Journey:
 
 
 def _of_inputs(journey: Journey) -> Journey:
-    journey, changed = in_features(journey), {}
-    given = journey.parameters
+    return _with_folds(in_features(journey))
+
+
+def _with_folds(journey: Journey) -> Journey:
+    given, changed = journey.parameters, {}
     if "cv" in given and given["cv"] is None:
         n_queries = len(journey.rows.offsets) - 1
         n_folds = min(5, n_queries if n_queries > 1 else len(journey.rows) // 2)
@@ -133,6 +136,25 @@ def _by_steps(journey: Journey, dtype: type) -> Outcome | None:
 @road(ITERATED, plain=of_folds, refuses=("CSR", "maxabs"), nudge=NUDGE_OF_STEPS, nudge_values=True)
 def csr_by_steps(journey: Journey) -> Outcome | None:
     return _by_steps(journey, np.float64)
+
+
+def of_folds_of_a_map(journey: Journey) -> Outcome:
+    return plain(_with_folds(journey))
+
+
+@road(
+    ("RankRLS of a map", "RankRLSCV of a map"),
+    plain=of_folds_of_a_map,
+    nudge=NUDGE_OF_STEPS,
+    nudge_values=True,
+)
+def cross_by_steps(journey: Journey) -> Outcome | None:
+    """Products of columns are not made."""
+    one_list = journey.is_search and len(journey.rows.offsets) == 2
+    if one_list or not isinstance(journey.parameters["feature_map"], Cross):
+        return None
+    with limits_of(**BY_STEPS):
+        return plain(journey)
 
 
 def of_folds_in_single_precision(journey: Journey) -> Outcome:

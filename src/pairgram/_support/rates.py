@@ -23,7 +23,8 @@ SECONDS = {
     "pair out": 6e-8,  # a pair of rows that is held out, at one ridge
     "step": 1e-4,  # a product of conjugate gradients,
     "step entry": 1.4e-9,  # an entry of sparse rows in it,
-    "step column": 4e-8,  # and a feature
+    "step column": 4e-8,  # and a feature,
+    "step value": 6e-10,  # or a number of the right side of products
     "newton row": 7e-7,  # a row of all Newton steps of a solution of RankSVM,
     "newton entry": 2.4e-8,  # a feature of a row,
     "newton sparse": 1.5e-7,  # an entry of sparse rows,

@@ -130,6 +130,8 @@ class RankingData:
         None if the labels are given as they are.
     watch : ColumnWatch or None
         What is to be seen of the columns when the rows are read.
+    free : ndarray of shape (n_features,), float64, or None
+        A model of length 1, whose multiples have no ridge: the penalty is that of the rest.
     """
 
     X: Any
@@ -145,6 +147,7 @@ class RankingData:
     preferences: Preferences | None = None
     propensity: NDArray[np.float64] | None = None
     watch: Any = None
+    free: Vector | None = None
     # Whether blocks of rows become those whose squares add up to the squares of differences.
     has_root: ClassVar[bool] = True
 
@@ -223,6 +226,11 @@ class RankingData:
         if self.feature_map is None:
             return int(self.X.shape[1])
         return n_outputs(self.feature_map, self.X)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a large ridge leaves more than nothing, of scores or models before the fit."""
+        return self.offset is not None or self.free is not None
 
     @property
     def v(self) -> NDArray[np.float64]:

@@ -174,12 +174,19 @@ class Sides(NamedTuple):
     ----------
     left : ndarray of int64, or None
         The columns of the left side; None if other columns are made of the rows before.
-    n_right : int
-        The number of other features: the kept columns, and the right side.
+    n_left, n_right : int
+        The numbers of features of the sides. Each of one is multiplied by each of the other.
+    right : FeatureMap
+        A fitted map to the kept columns and the right side.
+    has_common : bool
+        Whether the first of the left side is the same for all rows.
     """
 
     left: Rows | None
+    n_left: int
     n_right: int
+    right: FeatureMap
+    has_common: bool
 
 
 class ValueMap(ABC):

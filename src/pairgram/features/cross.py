@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -174,8 +175,12 @@ class Cross(FeatureMap):
         return np.array([*names[self.kept_], *alone, *products], dtype=object)
 
     def _sides(self) -> Sides:
-        width = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
-        return Sides(self.left_, len(self.kept_) + int(width))
+        n_right = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
+        right = copy(self)  # the kept columns, and the right side times 1
+        right.left_, right.left_map_, right.common_ridge = self.left_[:0], None, 1.0
+        right._n_features_out = len(self.kept_) + int(n_right)
+        n_left = (self._n_features_out - len(self.kept_)) // int(n_right)
+        return Sides(self.left_, n_left, int(n_right), right, self.common_ridge is not None)
 
     def _terms(self, coef: Vector) -> Terms:
         for side in _SIDES:

@@ -713,7 +713,10 @@ class InputMap(FeatureMap):
 
     def _sides(self) -> Sides | None:
         sides = sides_of(self.feature_map)
-        return None if sides is None else sides._replace(left=None)
+        if sides is None:
+            return None
+        right = InputMap(self.inputs, sides.right, self.n_threads)
+        return sides._replace(left=None, right=right)
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
         parts = unwhitened(self.feature_map)

@@ -75,6 +75,8 @@ class Preparation:
     takes_path : bool
         Whether a kernel's problem is decomposed, which takes more memory than one solution.
     prior : array-like, fitted model or None
+    from_identity : bool
+        Whether products of columns shrink towards a multiple of the identity.
     no_columns : str
         Why the model has no columns that weights of a prior could belong to; "" if it has.
     takes_offset : bool
@@ -92,6 +94,7 @@ class Preparation:
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
+    from_identity: bool = False
     takes_offset: bool = True
     no_table: str = ""
     other_maps: tuple[Any, ...] = ()

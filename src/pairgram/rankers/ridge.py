@@ -51,7 +51,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
-from pairgram.rankers.prior import Prior
+from pairgram.rankers.prior import IDENTITY, Prior, identity_of
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
@@ -70,8 +70,8 @@ from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.posteriors_of_fits import posterior_of
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
-from pairgram.solvers.sparse_systems import SparseSystems, systems_at_once
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
+from pairgram.solvers.systems import Systems, systems_at_once
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ class RidgeSpec(LeastSquares):
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
         other = self.constraints is not None or self.has_intercept or self.covariance
-        if self.rows.kernel is not None or self.form != "auto" or other:
+        other = other or self.rows.from_identity or self.form != "auto"
+        if self.rows.kernel is not None or other:
             return False
         one = self.rows.is_one and len(self.settings) == 1 and self.scales == (False,)
         return one and (self.search is None or not _leaves_pairs_out(self.search.cv))
@@ -243,6 +244,7 @@ class RidgeSpec(LeastSquares):
         """Fit one ridge."""
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
+        data = self._started(data)
         coordinates = self._coordinates(data, small)
         if self.covariance:
             coordinates = coordinates.keeping_statistics()
@@ -327,6 +329,7 @@ class RidgeSpec(LeastSquares):
             scale=scale,
             work=self._work(data, validates),
             iterate=iterate,
+            closed=self.search is None or self.search.cv is None,
             n_threads=self.rows.n_threads,
         )
 
@@ -363,6 +366,9 @@ class RidgeSpec(LeastSquares):
         kept: dict[str, Any] = {}
         if self.has_intercept:
             kept["intercept_"] = self._intercept(data, models["coef_"])
+        if data.free is not None:
+            width = np.sqrt(np.count_nonzero(data.free))
+            kept["prior_scale_"] = float(models["coef_"] @ data.free / width)
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
@@ -465,10 +471,21 @@ class RidgeSpec(LeastSquares):
 
         All gammas of one kind share the training rows.
         """
-        for own in self.rows.each(data):
+        for own in map(self._started, self.rows.each(data)):
             yield own
             for gamma in self.gammas[1:]:
                 yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
+
+    def _started(self, data: RankingData) -> RankingData:
+        """Return the data with the identity without a ridge, if the model starts from it."""
+        if not self.rows.from_identity:
+            return data
+        if any(self.scales) or self.form == "dual":
+            wrong = "scale=True" if any(self.scales) else "form='dual'"
+            raise ArgumentError("prior", f"must not be 'identity' with {wrong}")
+        if self.search is not None and _leaves_pairs_out(self.search.cv):
+            raise ArgumentError("prior", f"must not be 'identity' with cv={LEAVE_PAIR_OUT!r}")
+        return replace(data, free=identity_of(data))
 
     def _judges(
         self,
@@ -508,6 +525,7 @@ class RidgeSpec(LeastSquares):
             cheap = (
                 exact
                 and self.constraints is None
+                and not (data.free is not None and data.is_single_query)
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = None if cheap else default_cv(data.held_together.n_filled, len(data.y))
@@ -523,7 +541,7 @@ class RidgeSpec(LeastSquares):
         data, seconds = coordinates.data, 0.0
         for settings in self.settings:
             data.require_pairs(settings)
-            n_alphas = len(default_alphas(1.0, data.offset is not None))
+            n_alphas = len(default_alphas(1.0, data.is_started))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
             seconds += held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
@@ -564,12 +582,17 @@ class RidgeSpec(LeastSquares):
                     return None
                 found.append(make(*solved))
             return found
+        if coordinates.lists is not None:
+            return [
+                make(*_closed(settings, scale, given, target, judge))
+                for target, judge in zip(coordinates.of_targets(labels), judges, strict=True)
+            ]
         basis = judges[0].needs_basis(settings, coordinates.name == "dual")
         (paths,) = decompose_each(
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
         )
         ridge = paths[0][0]
-        alphas = ridge.default_alphas(data.offset is not None) if given is None else given
+        alphas = ridge.default_alphas(data.is_started) if given is None else given
         splits = judges[0].refits(settings, ridge)
         scores: Any = [None] * len(judges)
         if splits is not None:
@@ -791,10 +814,10 @@ def _iterated(
     splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
     alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
     for group in blocks(len(parts), systems_at_once(data)):
-        systems = SparseSystems(parts[group], settings, n_threads, left)
+        systems = Systems(parts[group], settings, n_threads, left)
         if alphas is None:
             largest = systems.largest_eigenvalue(scale=scale)
-            alphas = default_alphas(largest or 1.0, data.offset is not None)
+            alphas = default_alphas(largest or 1.0, data.is_started)
         found = systems.solve(alphas, scale=scale)
         if found is None:
             return None
@@ -810,6 +833,26 @@ def _iterated(
     if judge.validation is not None:
         scores = [judge.validation_scores(coordinates.coefs(solved))]
     return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
+
+
+def _closed(
+    settings: PairSettings,
+    scale: bool,
+    given: Vector | None,
+    coordinates: Coordinates,
+    held_out: HeldOut,
+) -> tuple[Vector, Vector, Judged]:
+    """Judge one combination of complete lists, by every query or by a validation set."""
+    assert isinstance(held_out, HoldOut)
+    data, n_threads = coordinates.data, held_out.n_threads
+    path = coordinates.path(settings, scale=scale, n_threads=n_threads)
+    alphas = path.default_alphas(data.is_started) if given is None else given
+    scores = None
+    if held_out.judge.validation is None:
+        scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
+    statistics = partial(coordinates.statistics, settings, n_threads)
+    judged = held_out.judge_path(settings, path, alphas, statistics, coordinates.coefs, scores)
+    return alphas, path.coef(alphas), judged
 
 
 def _leaves_pairs_out(cv: CV) -> bool:
@@ -916,13 +959,17 @@ def _rows_of(
             "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
         feature_map = KernelMap(given, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
+    from_identity = isinstance(model.prior, str) and model.prior == IDENTITY
+    if from_identity:
+        no_table = "prior='identity' needs all rows in memory, so a table cannot be fitted"
     return Preparation(
         tuple(kinds),
         feature_map,
         None if is_linear else given,
         takes_path,
-        model.prior,
+        None if from_identity else model.prior,
         "a list of inputs" if len(kinds) > 1 else no_columns,
+        from_identity=from_identity,
         no_table=no_table,
         n_threads=model.n_threads,
     )

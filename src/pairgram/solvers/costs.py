@@ -14,10 +14,12 @@ from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import sides_of
-from pairgram.solvers.statistics import SPARSE_GRAM
+from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
 FIRST_STEPS, FURTHER_STEPS = 30, 4
+# So many rows tell whether left sides vary within queries.
+SEEN_ROWS = 10_000
 # The share of a first solution of RankSVM that each solution that starts from another one takes.
 FURTHER_SOLUTION = 1 / 3
 
@@ -47,9 +49,31 @@ class Work:
 ONE_RIDGE = Work()
 
 
+def can_iterate(data: RankingData) -> bool:
+    """Tell whether `Systems` solve the rows: CSR rows without a map, or with a map to products."""
+    if data.feature_map is None:
+        return scipy.sparse.issparse(data.X)
+    return sides_of(data.feature_map) is not None and data.is_one_block
+
+
 def step_seconds(data: RankingData) -> float:
-    """Return the time that a product with XᵀLX of sparse rows takes, for one of several systems."""
-    return seconds_of({"step entry": data.n_entries, "step column": data.X.shape[1], "step": 1})
+    """Return the time that a product with XᵀLX takes without it, for one of several systems."""
+    sides = sides_of(data.feature_map)
+    if sides is None:
+        work = {"step entry": float(data.n_entries), "step column": float(data.X.shape[1])}
+    else:
+        n_products = sides.n_left * sides.n_right
+        n_rows, width = len(data.y), data.n_features - n_products + sides.n_right
+        n_left = n_rows if _width_of_right_side(data) is None else data.queries.n_filled
+        work = {"step value": float(n_rows) * width, "gram": 2.0 * n_left * n_products}
+    return seconds_of(work | {"step": 1.0})
+
+
+def complete_seconds(work: Work, left: tuple[int, int], right: tuple[int, int]) -> float:
+    """Return the time that complete lists take, for (queries, columns) and (things, columns)."""
+    (q, p), (n, r) = (tuple(map(float, shape)) for shape in (left, right))
+    products = p * r * (p + r) + work.exact * q * r * (2 * p + n)
+    return seconds_of({"eigenvectors": p**3 + r**3, "gram": 2 * work.n_alphas * products})
 
 
 def steps_of(work: Work) -> int:
@@ -103,12 +127,12 @@ def _width_of_right_side(data: RankingData) -> int | None:
     if sides is None or scipy.sparse.issparse(data.X):
         return None
     if sides.left is not None:
-        rows = np.arange(min(len(data.y), limits.now.sample_rows))
+        rows = slice(SEEN_ROWS)
         query, left = data.queries.index()[rows], data.X[rows][:, sides.left]
         same = (left[1:] == left[:-1]).all(axis=1) | (query[1:] != query[:-1])
         if not same.all():
             return None
-    return sides.n_right
+    return data.n_features - (sides.n_left - 1) * sides.n_right
 
 
 def dual_seconds(data: RankingData, work: Work) -> float:
@@ -164,7 +188,7 @@ def drawn_seconds(
 def most_products(
     data: RankingData, work: Work, form: str, seconds: float, n_rows: int | None = None
 ) -> float:
-    """Return how many products of sparse rows to take before a direct solution.
+    """Return how many products of `Systems` to take before a direct solution.
 
     The dual form has `n_rows` unknowns if it is given: comparisons are more than their items.
 
@@ -176,7 +200,11 @@ def most_products(
     """
     d = data.n_features
     n_rows = len(data.y) if n_rows is None else n_rows
-    bytes_ = 24.0 * n_rows**2 if form == "dual" else 8.0 * SPARSE_GRAM * (d + 1) ** 2
+    dense = data.feature_map is not None
+    if form == "dual":
+        bytes_ = 24.0 * n_rows**2 + 8.0 * n_rows * d * dense
+    else:
+        bytes_ = 8.0 * (DENSE_GRAM if dense else SPARSE_GRAM) * (d + 1) ** 2
     if not memory.fits(bytes_):
         return inf
     now, step = limits.now, step_seconds(data)
@@ -208,7 +236,7 @@ def is_held_out_by_sums(data: RankingData, settings: PairSettings, n_alphas: int
     for every ridge. Rows take ``2 n d²`` in the basis, and about 3 steps of ``4 n d`` for every
     ridge. Compiled code does not take the rows of groups in blocks.
     """
-    if data.group_of is None or settings.joins_all_rows:
+    if data.group_of is None or settings.joins_all_rows or data.free is not None:
         return False
     if not data.is_one_block:
         return True

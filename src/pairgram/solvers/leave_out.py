@@ -324,6 +324,7 @@ def scores_in_primal(
                 alphas=alphas,
                 map=block.node_map,
                 folds=folds,
+                n_free=ridge.eigen.n_free,
                 held=of_block,
                 n_threads=resolve_n_threads(n_threads),
             )

@@ -78,6 +78,8 @@ class PairSums:
         How many threads a solution takes.
     parts : tuple of PairSums
         The sums of groups of which these are the sum, where they will be held out; else empty.
+    free : ndarray of shape (n_features,), float64, or None
+        A model of length 1 whose multiples have no ridge.
     """
 
     settings: PairSettings
@@ -91,6 +93,7 @@ class PairSums:
     varying: NDArray[np.int64] | None = None
     n_threads: int | None = None
     parts: tuple[PairSums, ...] = ()
+    free: Vector | None = None
 
     @classmethod
     def of(
@@ -194,7 +197,7 @@ class PairSums:
 
         Features of very different sizes lose no digits here, as they do in the path.
         """
-        return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads)
+        return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads, self.free)
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
@@ -202,7 +205,8 @@ class PairSums:
 
     def path_at(self, factor: Vector | None, *, basis: bool = False) -> RidgePath:
         """Return the path for a given scaling of the features."""
-        return RidgePath.of(*self._equations(), factor, self.n_threads, basis=basis)
+        G, g = self._equations()
+        return RidgePath.of(G, g, factor, self.n_threads, basis=basis, free=self.free)
 
     def _equations(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (G, g)."""
@@ -314,6 +318,7 @@ class PairSums:
             mean,
             None if varying is None else varying[:-1],
             self.n_threads,
+            free=data.free,
         )
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):

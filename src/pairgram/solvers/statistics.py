@@ -138,6 +138,8 @@ class SparseGram:
 
 # Room for the Gram matrix, a sparse product of its size, and a difference.
 SPARSE_GRAM = 6
+# Room for the Gram matrix of dense rows, its parts, and eigenvectors.
+DENSE_GRAM = 4
 
 
 # What needs no Gram matrix.

@@ -1,24 +1,26 @@
-"""Ridges of wide sparse rows without a matrix, for several sets of weights at once."""
+"""Ridges of wide rows without a matrix, for several sets of weights at once."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
-import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Vector, require_finite
+from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.features.base import sides_of
+from pairgram.solvers.cross_rows import CrossRows, Kronecker
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
+from pairgram.solvers.sparse_rows import SparseRows
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES
 
 # The steps end when the residual falls below this share of the right-hand side,
@@ -46,18 +48,18 @@ EPSILON = float(np.finfo(np.float64).eps)
 def systems_at_once(data: RankingData) -> int:
     """Return how many systems of these rows to solve together: what a product takes, or memory."""
     vectors = len(DEFAULT_POWERS) + 40  # of n_features: solutions, their span, directions
-    each = 8.0 * (vectors * data.X.shape[1] + 5 * data.X.shape[0])
+    each = 8.0 * (vectors * data.n_features + 5 * data.X.shape[0])
     return max(1, min(WIDEST_PRODUCT, int(memory.available_memory() / 2 // each)))
 
 
-class SparseSystems:
-    """Systems ``(XᵀLX + alpha I) w = XᵀLy`` of CSR rows, solved without forming their matrices.
+class Systems:
+    """Systems ``(XᵀLX + alpha I) w = XᵀLy``, solved without forming their matrices.
 
     Parameters
     ----------
     systems : sequence of RankingData
-        The same CSR rows and targets, without a feature map, with the row weights of each system;
-        or the same comparisons of CSR items.
+        The same rows and targets, with the row weights of each system: CSR rows without a feature
+        map, rows with a map to products, or the same comparisons of CSR items.
     settings : PairSettings
     n_threads : int or None, default=None
     most_products : float, default=infinity
@@ -70,9 +72,9 @@ class SparseSystems:
 
     Notes
     -----
-    A step of conjugate gradients multiplies by XᵀLX in O(nnz + n_rows) time. All systems take their
-    steps together, so that X is read once a step. The number of steps grows with the square root of
-    ``λ_max / alpha``. The preconditioner is the diagonal of ``XᵀLX + alpha I``.
+    A step of conjugate gradients multiplies by XᵀLX, as `SparseRows` or `CrossRows` say. All
+    systems take their steps together, so that X is read once a step. The number of steps grows with
+    the square root of the condition that the preconditioner leaves.
 
     Ridges are solved from the largest down. Each starts from the Galerkin solution in the span of
     the last 8 solutions, whose products with XᵀLX are kept. All shifts of a system would share one
@@ -80,15 +82,11 @@ class SparseSystems:
     Without one, columns of different scale take thousands of steps. With it, the 34 default ridges
     of 160,000 × 20,000 rows take no more products than the shared space and its residuals do.
 
-    Where X has very many columns, X is read twice in a product. A product of six vectors with
-    400,000 × 100,000 rows takes more than their share of entries: the numbers of its columns do not
-    fit into the near cache.
-
     A small first ridge comes after larger ones of which the solutions are not returned. Directions
     in which no pair differs would otherwise keep what the preconditioner has put there.
 
-    The memory is X, 4 vectors of n_rows per system, and about n_alphas + 40 vectors of n_features
-    per system.
+    The memory is that of the rows, 4 vectors of n_rows per system, and about n_alphas + 40 vectors
+    of n_features per system.
     """
 
     def __init__(
@@ -98,26 +96,17 @@ class SparseSystems:
         n_threads: int | None = None,
         most_products: float = inf,
     ) -> None:
-        X = systems[0].stored
         self.n_products, self._most_products = 0, most_products
-        require_finite(X, "X")
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings, self._threads = settings, resolve_n_threads(n_threads)
-        self._n_features = X.shape[1]
-        # Half as many bytes of indices are read if int32 holds them.
-        index: Any = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
-        self._pairs = _core.sparse_pairs(
-            np.ascontiguousarray(X.indptr, index),
-            np.ascontiguousarray(X.indices, index),
-            np.ascontiguousarray(X.data),
-            self._n_features,
-            [one.pairs_of_stored(settings) for one in self._systems],
-        )
-        self._right_sides = [
-            np.asarray(X.T @ one.pull(settings, self._threads), dtype=np.float64)
-            for one in self._systems
-        ]
-        self._diagonals = [self._diagonal(number) for number in range(len(systems))]
+        of_rows = SparseRows if sides_of(systems[0].feature_map) is None else CrossRows
+        with single_threaded_blas:
+            self._rows = of_rows(self._systems, settings, self._threads)
+            self._n_features = self._rows.n_features
+            self._right_sides = [
+                self._rows.transposed(one.pull(settings, self._threads)) for one in self._systems
+            ]
+            self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
     def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64] | None:
         """Return the coefficients of all systems, shape (n_systems, n_alphas, n_features).
@@ -138,14 +127,20 @@ class SparseSystems:
             or below 1e-8 with several ridges, nor below what rounding errors may leave.
         """
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
+        free = self._systems[0].free
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
         found = np.empty((len(factors), len(alphas), self._n_features))
-        descents = [
-            Descent(factor * side, factor**2 * diagonal, factor**2 * size, alphas, tolerance, out)
-            for factor, side, (diagonal, size, _), out in zip(
-                factors, self._right_sides, self._diagonals, found, strict=True
+        descents = []
+        for number, (factor, side, out) in enumerate(
+            zip(factors, self._right_sides, found, strict=True)
+        ):
+            diagonal, size, _ = self._diagonals[number]
+            squares = factor**2 * np.array([diagonal, size])
+            precondition = self._rows.preconditioner(number, scale) or Diagonal(squares[0])
+            penalty = Penalty(free)
+            descents.append(
+                Descent(factor * side, squares, precondition, alphas, tolerance, out, penalty)
             )
-        ]
         with single_threaded_blas:
             while live := [number for number, one in enumerate(descents) if not one.is_done]:
                 if self.n_products >= self._most_products:
@@ -171,27 +166,36 @@ class SparseSystems:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
         numbers = np.array(systems, dtype=np.int64)
         self.n_products += len(numbers)
-        return np.asarray(self._pairs.product(vectors, numbers, self._threads))
+        with single_threaded_blas:
+            return self._rows.product(vectors, numbers)
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
         """Return λ_max of the first system, to 1e-8 and mostly to far more, by Lanczos steps.
 
         The vectors are not made orthogonal again, which leaves the largest eigenvalue as it is. Its
         relative error is at most the square of the residual over the gap to the next eigenvalue.
+
+        Where a direction has no ridge, it is that of `EigenPath.beside`.
         """
+        image, weight = np.zeros(self._n_features), 0.0
+        if (free := self._systems[0].free) is not None:
+            image = self.products(free[None], [0])[0]
+            weight = float(free @ image)
+            image *= weight**-0.5 if weight > 0 else 0.0
         factor = self._factor(0, scale)
         vector = factor * self._right_sides[0]
         if not vector.any():
             vector = factor**2 * self._diagonals[0][0]
         if not vector.any():
-            return 0.0
+            return weight
         vector /= np.linalg.norm(vector)
         before, beside = np.zeros(len(vector)), 0.0
         diagonal: list[float] = []
         below: list[float] = []
         with single_threaded_blas:
             while True:
-                product = factor * self.products((factor * vector)[None], [0])[0] - beside * before
+                product = factor * self.products((factor * vector)[None], [0])[0]
+                product -= image * (image @ vector) + beside * before
                 diagonal.append(float(vector @ product))
                 product -= diagonal[-1] * vector
                 beside = float(np.linalg.norm(product))
@@ -205,7 +209,7 @@ class SparseSystems:
                     largest, residual = float(values[-1]), beside * abs(float(vectors[-1, -1]))
                     gap = max(largest - float(values[0]), residual)
                     if ends or residual**2 <= EIGEN_TOLERANCE * gap * largest:
-                        return largest
+                        return max(largest, weight)
                 below.append(beside)
                 before, vector = vector, product / beside
 
@@ -213,7 +217,8 @@ class SparseSystems:
         """Return what the features of a system are multiplied by, (n_features,)."""
         diagonal, _, constant = self._diagonals[number]
         factor = scale_factors(diagonal) if scale else np.ones(self._n_features)
-        factor[constant] = 0.0  # what a product has there is rounding error
+        if self._systems[0].free is None:
+            factor[constant] = 0.0  # what a product has there is rounding error
         return factor
 
     def _diagonal(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
@@ -225,8 +230,7 @@ class SparseSystems:
         """
         data, settings = self._systems[number], self._settings
         data.require_pair_weight(settings, data.pair_weight(settings))
-        diagonal, size = self._pairs.diagonal(number)
-        varying = data.varying(settings, self._pairs.counted(number), diagonal, size)
+        diagonal, size, varying = self._rows.squares(number)
         if size.max(initial=0.0) < SMALLEST_SQUARES and varying.any():
             raise ValueError(
                 "X or the weights too small: squared differences of its features vanish: multiply "
@@ -235,23 +239,69 @@ class SparseSystems:
         return np.where(diagonal > NOISE * size, diagonal, 0.0), size, ~varying
 
 
+class Diagonal:
+    """The preconditioner of a system that is the diagonal of its matrix."""
+
+    def __init__(self, diagonal: Vector) -> None:
+        self._diagonal = diagonal
+
+    def at(self, alpha: float) -> Callable[[Vector], Vector]:
+        """Return what multiplies a vector by about ``(G + alpha I)⁻¹``, for alpha > 0."""
+        inverse = 1 / (self._diagonal + alpha)
+        return lambda residual: inverse * residual
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """The ridge on models, but for the multiples of a vector e of length 1, if there is one."""
+
+    free: Vector | None = None
+
+    def __call__(self, w: Vector) -> Vector:
+        """Return ``w − e eᵀ w``."""
+        return w if self.free is None else w - self.free * (self.free @ w)
+
+    def within(self, vectors: Vector, basis: Vector) -> Vector:
+        """Return the penalties within orthonormal sums, of weights `basis`, of some vectors."""
+        penalties = np.eye(basis.shape[1])
+        if self.free is not None:
+            along = basis.T @ (vectors @ self.free)
+            penalties -= np.outer(along, along)
+        return penalties
+
+    def preconditioned(
+        self, solve: Callable[[Vector], Vector], alpha: float
+    ) -> Callable[[Vector], Vector]:
+        """Return the inverse of ``M − alpha e eᵀ``, given that of M (Sherman and Morrison)."""
+        if self.free is None:
+            return solve
+        solved = solve(self.free)
+        factor = alpha / max(1 - alpha * float(self.free @ solved), EPSILON)
+
+        def solve_beside(residual: Vector) -> Vector:
+            return solve(residual) + solved * (factor * float(solved @ residual))
+
+        return solve_beside
+
+
 class Descent:
-    """The ridges of one system ``(G + alpha I) w = b``, from the largest down.
+    """The ridges of one system ``(G + alpha P) w = b``, from the largest down.
 
     Whoever drives it multiplies `vector` by G and hands the product to `take`, until `is_done`.
 
     Parameters
     ----------
     b : ndarray of shape (n_features,), float64
-    diagonal : ndarray of shape (n_features,), float64
-        The diagonal of G.
-    size : ndarray of shape (n_features,), float64
-        What the diagonal would be if no origin were taken off the features.
+    squares : ndarray of shape (2, n_features), float64
+        The diagonal of G, and what it would be if no origin were taken off the features.
+    precondition : Diagonal or Kronecker
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     tolerance : float
         The share of b below which true residuals are to fall.
     out : ndarray of shape (n_alphas, n_features), float64
         The solutions are written here.
+    penalty : Penalty
+        What multiplies by P.
 
     Attributes
     ----------
@@ -270,17 +320,20 @@ class Descent:
     def __init__(
         self,
         b: Vector,
-        diagonal: Vector,
-        size: Vector,
+        squares: Vector,
+        precondition: Diagonal | Kronecker,
         alphas: Vector,
         tolerance: float,
         out: Vector,
+        penalty: Penalty,
     ) -> None:
-        self._b, self._squares, self._out = b, np.array([diagonal, size]), out
+        self._b, self._squares, self._out = b, squares, out
+        self._penalty = penalty
+        self._precondition = precondition
         self._alphas, self._n_added, self._n_solved = alphas, 0, 0
         self._sums = np.sqrt(self._squares.sum(axis=1))
         self._wanted = tolerance * float(np.linalg.norm(b))
-        self._span = Span(b)
+        self._span = Span(b, penalty)
         self.unsolved: list[float] = []
         self.is_done = not len(alphas)
         if not self.is_done:
@@ -292,23 +345,24 @@ class Descent:
             self._check(product)
             return
         alpha = self._alphas[self._n_solved]
-        length = self._size / float(self.vector @ product + alpha * (self.vector @ self.vector))
+        ridged = float(self.vector @ self._penalty(self.vector))
+        length = self._size / float(self.vector @ product + alpha * ridged)
         step, product = length * self.vector, length * product
         self._w += step
         self._residual -= product
-        self._residual -= alpha * step
+        self._residual -= alpha * self._penalty(step)
         self._steps += 1
         self._next_direction()
 
     def _begin(self) -> None:
         """Start with the next ridge."""
-        alpha, diagonal = self._alphas[self._n_solved], self._squares[0]
-        shifted = diagonal + alpha
-        usable = alpha > 0 and bool((shifted > 0).all())
+        alpha = self._alphas[self._n_solved]
         # For alpha 0 a preconditioner would change which norm is least.
-        self._preconditioner = 1 / shifted if usable else np.ones(len(shifted))
+        self._preconditioned: Callable[[Vector], Vector] = np.array
+        if alpha > 0:
+            self._preconditioned = self._penalty.preconditioned(self._precondition.at(alpha), alpha)
         self._w, image = self._span.solution(alpha)
-        self._residual = self._b - image - alpha * self._w
+        self._residual = self._b - image - alpha * self._penalty(self._w)
         self._steps, self._before = 0, np.inf
         self._restart()
 
@@ -323,7 +377,7 @@ class Descent:
         if tired or np.linalg.norm(self._residual) <= self._wanted:
             self.vector, self._checks = self._w, True
         else:
-            preconditioned = self._preconditioner * self._residual
+            preconditioned = self._preconditioned(self._residual)
             size = float(self._residual @ preconditioned)
             share = size / self._size if self._size > 0 else 0.0
             self.vector *= share
@@ -332,7 +386,8 @@ class Descent:
 
     def _check(self, product: Vector) -> None:
         """Accept the solution if its true residual is small, or go on from it."""
-        self._residual = self._b - product - self._alphas[self._n_solved] * self._w
+        alpha = self._alphas[self._n_solved]
+        self._residual = self._b - product - alpha * self._penalty(self._w)
         found = float(np.linalg.norm(self._residual))
         ends = self._steps >= limits.now.gradient_steps or found > PROGRESS * self._before
         if found > self._wanted and not ends:
@@ -365,14 +420,17 @@ class Descent:
     def _largest_rounding(self) -> float:
         """Return what the rounding error of a true residual may be at most."""
         varied, whole = np.sqrt(self._squares) @ np.abs(self._w)
-        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied))
+        of_penalty = 0.0
+        if self._penalty.free is not None:
+            of_penalty = self._alphas[self._n_solved] * float(np.linalg.norm(self._w))
+        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied + of_penalty))
 
 
 class Span:
     """The last solutions of a system, of unit length, and their products with G."""
 
-    def __init__(self, b: Vector) -> None:
-        self._b, self._n_added = b, 0
+    def __init__(self, b: Vector, penalty: Penalty) -> None:
+        self._b, self._n_added, self._penalty = b, 0, penalty
         self._vectors, self._images = np.empty((2, KEPT_SOLUTIONS, len(b)))
         self._along = np.empty(KEPT_SOLUTIONS)
         self._squares, self._products = np.empty((2, KEPT_SOLUTIONS, KEPT_SOLUTIONS))
@@ -401,7 +459,8 @@ class Span:
         values, vectors = np.linalg.eigh(self._squares[last, last])
         large = values > 1e-13 * values[-1]
         basis = vectors[:, large] / np.sqrt(values[large])
-        reduced = basis.T @ self._products[last, last] @ basis + alpha * np.eye(basis.shape[1])
+        penalties = self._penalty.within(self._vectors[last], basis)
+        reduced = basis.T @ self._products[last, last] @ basis + alpha * penalties
         found = np.linalg.lstsq(reduced, basis.T @ self._along[last], rcond=None)[0]
         weights = basis @ found
         return weights @ self._vectors[last], weights @ self._images[last]

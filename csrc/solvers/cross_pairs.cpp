@@ -1,0 +1,422 @@
+#include "solvers/cross_pairs.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+
+#include "linear_algebra/blas.hpp"
+#include "linear_algebra/row_scores.hpp"
+#include "solvers/blocks.hpp"
+#include "solvers/row_products.hpp"
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+using blas::trans;
+
+constexpr std::ptrdiff_t most_run_rows = 4096;    // longer runs are cut, to be shared by threads
+constexpr std::ptrdiff_t long_rows = 1 << 13;     // a query with more is shared among threads
+constexpr std::ptrdiff_t chunk_values = 1 << 21;  // of what a chunk makes of every run
+constexpr std::ptrdiff_t most_runs = 1 << 12;     // in a chunk
+constexpr std::ptrdiff_t block_rows = 256;        // that are mapped together
+constexpr std::ptrdiff_t tile_rows = 64, tile_columns = 256;  // of a product, for a thread
+constexpr std::ptrdiff_t n_columns = 8;                       // that L is applied to from cache
+
+// Calls task(first row, rows, first column, columns) for tiles of a matrix (m, n).
+template <class Task>
+void by_tiles(std::ptrdiff_t m, std::ptrdiff_t n, int n_threads, const Task& task) {
+    const auto down = (m + tile_rows - 1) / tile_rows,
+               across = (n + tile_columns - 1) / tile_columns;
+    parallel_for(down * across, n_threads, [&](std::ptrdiff_t t) {
+        const auto i = t / across * tile_rows, j = t % across * tile_columns;
+        task(i, std::min(tile_rows, m - i), j, std::min(tile_columns, n - j));
+    });
+}
+
+// out (m, n; stride ldo) += Aᵀ B for A (k, m), B (k, n; stride ldb).
+void add_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const double* a,
+                 const double* b, std::ptrdiff_t ldb, double* out, int n_threads) {
+    by_tiles(m, n, n_threads,
+             [&](std::ptrdiff_t i, std::ptrdiff_t rows, std::ptrdiff_t j, std::ptrdiff_t columns) {
+                 blas::gemm(trans::yes, trans::no, rows, columns, k, 1.0, a + i, m, b + j, ldb, 1.0,
+                            out + i * n + j, n);
+             });
+}
+
+// Marks the positions at which a run begins: those of another query or another left side.
+template <class T>
+buffer<std::uint8_t> begins_of_runs(const query_rows& rows, const T* inputs, const node_map<T>& map,
+                                    int n_threads) {
+    const part_of_cross<T> columns(map, cross_part::left_columns);
+    const auto n = rows.n_rows(), width = columns.map().n_outputs;
+    const feature_rows<T> left{width, inputs, 0, nullptr, &columns.map()};
+    buffer<std::uint8_t> begins(n, std::uint8_t{0});
+    parallel_for((n + block_rows - 1) / block_rows, n_threads, [&](std::ptrdiff_t block) {
+        const auto first = std::max<std::ptrdiff_t>(block * block_rows - 1, 0);
+        const auto end = std::min((block + 1) * block_rows, n);
+        buffer<T> made((end - first) * width), gathered;
+        left.map_to(
+            end - first, [&](std::ptrdiff_t i) { return rows.row(first + i); }, made.data(), width,
+            gathered);
+        for (auto i = std::max(first + 1, block * block_rows); i < end; ++i) {
+            const T* const row = made.data() + (i - first) * width;
+            begins[i] = !std::equal(row, row + width, row - width);
+        }
+    });
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
+        if (rows.size(q) > 0) begins[rows.begin(q)] = 1;
+    return begins;
+}
+
+template <class T>
+void cut_runs(const query_rows& rows, const buffer<std::uint8_t>& begins, cross_rows<T>& out) {
+    const auto most = std::clamp<std::ptrdiff_t>(
+        chunk_values / std::max<std::ptrdiff_t>(1, out.width() + out.n_left), tile_rows, most_runs);
+    out.is_constant.assign(rows.n_queries, std::uint8_t{1});
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
+        const auto first = static_cast<std::ptrdiff_t>(out.runs.size());
+        for (auto i = rows.begin(q); i < rows.begin(q + 1); ++i) {
+            const bool other = i > rows.begin(q) && begins[i];
+            if (other) out.is_constant[q] = 0;
+            if (i == rows.begin(q) || other || i - out.runs.back().begin == most_run_rows)
+                out.runs.push_back({i, i, q});
+            out.runs.back().end = i + 1;
+        }
+        const auto end = static_cast<std::ptrdiff_t>(out.runs.size());
+        if (end == first) continue;
+        if (rows.size(q) > long_rows || end - first > most) {
+            out.long_queries.push_back(q);
+            for (auto i = first; i < end; i += most)
+                out.chunks.push_back({i, std::min(i + most, end), false});
+        } else if (!out.chunks.empty() && out.chunks.back().whole &&
+                   end - out.chunks.back().begin <= most) {
+            out.chunks.back().end = end;
+        } else {
+            out.chunks.push_back({first, end, true});
+        }
+    }
+}
+
+// Calls task(first run, end) for the runs of every query of a chunk, or for each run of a part.
+template <class T, class Task>
+void by_query(const cross_rows<T>& rows, const chunk_of_runs& chunk, int n_threads,
+              const Task& task) {
+    buffer<std::ptrdiff_t> bounds;
+    for (auto i = chunk.begin; i < chunk.end; ++i)
+        if (!chunk.whole || i == chunk.begin || rows.runs[i].query != rows.runs[i - 1].query)
+            bounds.push_back(i);
+    bounds.push_back(chunk.end);
+    parallel_for(static_cast<std::ptrdiff_t>(bounds.size()) - 1, n_threads,
+                 [&](std::ptrdiff_t i) { task(bounds[i], bounds[i + 1]); });
+}
+
+template <class T>
+matrix_rows<T> rows_of(const cross_rows<T>& rows, const run_of_rows& run) {
+    const auto width = rows.width();
+    return {run.end - run.begin, width, rows.right.data() + run.begin * width, nullptr};
+}
+
+// The products of some vectors, chunk by chunk.
+template <class T>
+class multiplier {
+  public:
+    multiplier(const cross_rows<T>& rows, std::ptrdiff_t n_vectors, int n_threads)
+        : rows_(rows), n_(n_vectors), n_threads_(n_threads) {
+        std::ptrdiff_t most = 0;
+        for (const auto& chunk : rows.chunks) most = std::max(most, chunk.end - chunk.begin);
+        left_.resize(most * rows.n_left);
+        of_runs_.resize(most * n_ * rows.width());
+    }
+
+    void begin(const chunk_of_runs& chunk) {
+        const auto* const from = rows_.left.data() + chunk.begin * rows_.n_left;
+        std::copy(from, from + (chunk.end - chunk.begin) * rows_.n_left, left_.begin());
+    }
+
+    // What every run of the chunk has for every vector, (n_vectors, width).
+    double* of_run(const chunk_of_runs& chunk, std::ptrdiff_t run) {
+        return of_runs_.data() + (run - chunk.begin) * n_ * rows_.width();
+    }
+
+    // The weights t of every run, of vectors p (n_vectors, n_features).
+    void fold(const chunk_of_runs& chunk, const double* p) {
+        const auto k = rows_.n_kept, r = rows_.n_right, l = rows_.n_left;
+        const auto stride = n_ * rows_.width();
+        for (std::ptrdiff_t j = 0; j < n_; ++j) {
+            const double* const vector = p + j * rows_.n_features();
+            double* const out = of_run(chunk, chunk.begin) + j * rows_.width();
+            for (std::ptrdiff_t i = 0; i < chunk.end - chunk.begin; ++i)
+                std::copy_n(vector, k, out + i * stride);
+            by_tiles(chunk.end - chunk.begin, r, n_threads_,
+                     [&](std::ptrdiff_t i, std::ptrdiff_t rows, std::ptrdiff_t c,
+                         std::ptrdiff_t columns) {
+                         blas::gemm(trans::no, trans::no, rows, columns, l, 1.0,
+                                    left_.data() + i * l, l, vector + k + c, r, 0.0,
+                                    out + i * stride + k + c, stride);
+                     });
+        }
+    }
+
+    // z (n_vectors, n_rows) of a run by its weights t.
+    void score(const chunk_of_runs& chunk, std::ptrdiff_t run, double* z) {
+        const auto& of = rows_.runs[run];
+        const linear_models models(n_, rows_.width(), of_run(chunk, run));
+        const auto right = rows_of(rows_, of);
+        models.score(right, 0, right.n_rows, z + of.begin, rows_.n_rows());
+    }
+
+    // The sums of a run in place of its weights.
+    void sum(const chunk_of_runs& chunk, std::ptrdiff_t run, const double* z) {
+        const auto& of = rows_.runs[run];
+        for (std::ptrdiff_t j = 0; j < n_; ++j)
+            sum_rows(rows_of(rows_, of), z + j * rows_.n_rows() + of.begin,
+                     of_run(chunk, run) + j * rows_.width(), 1);
+    }
+
+    // out (n_vectors, n_features) += the left side times the sums of every run.
+    void add(const chunk_of_runs& chunk, double* out) {
+        const auto k = rows_.n_kept, r = rows_.n_right;
+        const auto stride = n_ * rows_.width();
+        for (std::ptrdiff_t j = 0; j < n_; ++j) {
+            double* const of_vector = out + j * rows_.n_features();
+            const double* const sums = of_run(chunk, chunk.begin) + j * rows_.width();
+            for (std::ptrdiff_t i = 0; i < chunk.end - chunk.begin; ++i)
+                for (std::ptrdiff_t c = 0; c < k; ++c) of_vector[c] += sums[i * stride + c];
+            add_product(rows_.n_left, r, chunk.end - chunk.begin, left_.data(), sums + k, stride,
+                        of_vector + k, n_threads_);
+        }
+    }
+
+    buffer<double>& left() { return left_; }
+
+  private:
+    const cross_rows<T>& rows_;
+    std::ptrdiff_t n_;
+    int n_threads_;
+    buffer<double> left_;     // (runs, n_left) of the chunk
+    buffer<double> of_runs_;  // (runs, n_vectors, width)
+};
+
+// The squares of the right side in a run, (width,) each. The first run of a query of one left side
+// stands for all of them.
+template <class T>
+void square_run(const cross_rows<T>& rows, const laplacian& pairs, std::ptrdiff_t run,
+                double* diagonal, double* size) {
+    const auto width = rows.width();
+    const auto& of = rows.runs[run];
+    std::fill_n(diagonal, width, 0.0);
+    std::fill_n(size, width, 0.0);
+    if (!pairs.counts(of.query)) return;
+    const auto first = rows.is_constant[of.query] && rows.makes_differences
+                           ? pairs.rows().begin(of.query)
+                           : std::ptrdiff_t{-1};
+    for (auto i = of.begin; i < of.end; ++i) {
+        const T* const row = rows.right.data() + i * width;
+        const T* const origin = rows.right.data() + std::max<std::ptrdiff_t>(first, 0) * width;
+        const double degree = pairs.degree(i);
+        for (std::ptrdiff_t c = 0; c < width; ++c) {
+            const double value =
+                static_cast<double>(row[c]) - (first < 0 ? 0.0 : static_cast<double>(origin[c]));
+            size[c] += degree * value * value;
+        }
+    }
+    if (!rows.is_constant[of.query]) {
+        std::copy_n(size, width, diagonal);
+        return;
+    }
+    if (of.begin > pairs.rows().begin(of.query)) return;
+    const auto n = pairs.rows().size(of.query);
+    buffer<double> z(n * n_columns), image;
+    for (std::ptrdiff_t c = 0; c < width; c += n_columns) {
+        const auto count = std::min(n_columns, width - c);
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            for (std::ptrdiff_t j = 0; j < count; ++j)
+                z[i * n_columns + j] =
+                    static_cast<double>(rows.right[(of.begin + i) * width + c + j]);
+        image = z;
+        for (std::ptrdiff_t j = 0; j < count; ++j) {
+            pairs.apply(of.query, n_columns, image.data() + j);
+            for (std::ptrdiff_t i = 0; i < n; ++i)
+                diagonal[c + j] += z[i * n_columns + j] * image[i * n_columns + j];
+        }
+    }
+}
+
+}  // namespace
+
+template <class T>
+cross_rows<T> lay_out(const query_rows& rows, bool makes_differences, const T* inputs,
+                      const node_map<T>& map, int n_threads) {
+    const auto& cross = *cross_of(map);
+    cross_rows<T> out{
+        cross.n_kept(), cross.n_left(), cross.n_right(), makes_differences, {}, {}, {}, {}, {}, {}};
+    cut_runs(rows, begins_of_runs(rows, inputs, map, n_threads), out);
+    const part_of_cross<T> left(map, cross_part::left), right(map, cross_part::right);
+    const auto fill = [&](const node_map<T>& of, std::ptrdiff_t n, const auto& row_at,
+                          buffer<T>& values) {
+        const auto width = of.n_outputs;
+        const feature_rows<T> made{width, inputs, 0, nullptr, &of};
+        values.resize(n * width);
+        parallel_for((n + block_rows - 1) / block_rows, n_threads, [&](std::ptrdiff_t block) {
+            const auto first = block * block_rows;
+            buffer<T> gathered;
+            made.map_to(
+                std::min(block_rows, n - first),
+                [&](std::ptrdiff_t i) { return rows.row(row_at(first + i)); },
+                values.data() + first * width, width, gathered);
+        });
+    };
+    fill(
+        left.map(), static_cast<std::ptrdiff_t>(out.runs.size()),
+        [&](std::ptrdiff_t run) { return out.runs[run].begin; }, out.left);
+    fill(right.map(), rows.n_rows(), [](std::ptrdiff_t i) { return i; }, out.right);
+    if (!makes_differences || !std::is_same_v<T, double>) return out;
+    parallel_for(rows.n_queries, n_threads, [&](std::ptrdiff_t q) {
+        if (!out.is_constant[q] || rows.size(q) == 0) return;
+        T* const first = out.right.data() + rows.begin(q) * out.width();
+        const buffer<T> origin(first, first + out.width());
+        for (std::ptrdiff_t i = 0; i < rows.size(q); ++i)
+            for (std::ptrdiff_t c = 0; c < out.width(); ++c)
+                first[i * out.width() + c] -= origin[c];
+    });
+    return out;
+}
+
+template <class T>
+void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& laplacians,
+                        std::ptrdiff_t n_vectors, const double* p, const std::int64_t* systems,
+                        double* out, int n_threads) {
+    std::fill_n(out, n_vectors * rows.n_features(), 0.0);
+    multiplier<T> of(rows, n_vectors, n_threads);
+    buffer<double> z(n_vectors * rows.n_rows());
+    const auto apply = [&](std::ptrdiff_t query, std::ptrdiff_t j) {
+        const auto& pairs = laplacians[systems[j]];
+        pairs.apply(query, 1, z.data() + j * rows.n_rows() + pairs.rows().begin(query));
+    };
+    for (const auto& chunk : rows.chunks) {
+        of.begin(chunk);
+        of.fold(chunk, p);
+        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
+            for (auto run = first; run < end; ++run) of.score(chunk, run, z.data());
+            if (!chunk.whole) return;
+            for (std::ptrdiff_t j = 0; j < n_vectors; ++j) apply(rows.runs[first].query, j);
+            for (auto run = first; run < end; ++run) of.sum(chunk, run, z.data());
+        });
+        if (chunk.whole) of.add(chunk, out);
+    }
+    const auto n_long = static_cast<std::ptrdiff_t>(rows.long_queries.size());
+    parallel_for(n_long * n_vectors, n_threads, [&](std::ptrdiff_t task) {
+        apply(rows.long_queries[task / n_vectors], task % n_vectors);
+    });
+    for (const auto& chunk : rows.chunks) {
+        if (chunk.whole) continue;
+        of.begin(chunk);
+        by_query(rows, chunk, n_threads,
+                 [&](std::ptrdiff_t run, std::ptrdiff_t) { of.sum(chunk, run, z.data()); });
+        of.add(chunk, out);
+    }
+}
+
+template <class T>
+void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, int n_threads) {
+    std::fill_n(out, rows.n_features(), 0.0);
+    multiplier<T> of(rows, 1, n_threads);
+    for (const auto& chunk : rows.chunks) {
+        of.begin(chunk);
+        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
+            for (auto run = first; run < end; ++run) of.sum(chunk, run, z);
+        });
+        of.add(chunk, out);
+    }
+}
+
+template <class T>
+void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, double* diagonal,
+                        double* size, double* of_left, int n_threads) {
+    const auto width = rows.width(), k = rows.n_kept, l = rows.n_left;
+    std::fill_n(diagonal, rows.n_features(), 0.0);
+    std::fill_n(size, rows.n_features(), 0.0);
+    if (of_left) std::fill_n(of_left, l * l, 0.0);
+    multiplier<T> of(rows, 2, n_threads);  // diagonals, then sizes
+    buffer<double> scaled;
+    for (const auto& chunk : rows.chunks) {
+        const auto n = chunk.end - chunk.begin;
+        of.begin(chunk);
+        parallel_for(n, n_threads, [&](std::ptrdiff_t i) {
+            double* const squares = of.of_run(chunk, chunk.begin + i);
+            square_run(rows, pairs, chunk.begin + i, squares, squares + width);
+        });
+        auto& left = of.left();
+        if (of_left) {
+            scaled.assign(left.begin(), left.begin() + n * l);
+            for (std::ptrdiff_t i = 0; i < n; ++i) {
+                const double* const squares = of.of_run(chunk, chunk.begin + i);
+                double trace = 0;
+                for (auto c = k; c < width; ++c) trace += squares[c];
+                for (std::ptrdiff_t a = 0; a < l; ++a) scaled[i * l + a] *= trace;
+            }
+            add_product(l, l, n, left.data(), scaled.data(), l, of_left, n_threads);
+        }
+        for (std::ptrdiff_t i = 0; i < n * l; ++i) left[i] *= left[i];
+        buffer<double> both(2 * rows.n_features(), 0.0);
+        of.add(chunk, both.data());
+        for (std::ptrdiff_t c = 0; c < rows.n_features(); ++c) {
+            diagonal[c] += both[c];
+            size[c] += both[rows.n_features() + c];
+        }
+    }
+}
+
+template <class T>
+bool are_complete(const query_rows& rows, const T* inputs, const node_map<T>& map, int n_threads) {
+    const part_of_cross<T> of_right(map, cross_part::right_columns),
+        of_left(map, cross_part::left_columns);
+    const auto width = of_right.map().n_outputs, left_width = of_left.map().n_outputs;
+    const feature_rows<T> right{width, inputs, 0, nullptr, &of_right.map()},
+        left{left_width, inputs, 0, nullptr, &of_left.map()};
+    const auto size = rows.n_queries > 0 ? rows.size(0) : 0;
+    if (size == 0) return false;
+    const auto columns_of = [&](const feature_rows<T>& of, std::ptrdiff_t query,
+                                buffer<T>& columns) {
+        buffer<T> gathered;
+        columns.resize(size * of.n_features);
+        of.map_to(
+            size, [&](std::ptrdiff_t i) { return rows.row(rows.begin(query) + i); }, columns.data(),
+            of.n_features, gathered);
+    };
+    buffer<T> things;
+    columns_of(right, 0, things);
+    const auto is_like_first = [&](std::ptrdiff_t query) {
+        if (rows.size(query) != size) return false;
+        buffer<T> columns;
+        columns_of(right, query, columns);
+        if (columns != things) return false;
+        columns_of(left, query, columns);
+        const auto begin = columns.begin();
+        for (auto i = begin; i != columns.end(); i += left_width)
+            if (!std::equal(begin, begin + left_width, i)) return false;
+        return true;
+    };
+    if (!is_like_first(rows.n_queries - 1)) return false;
+    std::atomic<bool> all{true};
+    parallel_for(rows.n_queries, n_threads, [&](std::ptrdiff_t query) {
+        if (all.load(std::memory_order_relaxed) && !is_like_first(query)) all.store(false);
+    });
+    return all.load();
+}
+
+#define PAIRGRAM_CROSS_PAIRS(T)                                                                    \
+    template cross_rows<T> lay_out<T>(const query_rows&, bool, const T*, const node_map<T>&, int); \
+    template void cross_pair_product<T>(const cross_rows<T>&, const buffer<laplacian>&,            \
+                                        std::ptrdiff_t, const double*, const std::int64_t*,        \
+                                        double*, int);                                             \
+    template bool are_complete<T>(const query_rows&, const T*, const node_map<T>&, int);           \
+    template void cross_transposed<T>(const cross_rows<T>&, const double*, double*, int);          \
+    template void cross_pair_squares<T>(const cross_rows<T>&, const laplacian&, double*, double*,  \
+                                        double*, int);
+PAIRGRAM_CROSS_PAIRS(double)
+PAIRGRAM_CROSS_PAIRS(float)
+
+}  // namespace pairgram
