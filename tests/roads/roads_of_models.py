@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from journeys import Journey, Rows
+from journeys import KINDS, Journey, Rows
 from outcomes import Outcome, outcome_of, predicted, reads_lists
 from road import COMPARED, OF_CLICKS, OF_GROUPS, plain, road
 from sklearn import config_context
@@ -200,3 +200,28 @@ def pipeline(journey: Journey) -> Outcome:
         rows = journey.rows
         model = make_pipeline("passthrough", ranker).fit(rows.X, rows.labels, **rows.fit_arguments)
         return outcome_of(journey, model)
+
+
+@road(
+    tuple(kind for kind in KINDS if kind.startswith("RankRLS") and kind not in OF_CLICKS),
+    refuses=(r"^keep_covariance (must|needs)", r"does not tell the kernel of two rows"),
+)
+def with_certainty(journey: Journey) -> Outcome | None:
+    """A model that keeps how sure it is has the same scores, and deviations of differences."""
+    pairs = journey.parameters.get("pairs", "with_ties")
+    if pairs not in ("with_ties", None):
+        return None
+    journey, X = journey.with_parameters(keep_covariance=True), journey.rows.X
+    model = journey.fit()
+    if reads_lists(model) or len(X) < 4:
+        return outcome_of(journey, model)
+    first, second, third = X[:-2], X[1:-1], X[2:]
+    pairs = (first, second), (second, third), (first, third), (third, first)
+    of_pairs = [model.std_of_differences(*pair) for pair in pairs]
+    of_list = model.predict(X, return_std=True)[1]
+    slack = 1e-6 * max(one.max() for one in (*of_pairs, of_list))
+    np.testing.assert_allclose(of_pairs[2], of_pairs[3], atol=slack)
+    assert (of_pairs[2] <= of_pairs[0] + of_pairs[1] + slack).all()
+    assert (of_pairs[0] <= of_list[:-2] + of_list[1:-1] + slack).all()
+    _same_bits(pickle.loads(pickle.dumps(model)).predict(X, return_std=True)[1], of_list)
+    return outcome_of(journey, model)
