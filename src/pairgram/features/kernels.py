@@ -398,7 +398,7 @@ class Product(Joined):
     Notes
     -----
     A product of positive semidefinite kernels is one, by Schur's theorem. Its matrix is computed in
-    tiles, with one tile of each part besides.
+    tiles, each in the place of the first part's, with one tile of another part besides.
 
     Examples
     --------
