@@ -141,6 +141,82 @@ def explicit(options: Options) -> Iterator[str]:
     yield ratio_table(times)
 
 
+def embeddings(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Return rows of length 1 in float32, of which few directions have most of the variance."""
+    basis = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0].astype(np.float32)
+    rows = rng.standard_normal((n, d), dtype=np.float32) / np.sqrt(1 + np.arange(d, dtype="f"))
+    rows = rows @ basis + 0.5 * basis[0]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def steps(options: Options) -> Iterator[str]:
+    """Products that are too many for a matrix: one ridge by conjugate gradients."""
+    n_queries, size, d = 10_000, 100, 384
+    rng = np.random.default_rng(0)
+    queries = embeddings(n_queries, d, rng)
+    X = np.empty((n_queries * size, 2 * d), np.float32)
+    truth = queries @ (rng.normal(size=(d, d)) / d).astype(np.float32)
+    y = np.empty(len(X))
+    for first in range(0, n_queries, 1000):
+        rows, own = slice(first * size, (first + 1000) * size), slice(first, first + 1000)
+        X[rows, :d] = np.repeat(queries[own], size, axis=0)
+        X[rows, d:] = embeddings(1000 * size, d, rng)
+        y[rows] = np.einsum("qid,qd->qi", X[rows, d:].reshape(1000, size, d), truth[own]).ravel()
+    y = np.digitize(y / y.std() + rng.normal(size=len(y)), [-0.5, 0.7, 1.6]).astype(float)
+    documents = X[:, d:].reshape(n_queries, size, d)
+
+    def product(W: np.ndarray) -> np.ndarray:
+        """Return G W, query by query, in double."""
+        folded, sums = queries.astype(float) @ W, np.empty((n_queries, d))
+        for query, V in enumerate(documents):
+            z = V.astype(float) @ folded[query]
+            sums[query] = size * ((z - z.mean()) @ V)
+        return queries.astype(float).T @ sums
+
+    W = np.ones((d, d)) / d
+    for _ in range(8):
+        W = product(W)
+        largest = float(np.linalg.norm(W))
+        W /= largest
+    alpha = largest / 1e4
+    model = RankRLS(
+        alpha,
+        feature_map=Cross(slice(0, d), slice(d, 2 * d), common_ridge=None),
+        n_threads=options.threads,
+    )
+    qid = np.repeat(np.arange(n_queries), size)
+    with PeakMemory() as memory:
+        seconds = [stopwatch(lambda: model.fit(X, y, qid=qid))[0] for _ in range(options.repeat)]
+    labels = y.reshape(n_queries, size)
+    labels = size * (labels - labels.mean(axis=1, keepdims=True))
+    b = queries.astype(float).T @ np.array([z @ V for z, V in zip(labels, documents, strict=True)])
+    W = model.coef_.reshape(d, d)
+    left = np.linalg.norm(b - product(W) - alpha * W) / np.linalg.norm(b)
+    yield f"{len(X):,} rows, {n_queries:,} queries, {d} × {d} products, α = λ_max / 1e4:"
+    yield markdown_table(
+        ["way", "seconds", "true residual", "memory beside the rows"],
+        [["`RankRLS`", f"{np.median(seconds):.1f}", f"{left:.0e}", mebibytes(memory.rise)]],
+    )
+    yield f"The rows take {mebibytes(X.nbytes)}, a matrix of the products {d**4 * 8 / 1e9:.0f} GB."
+
+
+def complete(options: Options) -> Iterator[str]:
+    """Complete lists in closed form, with exact scores of queries that were never seen."""
+    n_queries, n_documents, d = 200, 1400, 384
+    rng = np.random.default_rng(0)
+    queries, documents = embeddings(n_queries, d, rng), embeddings(n_documents, d, rng)
+    X = np.hstack([np.repeat(queries, n_documents, axis=0), np.tile(documents, (n_queries, 1))])
+    W = np.eye(d) + rng.normal(size=(d, d)) / d
+    scores = queries @ W @ documents.T + 0.1 * rng.normal(size=(n_queries, n_documents))
+    y = (scores > np.quantile(scores, 0.99, axis=1, keepdims=True)).astype(float).ravel()
+    qid = np.repeat(np.arange(n_queries), n_documents)
+    feature_map = Cross(slice(0, d), slice(d, 2 * d))
+    model = RankRLSCV(feature_map=feature_map, scoring="ndcg@10", n_threads=options.threads)
+    fits = {"`RankRLSCV`, 34 ridges, leave-query-out": lambda: model.fit(X, y, qid=qid)}
+    yield f"{n_queries} queries × {n_documents:,} documents, all with all, {d} × {d} products:"
+    yield ratio_table(interleaved(fits, options.repeat))
+
+
 def best_things(options: Options) -> Iterator[str]:
     """The ten best things of everybody, beside the product of BLAS alone and `implicit`."""
     from implicit.cpu.topk import topk
@@ -299,6 +375,8 @@ def rows(options: Options) -> Iterator[str]:
 TABLES = {
     "whole": whole,
     "explicit": explicit,
+    "steps": steps,
+    "complete": complete,
     "recommend": best_things,
     "rows": rows,
     "quality": quality,

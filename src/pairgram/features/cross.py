@@ -180,7 +180,9 @@ class Cross(FeatureMap):
         right.left_, right.left_map_, right.common_ridge = self.left_[:0], None, 1.0
         right._n_features_out = len(self.kept_) + int(n_right)
         n_left = (self._n_features_out - len(self.kept_)) // int(n_right)
-        return Sides(self.left_, n_left, int(n_right), right, self.common_ridge is not None)
+        n_columns = len(self.kept_) + len(self.left_) + len(self.right_)
+        has_common = self.common_ridge is not None
+        return Sides(self.left_, n_left, int(n_right), right, has_common, n_columns)
 
     def _terms(self, coef: Vector) -> Terms:
         for side in _SIDES:

@@ -251,7 +251,9 @@ class RankRLS(Certain, LinearRanker):
         difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
         a fitted model with `predict`, which a kernel needs, and which stays fitted if the
         estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
-        ``sklearn.frozen.FrozenEstimator(model)``. See the notes.
+        ``sklearn.frozen.FrozenEstimator(model)``. See the notes. Or "identity", for a `Cross` of
+        two sides of equal width: the ridge is then ``alpha ‖W − a I‖²`` with the best a, which
+        `prior_scale_` tells. Embeddings are taken as they are: of length 1, I is their cosine.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
 "list-standard", "runs"} or None, default=None
         What becomes of the columns of X before the feature map or the kernel sees them:
