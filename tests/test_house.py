@@ -183,13 +183,13 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 127),
-        (lines_of_code, 32_200),
-        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 930),
+        (lambda: len(PATHS), 130),
+        (lines_of_code, 32_930),
+        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 975),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 71),
+        (lambda: stands_on("rankers.rank_rls"), 74),
         (lambda: stands_on("rankers.fit_many"), 55),
         (lambda: stands_on("solvers.pairgram"), 33),
         (lambda: stands_on("metrics.evaluation"), 19),
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 164, 26), (pairgram.RankRLSCV(), 348, 33), (pairgram.RankSVM(), 209, 24)],
+    [(pairgram.RankRLS(), 166, 26), (pairgram.RankRLSCV(), 352, 33), (pairgram.RankSVM(), 209, 24)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):
