@@ -406,6 +406,10 @@ def test_evaluation_by_ids(world):
     found = recommend(model, people, things, 5, exclude=(["u0"], [best]))
     with pytest.raises(ValueError, match=r"pairs that `exclude` left out, .* got 1 of them, such"):
         found.evaluate(["u0", "u0"], [best, worst])
+    seen = scipy.sparse.csr_array((np.zeros(1), [plain.places[0, 0]], [0] + [1] * N_USERS))
+    seen.resize((N_USERS, N_ITEMS))  # a stored entry counts, whatever it is
+    with pytest.raises(ValueError, match="pairs that `exclude` left out"):
+        recommend(model, people, things, 5, exclude=seen).evaluate(["u0"], [best])
     for changed, message in (
         ((["u77"], [best]), "users must have ids of users, got 'u77'"),
         ((["u0"], ["i77"]), "items must have ids of items, got 'i77'"),

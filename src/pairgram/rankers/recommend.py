@@ -222,8 +222,9 @@ class Recommendations:
         of_users, of_items = _pairs(users, items, self.users, self.all_items, ("users", "items"))
         pairs = np.unique(of_users * n_items + of_items)
         if self.excluded is not None:
-            row, column = self.excluded.nonzero()
-            out = np.isin(pairs, row.astype(np.int64) * n_items + self.candidates[column])
+            row = np.repeat(np.arange(len(self.users)), np.diff(self.excluded.indptr))
+            column = self.candidates[self.excluded.indices]
+            out = np.isin(pairs, row * n_items + column)
             if out.any():
                 user, item = divmod(int(pairs[int(np.argmax(out))]), n_items)
                 one = (plain_ids(self.users)[user], plain_ids(self.all_items)[item])
