@@ -294,7 +294,7 @@ class _Graph:
             for part, factor in zip(of.kernels, of.factors, strict=True):
                 value = self._kernel(part, rows, columns)
                 values.append(self.add("Mul", value, self.constant(factor)))
-            operator = "Mul" if of.operation is np.multiply else "Add"
+            operator = "Mul" if of.multiplies else "Add"
             return reduce(lambda total, value: self.add(operator, total, value), values)
         assert isinstance(of, Kernel)
         if (index := of.index) is not None:

@@ -261,7 +261,7 @@ _OF_KERNEL = ("name", "columns", "gamma", "degree", "coef0")
 class Joined(BaseKernel):
     """Several kernels, joined to one."""
 
-    _operation: ClassVar[np.ufunc]
+    multiplies: ClassVar[bool]  # or adds
     kernels: tuple[BaseKernel, ...]
 
     @property
@@ -361,7 +361,7 @@ class Joined(BaseKernel):
         """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
         own = zip(self.kernels, self.factors, strict=True)
         parts = [(*kernel.part_nodes(landmarks), factor) for kernel, factor in own]
-        return _joined(parts, self._operation is np.multiply, landmarks, tail)
+        return _joined(parts, self.multiplies, landmarks, tail)
 
     def diagonal(self, block: Vector) -> Vector:
         """Return k(x, x) for every row x of a dense block."""
@@ -373,7 +373,8 @@ class Joined(BaseKernel):
         for factor, part in zip(self.factors, parts, strict=True):
             if factor != 1:
                 part *= factor
-            total = part if total is None else self._operation(total, part, out=total)
+            join = np.multiply if self.multiplies else np.add
+            total = part if total is None else join(total, part, out=total)
         return np.asarray(total)
 
 
@@ -409,7 +410,7 @@ class Product(Joined):
     (400,)
     """
 
-    _operation = np.multiply
+    multiplies = True
 
     def __init__(self, *kernels: BaseKernel) -> None:
         self.kernels = kernels
@@ -469,7 +470,7 @@ class Sum(Joined):
            [4. , 5.9]])
     """
 
-    _operation = np.add
+    multiplies = False
 
     def __init__(self, *kernels: BaseKernel, weights: Sequence[float] | None = None) -> None:
         self.kernels = kernels
