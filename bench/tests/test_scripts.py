@@ -90,3 +90,26 @@ def test_residuals_of_wide_rows_are_those_of_dense_matrices(script):
     exact = pairgram.RankRLS(2.0).fit(rows.X.toarray(), rows.y, qid=rows.qid).coef_
     assert wide.residuals(rows, [2.0], exact[None]) < 1e-12
     assert wide.residuals(rows, [2.0], 1.01 * exact[None]) > 1e-4
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_certainty(script, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["certainty.py", "coverage", "--seeds", "2", "--repeat", "1"])
+    script("certainty").main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    labels = [cells for cells in tables if cells[2].strip() == "labels" and "two" not in cells[0]]
+    assert len(labels) == 4
+    for cells in labels:  # of two draws
+        shares = [float(share) for share in cells[3:]]
+        assert shares == sorted(shares) and abs(shares[2] - 0.9) < 0.06
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_what_to_measure(script, monkeypatch, capsys):
+    active = script("active")
+    monkeypatch.setattr(active, "ROUNDS", 3)
+    monkeypatch.setattr(sys, "argv", ["active.py", "--seeds", "2"])
+    active.main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    found = {cells[1].strip(): float(cells[2]) for cells in tables[2:]}
+    assert len(found) == 6 and found['`propose`, "upper"'] > found["random"]
