@@ -48,7 +48,7 @@ def worth(strategy, scores, C, best):
     if strategy == "variance":
         return deviations
     if strategy == "upper":
-        return scores + 2 * deviations
+        return scores + deviations
     s = np.sqrt(np.maximum(C.diagonal() + C[best, best] - 2 * C[best], 1e-30))
     z = (scores - scores[best]) / s
     return s * (z * ndtr(z) + np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))
