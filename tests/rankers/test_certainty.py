@@ -295,6 +295,10 @@ def test_sandwich():
     found = plain.predict(lists.X, qid=lists.qid, return_std=True)[1]
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     assert (model.std_of_differences(lists.X[:5], lists.X[5:10]) > 0).all()
+    for setting, qid in (({"scope": "global"}, lists.qid), ({}, None), ({}, 0 * lists.qid)):
+        alone = RankRLS(ALPHA, keep_covariance="sandwich", **setting)
+        with pytest.raises(ValueError, match="False or True where no list can be left out"):
+            alone.fit(lists.X, lists.y, qid=qid)
 
 
 def test_a_batch_of_models_and_weights_of_zero():
@@ -344,6 +348,13 @@ def test_what_cannot_be_told():
         model.predict(lists.X, return_std=True, reference="mean")
     with pytest.raises(ValueError, match="Xb must have as many rows as Xa, 60, got 2"):
         model.std_of_differences(lists.X, lists.X[:2])
+    for inputs in ("rank", "list-standard"):
+        of_lists = RankRLS(inputs=inputs, keep_covariance=True)
+        of_lists.fit(lists.X, lists.y, qid=lists.qid)
+        assert of_lists.predict(lists.X, qid=lists.qid, return_std=True)[1].all()
+        for compare in (of_lists.std_of_differences, of_lists.probability_above):
+            with pytest.raises(ValueError, match=f"compares single rows, but inputs='{inputs}'"):
+                compare(lists.X[:6], lists.X[6:12])
     K = lists.X @ lists.X.T
     given = RankRLS(kernel="precomputed", keep_covariance=True).fit(K, lists.y, qid=lists.qid)
     with pytest.raises(ValueError, match="kernel='precomputed' does not tell"):

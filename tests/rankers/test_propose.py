@@ -160,3 +160,17 @@ def test_bad_arguments(rows, told, message):
         propose(model, rows[2], **{"n": 3, **told})
     with pytest.raises(ValueError, match="does not know how sure its scores are"):
         propose(RankRLS().fit(rows[0], rows[1]), rows[2], 3, strategy="upper")
+
+
+def test_what_cannot_be_compared(rows):
+    X, y, pool = rows
+    qid = np.repeat(np.arange(8), 5)
+    of_lists = RankRLS(inputs="rank", keep_covariance=True).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="strategy='improvement' compares single rows, but inputs"):
+        propose(of_lists, pool, 2, strategy="improvement", measured=X)
+    sandwich = RankRLS(keep_covariance="sandwich").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="batch must be False with keep_covariance='sandwich'"):
+        propose(sandwich, pool, 2)
+    deviations = sandwich.predict(pool, return_std=True, reference="training")[1]
+    found = propose(sandwich, pool, 2, strategy="variance", batch=False)
+    np.testing.assert_array_equal(found, np.argsort(-deviations, kind="stable")[:2])

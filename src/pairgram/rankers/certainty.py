@@ -111,6 +111,15 @@ def space_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Space:
     return Space(rows if feature_map is None else checked(feature_map, rows), feature_map)
 
 
+def refuse_lists(model: BaseEstimator, what: str) -> None:
+    """Raise a ValueError if what a model sees of a row depends on the other rows of its list."""
+    if model.inputs_ is not None and model.inputs_.reads_lists:
+        raise ValueError(
+            f"{what} compares single rows, but inputs={model.inputs_.kind!r} look at the other "
+            "rows of their list: take predict(X, qid=..., return_std=True)"
+        )
+
+
 def deviations_of(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, reference: Reference
 ) -> Vector:
@@ -205,6 +214,7 @@ def _of_long_list(
 def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) -> Vector:
     """Return the standard deviations of ``f(a) − f(b)``; see `std_of_differences`."""
     posterior = posterior_of(model)
+    refuse_lists(model, "a standard deviation of differences")
     first, second = (space_of(model, X, None) for X in (Xa, Xb))
     n_rows = first.rows.shape[0]
     if second.rows.shape[0] != n_rows:
@@ -252,8 +262,8 @@ class Certain:
         Raises
         ------
         ValueError
-            If the model has no ``keep_covariance``, if rows are not as in `predict`, or if the
-            kernel is "precomputed".
+            If the model has no ``keep_covariance``, if rows are not as in `predict`, if the kernel
+            is "precomputed", or if what the model sees of a row depends on others of its list.
 
         Examples
         --------

@@ -19,7 +19,7 @@ from pairgram._support.machine import require, resolve_n_threads, single_threade
 from pairgram._support.parameters import check_flag, check_size
 from pairgram.features.base import generator, scores_of_rows
 from pairgram.features.kernel_map import kernel_among
-from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, space_of
+from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, refuse_lists, space_of
 from pairgram.solvers.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -111,6 +111,12 @@ def propose(
         raise ArgumentError("strategy", verbatim(f"must be one of {known}, got {strategy!r}"))
     check_size("n", n)
     check_flag("batch", batch)
+    if strategy == "improvement":
+        refuse_lists(model, "strategy='improvement'")
+    if batch and posterior_of(model).kind == "sandwich" and strategy != "thompson":
+        raise ArgumentError(
+            "batch", "must be False with keep_covariance='sandwich', which has no noise of labels"
+        )
     scores = np.asarray(model.predict(X), np.float64)
     most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
     if n > most:

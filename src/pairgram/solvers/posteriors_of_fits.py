@@ -79,11 +79,18 @@ def posterior_of(
     if given.preferences is not None:
         fitted = given.preferences.differences(fitted)
     left = _without_own_list(coordinates, settings, alpha, scale, n_threads)
+    if left is None and sandwich:
+        raise ArgumentError(
+            "keep_covariance",
+            "must be False or True where no list can be left out: a sandwich takes the gradients "
+            "of two lists or more, of models without them",
+        )
     labelled = rows.as_scope(settings)
     targets, problem = labelled.target(settings), labelled.problem(settings)
+    # Without a held-out list the noise is that of the restricted likelihood.
     rooted = [
         apply_half_laplacian(problem, targets - scores, n_threads=n_threads)
-        for scores in (left, fitted)
+        for scores in (np.zeros(len(fitted)) if left is None else left, fitted)
     ]
     made = Posterior(np.empty((0, 0)), 1.0, kind="sandwich")
     if sandwich:
@@ -174,22 +181,19 @@ def _without_own_list(
     alpha: float,
     scale: bool,
     n_threads: int | None,
-) -> Vector:
-    """Return the scores of rows by models without their list; zeros where there is one list.
-
-    With zeros the noise is that of the restricted likelihood.
-    """
-    rows, found = coordinates.data, np.zeros(len(coordinates.data.y))
+) -> Vector | None:
+    """Return the scores of rows by models without their list; None where there is one list."""
+    rows = coordinates.data
     filled = rows.has_pairs(settings)
     if settings.joins_all_rows or np.count_nonzero(filled) < 2:
-        return found
+        return None
     if rows.group_of is not None and len(np.unique(rows.group_of[filled])) < 2:
-        return found
+        return None
     total = coordinates.statistics(settings, n_threads)
     ridge = total.decompose(scale=scale, basis=coordinates.form == "primal")
     statistics = partial(coordinates.statistics, settings, n_threads)
     scores = leave_query_out(rows, settings, ridge, np.array([alpha]), statistics, n_threads)[0]
-    return scores if np.isfinite(scores).all() else found
+    return scores if np.isfinite(scores).all() else None
 
 
 def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None]:
