@@ -389,3 +389,64 @@ def test_draws_of_weights():
         kernel.draw_weights()
     with pytest.raises(ValueError, match="n_draws must be"):
         model.draw_weights(0)
+
+
+def test_noise_of_statistics():
+    """References are the residuals of rows, and how many labels the sums have of each list."""
+    lists, told = Lists(sizes=[3, 8, 8, 12]), {"weighting": "documents"}
+    X, y, qid = lists.X, lists.y, lists.qid
+    weight, factors = np.where(np.arange(31) % 4, lists.weight, 0.0), 0.5 ** np.arange(4)[::-1]
+    days = [
+        Pairgram.from_rows(
+            X[qid == q], y[qid == q], qid=qid[qid == q], sample_weight=weight[qid == q], **told
+        )
+        for q in range(4)
+    ]
+    total = days[0]
+    for day in days[1:]:
+        total = 0.5 * total + day
+    total = Pairgram.from_bytes(total.to_bytes())
+    start = np.arange(5.0)
+    for prior in (None, start):
+        model = RankRLS.from_pairgram(total, ALPHA, prior=prior, keep_covariance=True)
+        target = y if prior is None else y - X @ start
+        left, loss, degrees = y - model.predict(X), 0.0, 0.0
+        for q, factor in enumerate(factors):
+            w, own = weight * (qid == q), target - np.average(target, weights=weight * (qid == q))
+            loss += factor * (w * own) @ left
+            degrees += factor * (np.count_nonzero(w) - 1)
+        assert model.posterior_.noise == pytest.approx(loss / degrees)
+    # A day that has been forgotten counts no more.
+    rest = Pairgram.from_rows(X[qid > 0], y[qid > 0], qid=qid[qid > 0], **told)
+    first = Pairgram.from_rows(X[qid == 0], y[qid == 0], qid=qid[qid == 0], **told)
+    found = RankRLS.from_pairgram((rest + first) - first, ALPHA, keep_covariance=True)
+    expected = RankRLS.from_pairgram(rest, ALPHA, keep_covariance=True)
+    assert found.posterior_.noise == pytest.approx(expected.posterior_.noise)
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
+@pytest.mark.parametrize("setting", [{"scope": "global"}, {"pairs": None}], ids=str)
+def test_statistics_know_as_much_of_labels_as_rows(weighting, setting):
+    lists, told = Lists(sizes=[3, 8, 8, 12]), {"weighting": weighting, **setting}
+    total = Pairgram.from_rows(**lists.labelled, **told)
+    found = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
+    expected = RankRLS(ALPHA, **told, keep_covariance=True).fit(**lists.labelled).posterior_
+    assert found.kind == expected.kind
+    assert (found.label_noise is None) == (expected.label_noise is None)
+    if "scope" in setting:
+        assert found.label_noise == pytest.approx(expected.label_noise)
+
+
+def test_statistics_of_comparisons():
+    rng = np.random.default_rng(0)
+    X, pairs = rng.normal(size=(12, 3)), np.array([rng.choice(12, 2, False) for _ in range(300)])
+    y = Preferences(*pairs.T, margin=rng.exponential(size=300), weight=rng.uniform(0, 2, 300) // 1)
+    of_rows = RankRLS(ALPHA, keep_covariance=True).fit(X, y)
+    total = Pairgram.from_rows(X, y)
+    for statistics in (total, Pairgram.from_bytes(total.to_bytes())):
+        model = RankRLS.from_pairgram(statistics, ALPHA, keep_covariance=True)
+        assert model.posterior_.kind == of_rows.posterior_.kind == "exact"
+        np.testing.assert_allclose(
+            model.std_of_differences(X[:6], X[6:]), of_rows.std_of_differences(X[:6], X[6:])
+        )
+        assert model.posterior_.label_noise == pytest.approx(of_rows.posterior_.label_noise)

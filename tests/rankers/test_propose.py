@@ -174,3 +174,14 @@ def test_what_cannot_be_compared(rows):
     deviations = sandwich.predict(pool, return_std=True, reference="training")[1]
     found = propose(sandwich, pool, 2, strategy="variance", batch=False)
     np.testing.assert_array_equal(found, np.argsort(-deviations, kind="stable")[:2])
+
+
+@pytest.mark.parametrize("batch", [True, False])
+@pytest.mark.parametrize("n_rows", [2, 9, 12, 25])
+def test_every_pair_can_be_asked_for(rows, batch, n_rows):
+    pool = np.repeat(rows[2], 2, axis=0)[:n_rows]
+    n = n_rows * (n_rows - 1) // 2
+    for some in {n, n - n // 5, 1}:
+        found = propose(fitted("linear", rows), pool, some, strategy="order", batch=batch)
+        assert len({frozenset(pair) for pair in found.tolist()}) == len(found) == some
+        assert (found[:, 0] != found[:, 1]).all()

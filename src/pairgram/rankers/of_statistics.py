@@ -58,7 +58,11 @@ def of_statistics(
         if Constraints.make(**constraints, names=None) is not None:
             raise constrained_posterior()
         model.posterior_ = posterior_of_sums(
-            total, float(alpha), scale=scale, sandwich=keep_covariance == "sandwich"
+            total,
+            float(alpha),
+            scale=scale,
+            sandwich=keep_covariance == "sandwich",
+            prior=None if prior is None else np.asarray(prior, np.float64),
         )
     return model
 

@@ -365,7 +365,9 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
 def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
     """Return the pairs of rows of similar scores whose order is least sure."""
     order = np.argsort(-scores, kind="stable")
-    widest = min(max(WINDOW, -(-n // len(scores)) + 1), len(order) - 1)
+    # So many places below there are n pairs at least.
+    reaches = np.cumsum(len(order) - np.arange(1, len(order)))
+    widest = min(max(WINDOW, int(np.searchsorted(reaches, n)) + 1), len(order) - 1)
     gaps = range(1, widest + 1)
     first, second = (
         np.concatenate([order[:-gap] for gap in gaps]),

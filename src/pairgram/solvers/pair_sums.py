@@ -23,7 +23,14 @@ from pairgram.data.preferences import require_default
 from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
-from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
+from pairgram.solvers.statistics import (
+    NOISE,
+    SMALLEST_SQUARES,
+    clear_noise,
+    degrees_of,
+    mean_of,
+    sums_of,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
@@ -80,6 +87,9 @@ class PairSums:
         The sums of groups of which these are the sum, where they will be held out; else empty.
     free : ndarray of shape (n_features,), float64, or None
         A model of length 1 whose multiples have no ridge.
+    degrees : float or None
+        The sum over lists of how many rows count, less one, times what the sums were multiplied by:
+        the labels' noise times this is what the best model leaves. None if it is not known.
     """
 
     settings: PairSettings
@@ -94,6 +104,7 @@ class PairSums:
     n_threads: int | None = None
     parts: tuple[PairSums, ...] = ()
     free: Vector | None = None
+    degrees: float | None = None
 
     @classmethod
     def of(
@@ -319,6 +330,7 @@ class PairSums:
             None if varying is None else varying[:-1],
             self.n_threads,
             free=data.free,
+            degrees=degrees_of(data, settings) if counts and data.has_root else None,
         )
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):
@@ -413,6 +425,7 @@ class PairSums:
                 mean=mean,
                 varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
                 parts=(),
+                degrees=0.0,
             )
         times = number
         if self.settings.joins_all_rows and mean is None:
@@ -428,6 +441,7 @@ class PairSums:
                 sums_weight=times * self.sums_weight,
                 mean=mean,
                 parts=(),
+                degrees=None if self.degrees is None else number * self.degrees,
             )
             diagonal = product.factor * np.diag(product.required())
         if not (np.isfinite(diagonal).all() and np.isfinite(product.pair_weight)):
@@ -447,6 +461,9 @@ class PairSums:
         varying = None
         if self.varying is not None and other.varying is not None:
             varying = np.maximum(self.varying + sign * other.varying, 0)
+        degrees = None
+        if self.degrees is not None and other.degrees is not None:
+            degrees = max(self.degrees + sign * other.degrees, 0.0)
         return replace(
             self,
             n_rows=n_rows,
@@ -458,6 +475,7 @@ class PairSums:
             mean=mean,
             varying=varying,
             parts=(),
+            degrees=degrees,
         )
 
     def _settle(self, sums: NDArray[np.float64], before: Vector) -> None:

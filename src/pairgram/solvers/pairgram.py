@@ -739,6 +739,7 @@ class Pairgram:
             "n_queries": total.n_queries,
             "_pair_weight": total.sums_weight,
             "_weight": 0.0 if total.mean is None else total.mean.weight,
+            "_degrees": total.degrees,
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
@@ -801,6 +802,7 @@ class Pairgram:
             state["_pair_weight"],
             mean,
             arrays.get("varying"),
+            degrees=state.get("_degrees"),
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say

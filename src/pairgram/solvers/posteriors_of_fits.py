@@ -116,12 +116,18 @@ def posterior_of(
 
 
 def posterior_of_sums(
-    total: PairSums, alpha: float, *, scale: bool, sandwich: bool = False
+    total: PairSums,
+    alpha: float,
+    *,
+    scale: bool,
+    sandwich: bool = False,
+    prior: Vector | None = None,
 ) -> Posterior:
     """Return the posterior of a model of statistics alone, as those of a table.
 
     The noise is that of the restricted likelihood, ``(yᵀLy − gᵀw) / (N − q)`` for N rows of q
-    lists. The mean of the rows is not known.
+    lists, where rows of statistics that were multiplied by a number count so many times. The mean
+    of the rows is not known. With weights `prior` to start from, y is what these leave of it.
     """
     settings = total.settings
     if sandwich:
@@ -130,13 +136,25 @@ def posterior_of_sums(
         )
     _refuse_settings(settings, alpha, sandwich)
     root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
+    if prior is not None:
+        basis = np.eye(len(prior) + 1)
+        basis[:-1, -1] = -prior
+        total = replace(total, sums=basis.T @ total.required() @ basis)
     sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
-    lists = 0 if settings.pairs is None else 1 if settings.joins_all_rows else total.n_queries
-    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(total.n_rows - lists, 1)
+    alone, joined = settings.pairs is None, settings.joins_all_rows
+    degrees = total.degrees
+    if degrees is None:
+        degrees = total.n_rows - (0 if alone or joined else total.n_queries)
+    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees - joined, 1.0)
     noise = max(noise, 0.0)
-    alike = settings.weighting == "documents" or settings.joins_all_rows or settings.pairs is None
-    kind: Kind = "exact" if alike else "approximate"
-    return Posterior(root, noise, 0.0, noise if alike else None, kind=kind)
+    # The total weight of every list if all have the same; comparisons are of no list.
+    weight = total.factor if joined and total.mean is not None else None
+    of_rows = alone and settings.weighting == "pairs"
+    if settings.weighting == "documents" or of_rows or total.n_queries == 0:
+        weight = 1.0
+    kind: Kind = "approximate" if weight is None else "exact"
+    label_noise = None if weight is None else noise / weight
+    return Posterior(root, noise, 0.0, label_noise, kind=kind)
 
 
 def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sandwich: bool) -> None:

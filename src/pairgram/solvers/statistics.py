@@ -409,3 +409,13 @@ def mean_of(
             mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
             mean[-1] += share[rows] @ (y[rows] - origin[-1])
     return total, origin, mean
+
+
+def degrees_of(data: RankingData, settings: PairSettings) -> float:
+    """Return how many rows count, less one for each list; of all rows together, none less."""
+    index, n_queries = data.queries.index(), data.queries.n_queries
+    counted: NDArray[Any] = np.bincount(index, data.v > 0, minlength=n_queries)
+    if data.query_weights is not None:
+        counted = counted * (data.query_weights > 0)
+    less = settings.pairs is not None and not settings.joins_all_rows
+    return float(np.maximum(counted - less, 0).sum())
