@@ -158,6 +158,11 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     require(told == ("posterior_root" in arrays), "posterior needs posterior_root, and only then")
     list_weight = fitted["posterior"].get("list_weight", 1.0) if told else 1.0
     require(list_weight > 0, "list_weight must be > 0")
+    if told:
+        root, shares = arrays["posterior_root"], "posterior_shares" in arrays
+        require(not np.tril(root, -1).any(), "posterior_root must be upper triangular")
+        known = not shares or ("posterior_mean" in arrays and fitted["posterior"]["prior"] > 0)
+        require(known, "posterior_shares needs posterior_mean and a prior > 0")
     n_filled = sizes.get("filled", features)
     require(
         n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
