@@ -161,8 +161,8 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     if told:
         root, shares = arrays["posterior_root"], "posterior_shares" in arrays
         require(not np.tril(root, -1).any(), "posterior_root must be upper triangular")
-        known = not shares or ("posterior_mean" in arrays and fitted["posterior"]["prior"] > 0)
-        require(known, "posterior_shares needs posterior_mean and a prior > 0")
+        whole = not shares or ("posterior_mean" in arrays and fitted["posterior"]["prior"] > 0)
+        require(whole, "posterior_shares needs posterior_mean and a prior > 0")
     n_filled = sizes.get("filled", features)
     require(
         n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
