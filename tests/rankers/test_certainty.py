@@ -20,6 +20,7 @@ from pairgram import (
     load_model,
     scan,
 )
+from pairgram.files.read_write import pack, unpack
 
 ALPHA = 3.0
 
@@ -450,3 +451,22 @@ def test_statistics_of_comparisons():
             model.std_of_differences(X[:6], X[6:]), of_rows.std_of_differences(X[:6], X[6:])
         )
         assert model.posterior_.label_noise == pytest.approx(of_rows.posterior_.label_noise)
+
+
+@pytest.mark.parametrize(
+    ("array", "change", "message"),
+    [
+        ("posterior_root", np.ones_like, "posterior_root must be upper triangular"),
+        ("posterior_mean", None, "posterior_shares needs posterior_mean"),
+    ],
+)
+def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
+    lists, path = Lists(), tmp_path / "model.pairgram"
+    RankRLS(ALPHA, kernel="rbf", keep_covariance=True).fit(**lists.labelled).save(path)
+    kind, arrays, told = unpack(path.read_bytes(), ("RankRLS",))
+    if change is None:
+        del arrays[array]
+    else:
+        arrays[array] = change(arrays[array])
+    with pytest.raises(ValueError, match=message):
+        pack(kind, arrays, told)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from scipy.special import ndtr
 
-from pairgram import Pairgram, RandomFourier, RankRLS, propose
+from pairgram import Pairgram, RandomFourier, RankRLS, load_model, propose
 
 SETTINGS = {
     "linear": {},
@@ -185,3 +185,28 @@ def test_every_pair_can_be_asked_for(rows, batch, n_rows):
         found = propose(fitted("linear", rows), pool, some, strategy="order", batch=batch)
         assert len({frozenset(pair) for pair in found.tolist()}) == len(found) == some
         assert (found[:, 0] != found[:, 1]).all()
+
+
+@pytest.mark.parametrize(("weighting", "unit"), [("pairs", 25.0), ("queries", 0.08)])
+@pytest.mark.parametrize("of_statistics", [False, True])
+def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tmp_path):
+    """A choice teaches about as much as where all lists weigh the same."""
+    rng = np.random.default_rng(2)
+    X, qid = rng.normal(size=(200, 4)), np.repeat(np.arange(8), 25)
+    y, pool = X @ rng.normal(size=4) + rng.normal(size=200), rng.normal(size=(300, 4))
+    told = {"weighting": weighting, "keep_covariance": True}
+    model = RankRLS(0.5 * unit, **told).fit(X, y, qid=qid)
+    expected = propose(model, pool, 6, strategy="variance")
+    assert not np.array_equal(propose(model, pool, 6, strategy="variance", batch=False), expected)
+    qid[24] = 1
+    other = RankRLS(0.5 * unit, **told).fit(X, y, qid=qid)
+    if of_statistics:
+        total = Pairgram.from_rows(X, y, qid=qid, weighting=weighting)
+        other = RankRLS.from_pairgram(total, 0.5 * unit, keep_covariance=True)
+    assert other.posterior_.kind == "approximate"
+    known = model.posterior_.label_noise
+    assert other.posterior_.noise / other.posterior_.list_weight == pytest.approx(known, rel=0.1)
+    other.save(tmp_path / "model.pairgram")
+    for one in (other, load_model(tmp_path / "model.pairgram")):
+        if not of_statistics:
+            np.testing.assert_array_equal(propose(one, pool, 3, strategy="variance"), expected[:3])

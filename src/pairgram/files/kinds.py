@@ -156,6 +156,13 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
     told = "posterior" in fitted
     require(told == ("posterior_root" in arrays), "posterior needs posterior_root, and only then")
+    list_weight = fitted["posterior"].get("list_weight", 1.0) if told else 1.0
+    require(list_weight > 0, "list_weight must be > 0")
+    if told:
+        root, shares = arrays["posterior_root"], "posterior_shares" in arrays
+        require(not np.tril(root, -1).any(), "posterior_root must be upper triangular")
+        whole = not shares or ("posterior_mean" in arrays and fitted["posterior"]["prior"] > 0)
+        require(whole, "posterior_shares needs posterior_mean and a prior > 0")
     n_filled = sizes.get("filled", features)
     require(
         n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
@@ -166,6 +173,7 @@ OF_POSTERIOR = {
     "noise": AT_LEAST_0,
     "prior": AT_LEAST_0,
     "label_noise": optional(AT_LEAST_0),
+    "list_weight?": AT_LEAST_0,
     "kind": choice("exact", "approximate", "sandwich"),
 }
 

@@ -225,12 +225,13 @@ class _Joint:
     variances : ndarray of shape (n_rows,)
         Those of the scores relative to the mean of the training rows.
     noise : float
-        The variance of a label of weight 1.
+        The variance of a label of weight 1; its mean where it differs from list to list.
     """
 
     def __init__(self, posterior: Posterior, space: Space, n_threads: int | None) -> None:
         self.posterior, self.space = posterior, space
-        self.noise = posterior.noise if posterior.label_noise is None else posterior.label_noise
+        known = posterior.label_noise
+        self.noise = posterior.noise / posterior.list_weight if known is None else known
         self.has_kernel = posterior.shares is not None
         n_rows = space.rows.shape[0]
         width = posterior.root.shape[1]

@@ -47,6 +47,9 @@ class Posterior:
         With a kernel, the shares of the training rows in this mean, of which there is one for each
         coefficient.
     kind : {"exact", "approximate", "sandwich"}
+    list_weight : float
+        The mean weight of a list, as its labels see it: about ``noise / list_weight`` is the
+        variance of a label, also where this differs from list to list.
     """
 
     root: Vector
@@ -56,6 +59,7 @@ class Posterior:
     mean: Vector | None = None
     shares: Vector | None = None
     kind: Kind = "exact"
+    list_weight: float = 1.0
 
     def variances(self, H: Vector, squares: Vector | None = None) -> Vector:
         """Return the variances of differences of scores, (n_rows,).
@@ -118,7 +122,7 @@ class Posterior:
         """Return what a model file holds: arrays, whose names have a prefix, and settings."""
         arrays = {"root": self.root, "mean": self.mean, "shares": self.shares}
         kept = {f"{PREFIX}{name}": array for name, array in arrays.items() if array is not None}
-        told = ("noise", "prior", "label_noise", "kind")
+        told = ("noise", "prior", "label_noise", "kind", "list_weight")
         return kept, {name: getattr(self, name) for name in told}
 
     @classmethod

@@ -98,12 +98,12 @@ def posterior_of(
         pull = apply_half_laplacian(problem, rooted[0].copy(), adjoint=True, n_threads=n_threads)
         root = _gradients(rows, pull) @ _inverse_of(total, alpha, factor)
     else:
-        rank, weight = _degrees(labelled, settings)
+        rank, weight, mean_weight = _degrees(labelled, settings)
         noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
         label_noise = None if weight is None else noise / weight
         prior = 1 / alpha if is_dual else 0.0
         kind: Kind = "approximate" if weight is None else "exact"
-        made = Posterior(made.root, noise, prior, label_noise, kind=kind)
+        made = Posterior(made.root, noise, prior, label_noise, kind=kind, list_weight=mean_weight)
         if isinstance(total, DualGram):
             root = total.covariance_root(alpha)
         elif is_dual:
@@ -142,9 +142,9 @@ def posterior_of_sums(
         total = replace(total, sums=basis.T @ total.required() @ basis)
     sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
     alone, joined = settings.pairs is None, settings.joins_all_rows
-    degrees = total.degrees
-    if degrees is None:
-        degrees = total.n_rows - (0 if alone or joined else total.n_queries)
+    lists, degrees = 0 if alone or joined else total.n_queries, total.degrees
+    if degrees is None:  # as of a file of an earlier version
+        degrees = total.n_rows - lists
     noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees - joined, 1.0)
     noise = max(noise, 0.0)
     # The total weight of every list if all have the same; comparisons are of no list.
@@ -154,7 +154,10 @@ def posterior_of_sums(
         weight = 1.0
     kind: Kind = "approximate" if weight is None else "exact"
     label_noise = None if weight is None else noise / weight
-    return Posterior(root, noise, 0.0, label_noise, kind=kind)
+    # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
+    rows = degrees * total.n_rows / max(total.n_rows - lists, 1)
+    mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
+    return Posterior(root, noise, 0.0, label_noise, kind=kind, list_weight=mean_weight)
 
 
 def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sandwich: bool) -> None:
@@ -214,8 +217,8 @@ def _without_own_list(
     return scores if np.isfinite(scores).all() else None
 
 
-def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None]:
-    """Return Σ rank(L_q), and the total weight of every list; None if these differ."""
+def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None, float]:
+    """Return Σ rank(L_q), the total weight of every list, None if these differ, and their mean."""
     index, n_queries = data.queries.index(), data.queries.n_queries
     total: NDArray[Any] = np.bincount(index, data.v, minlength=n_queries)
     counted = np.bincount(index, data.v > 0, minlength=n_queries)
@@ -225,11 +228,13 @@ def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | No
     if settings.pairs is not None:
         counted = np.maximum(counted - 1, 0)
         factor = factor * total
-    weights = factor[(counted > 0) & (factor > 0)]
-    rank = int(counted[factor > 0].sum())
-    if not len(weights) or np.ptp(weights) > EQUAL * weights.max():
-        return rank, None
-    return rank, float(weights.mean())
+    known = (counted > 0) & (factor > 0)
+    weights = factor[known]
+    rank = int(counted[known].sum())
+    if not len(weights):
+        return rank, None, 1.0
+    mean = float(weights @ counted[known]) / rank
+    return rank, None if np.ptp(weights) > EQUAL * weights.max() else mean, mean
 
 
 def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Vector:
