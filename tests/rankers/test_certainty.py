@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Cross,
     Pairgram,
@@ -20,7 +21,6 @@ from pairgram import (
     load_model,
     scan,
 )
-from pairgram.files.read_write import pack, unpack
 
 ALPHA = 3.0
 
@@ -458,15 +458,19 @@ def test_statistics_of_comparisons():
     [
         ("posterior_root", np.ones_like, "posterior_root must be upper triangular"),
         ("posterior_mean", None, "posterior_shares needs posterior_mean"),
+        ("posterior_shares", None, "posterior_shares is missing, which a kernel needs"),
     ],
 )
 def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
     lists, path = Lists(), tmp_path / "model.pairgram"
-    RankRLS(ALPHA, kernel="rbf", keep_covariance=True).fit(**lists.labelled).save(path)
-    kind, arrays, told = unpack(path.read_bytes(), ("RankRLS",))
+    model = RankRLS(ALPHA, kernel="rbf", keep_covariance=True).fit(**lists.labelled)
+    model.save(path)
+    contents = parse(path.read_bytes())
     if change is None:
-        del arrays[array]
+        del contents.tensors[array]
     else:
-        arrays[array] = change(arrays[array])
+        values = getattr(model.posterior_, array.removeprefix("posterior_"))
+        contents.tensors[array] = Tensor.of(change(values))
+    path.write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message):
-        pack(kind, arrays, told)
+        load_model(path)
