@@ -86,6 +86,13 @@ class Cross(FeatureMap):
     of a fitted ranker has a row for the part that is the same for everybody, times
     ``sqrt(common_ridge)``, and one for each column of the left side.
 
+    A matrix of (p r)² numbers may be too large, as for two embeddings of 384 numbers. `RankRLS` and
+    `RankRLSCV` then solve by conjugate gradients, in ``O(n r + q p r)`` for each step, and
+    ``cv=None`` holds out five folds of queries in place of every query. Where every query has the
+    same list of things, and weights are those of a query times those of a thing, both are exact
+    and in closed form, without `keep`. A left side that varies within queries is multiplied by runs
+    of equal rows.
+
     Beside `inputs` of a ranker, columns are those of its inputs. With "raw+quantile", quantiles
     are columns of their own, named like ``quantile of age``, and count only if a side names them.
     Inputs within lists are refused: they would make the columns of a person all alike.

@@ -77,7 +77,7 @@ class MPRank(_Preset):
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
     form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
-posterior_ :
+prior_scale_, posterior_ :
         As in `RankRLS`. The posterior is that of the chosen settings, as if they had been known.
 
     See Also
@@ -322,6 +322,8 @@ class RankRLS(Certain, LinearRanker):
         `coef_` instead.
     uses_offset_ : bool
         Whether the model was fitted with offsets, so that `predict` and `score` need them.
+    prior_scale_ : float
+        With ``prior="identity"``, the multiple a of the identity.
     posterior_ : object or None
         With `keep_covariance`: ``posterior_.noise`` is σ², ``posterior_.label_noise`` the variance
         of a label of weight 1 (None if it differs from list to list), and ``posterior_.kind``
