@@ -10,6 +10,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Cross,
+    Kernel,
+    KernelMap,
     Pairgram,
     Preferences,
     RandomFourier,
@@ -357,9 +359,8 @@ def test_what_cannot_be_told():
             with pytest.raises(ValueError, match=f"compares single rows, but inputs='{inputs}'"):
                 compare(lists.X[:6], lists.X[6:12])
     K = lists.X @ lists.X.T
-    given = RankRLS(kernel="precomputed", keep_covariance=True).fit(K, lists.y, qid=lists.qid)
-    with pytest.raises(ValueError, match="kernel='precomputed' does not tell"):
-        given.predict(K, return_std=True)
+    with pytest.raises(ValueError, match="keep_covariance must be False with kernel='precomputed'"):
+        RankRLS(kernel="precomputed", keep_covariance=True).fit(K, lists.y, qid=lists.qid)
     assert model.predict(lists.X[:1], return_std=True)[1] == 0.0
     y = Preferences.from_intervals(lists.y, lists.y + 1.0)
     with pytest.raises(ValueError, match="keep_covariance must be False with censored labels"):
@@ -474,3 +475,72 @@ def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
     path.write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message):
         load_model(path)
+
+
+def test_a_kernel_map_as_features_is_no_kernel():
+    lists = Lists()
+    told = {"feature_map": KernelMap("rbf", gamma=0.1), "weighting": "documents"}
+    found = [
+        RankRLS(ALPHA, form=form, keep_covariance=True, **told).fit(**lists.labelled)
+        for form in ("primal", "dual")
+    ]
+    deviations = [one.std_of_differences(lists.X[:9], lists.X[9:18]) for one in found]
+    np.testing.assert_allclose(*deviations, rtol=1e-6)
+    assert (deviations[0] > 0).all()
+
+
+def test_the_sandwich_of_groups():
+    lists = Lists(40, 6)
+    groups = lists.qid // 5
+    told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
+    search = RankRLSCV([ALPHA], keep_covariance="sandwich").fit(**told, groups=groups)
+    gradients = []
+    for group in range(8):
+        own = groups == group
+        rest = RankRLS(ALPHA).fit(lists.X[~own], lists.y[~own], qid=lists.qid[~own])
+        e, total = lists.y[own] - rest.predict(lists.X[own]), np.zeros(5)
+        for q in np.unique(lists.qid[own]):
+            rows = lists.qid[own] == q
+            total += lists.X[own][rows].T @ (6 * e[rows] - e[rows].sum())
+        gradients.append(total)
+    sums = Pairgram.from_rows(lists.X, lists.y, qid=lists.qid)
+    inverse = np.linalg.inv(sums.G + ALPHA * np.eye(5))
+    C = inverse @ np.array(gradients).T @ np.array(gradients) @ inverse
+    expected = relative(lists.X @ C @ lists.X.T, within(lists.qid))
+    found = search.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_linear_kernels_are_kept_in_files(tmp_path):
+    lists = Lists()
+    model = RankRLS(ALPHA, kernel=Kernel("linear"), keep_covariance=True).fit(**lists.labelled)
+    model.save(tmp_path / "model")
+    loaded, pair = load_model(tmp_path / "model"), (lists.X[:5], lists.X[5:10])
+    np.testing.assert_array_equal(loaded.std_of_differences(*pair), model.std_of_differences(*pair))
+
+
+def test_single_rows_beside_lists_and_offsets():
+    lists = Lists()
+    told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
+    prior = RankRLS(inputs="rank").fit(**told)
+    started = RankRLS(prior=prior, keep_covariance=True).fit(**told)
+    with pytest.raises(ValueError, match="those of its prior look at the other rows"):
+        started.probability_above(lists.X[:2], lists.X[2:4])
+    moved = RankRLS(keep_covariance=True).fit(**told, offset=lists.X[:, 0])
+    with pytest.raises(ValueError, match="takes no offsets, which this RankRLS was fitted with"):
+        moved.probability_above(lists.X[:2], lists.X[2:4])
+    cross = {"feature_map": Cross([0, 1], [2, 3]), "prior": "identity"}
+    with pytest.raises(ValueError, match="keep_covariance must be False with prior='identity'"):
+        RankRLS(keep_covariance=True, **cross).fit(**told)
+
+
+def test_comparisons_weigh_a_margin_as_two_labels():
+    lists = Lists(1, 20)
+    rng = np.random.default_rng(3)
+    pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)])
+    y = Preferences(*pairs.T, margin=rng.exponential(size=60))
+    model = RankRLS(ALPHA, keep_covariance=True).fit(lists.X, y)
+    assert 2 * model.posterior_.label_noise == pytest.approx(model.posterior_.noise)
+    total = Pairgram.from_rows(lists.X, y)
+    of_sums = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
+    assert 2 * of_sums.label_noise == pytest.approx(of_sums.noise)

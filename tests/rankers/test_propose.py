@@ -1,5 +1,7 @@
 """`propose`, against the covariances of all rows, which are made and updated one by one."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -210,3 +212,25 @@ def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tm
     for one in (other, load_model(tmp_path / "model.pairgram")):
         if not of_statistics:
             np.testing.assert_array_equal(propose(one, pool, 3, strategy="variance"), expected[:3])
+
+
+def test_a_model_that_starts_from_another_asks_for_what_was_measured(rows):
+    X, y, pool = rows
+    prior = RankRLS().fit(X, y)
+    told = {"kernel": "rbf", "gamma": 0.2, "keep_covariance": True}
+    model = RankRLS(0.5, prior=prior, **told).fit(X, y)
+    with pytest.raises(ValueError, match="measured must have the rows that were measured"):
+        propose(model, pool, 3, strategy="improvement")
+    assert len(propose(model, pool, 3, strategy="improvement", measured=X)) == 3
+
+
+@pytest.mark.parametrize("strategy", ["upper", "improvement", "variance", "thompson", "order"])
+def test_labels_without_noise(rows, strategy):
+    X, _, pool = rows
+    model = RankRLS(0.5, kernel="rbf", gamma=0.2, keep_covariance=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(X, np.ones(len(X)))
+    assert model.posterior_.noise == 0
+    found = propose(model, pool, 4, strategy=strategy, random_state=0)
+    assert len(np.unique(found, axis=0)) == 4

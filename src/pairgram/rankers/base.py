@@ -332,6 +332,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if return_std:
             if table is not None:
                 raise ArgumentError("return_std", "must be False for a table: give its rows")
+            check_is_fitted(self)
             deviations = deviations_of(self, X, qid, reference)
             return self.predict(X, qid=qid, offset=offset), deviations
         if table is not None:

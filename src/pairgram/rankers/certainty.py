@@ -15,14 +15,14 @@ from scipy.special import ndtr
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import blocks
+from pairgram._support.arrays import blocks, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import check_size
 from pairgram.data.dataset import as_slice
 from pairgram.data.queries import Queries
 from pairgram.features.base import checked, dense, features_of, generator
-from pairgram.features.kernel_map import KernelMap, kernel_among
+from pairgram.features.kernel_map import kernel_among
 from pairgram.rankers.scores import columns_of
 
 if TYPE_CHECKING:
@@ -103,20 +103,22 @@ def posterior_of(model: BaseEstimator) -> Posterior:
 def space_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Space:
     """Return checked rows in the space of the ridge of a model."""
     rows, feature_map = columns_of(model, X, qid), model.feature_map_
-    if isinstance(feature_map, KernelMap) and feature_map.support_rows_ is None:
-        raise ValueError(
-            "kernel='precomputed' does not tell the kernel of two rows that are scored, which "
-            "standard deviations need: name the kernel"
-        )
     return Space(rows if feature_map is None else checked(feature_map, rows), feature_map)
 
 
 def refuse_lists(model: BaseEstimator, what: str) -> None:
     """Raise a ValueError if what a model sees of a row depends on the other rows of its list."""
-    if model.inputs_ is not None and model.inputs_.reads_lists:
+    if reads_lists(model):
+        own = model.inputs_ is not None and model.inputs_.reads_lists
+        seen = f"inputs={model.inputs_.kind!r}" if own else "those of its prior"
         raise ValueError(
-            f"{what} compares single rows, but inputs={model.inputs_.kind!r} look at the other "
-            "rows of their list: take predict(X, qid=..., return_std=True)"
+            f"{what} compares single rows, but {seen} look at the other rows of their list: take "
+            "predict(X, qid=..., return_std=True)"
+        )
+    if model.uses_offset_:
+        raise ValueError(
+            f"{what} takes no offsets, which this {type(model).__name__} was fitted with: take "
+            "predict(X, offset=..., return_std=True)"
         )
 
 
@@ -191,9 +193,8 @@ def _of_long_list(
     parts = [rows[part] for part in blocks(len(rows), ROWS_AT_ONCE)]
     keeps = 8.0 * len(rows) * posterior.root.shape[1] <= limits.now.kept_bytes
     features = [*pool.map(space.features, parts)] if keeps else None
-    sums = pool.map(lambda part: space.features(part).sum(axis=0), parts)
-    if features is not None:
-        sums = pool.map(lambda H: H.sum(axis=0), features)
+    made = (space.features(part) for part in parts) if features is None else features
+    sums = [H.sum(axis=0) for H in made]
     mean, with_all = sum(sums) / len(rows), None
     if posterior.shares is not None:
         with_all = space.mean_products(parts, pool)
@@ -312,7 +313,7 @@ class Certain:
 
         Returns
         -------
-        ndarray of shape (n_draws, n_features), float64
+        ndarray of shape (n_draws, n_coefs), float64
             Draws from the normal distribution around `coef_` with the covariance
             ``σ² (G + alpha I)⁻¹``.
 
@@ -320,7 +321,7 @@ class Certain:
         ------
         ValueError
             If the model has no ``keep_covariance``; or if it has a kernel, or was solved in the
-            dual form.
+            dual form, as of fewer rows than features.
 
         Examples
         --------

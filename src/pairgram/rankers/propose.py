@@ -64,7 +64,7 @@ def propose(
         - "order": the two rows whose order is least sure, to be compared by somebody.
     measured : array-like or CSR matrix of shape (n_measured, n_features), or None, default=None
         The rows that were measured, for "improvement" alone. None takes the training rows, which
-        models with a kernel have.
+        models with a kernel have, unless they start from a model.
     batch : bool, default=True
         Whether every choice knows the earlier ones: as if these had been measured, and had come out
         as expected. They are then diverse. False takes the n best by themselves.
@@ -88,7 +88,8 @@ def propose(
     -----
     Scores are taken relative to the mean of the training rows, or of X for a model of statistics
     alone. A choice of rank-one updates takes ``O(n_rows n_support)``, and no refit: with u =
-    ``c_i / sqrt(c_ii + σ²)``, the covariances c change to ``c − u uᵀ``.
+    ``c_i / sqrt(c_ii + σ²)``, the covariances c change to ``c − u uᵀ``, where σ² is the variance of
+    a label.
 
     References
     ----------
@@ -193,7 +194,8 @@ def _one_by_one(
             own = float(change[row]) * change
             best = _Row(float(scores[row]), column - own, float(joint.variances[row]))
         elif best is not None:
-            of_best = float(best.column[row]) / np.sqrt(variance + joint.noise)
+            total = variance + joint.noise
+            of_best = float(best.column[row]) / np.sqrt(total) if total > 0 else 0.0
             best = _Row(best.score, best.column - of_best * change, best.variance - of_best**2)
     return np.array(chosen, np.int64), least
 
@@ -317,7 +319,8 @@ class _Joint:
 
     def learn(self, column: Vector, variance: float, noise: float) -> Vector:
         """Learn a label whose covariances with all scores are a column; return what changes."""
-        change: Vector = column / np.sqrt(variance + noise)
+        total = variance + noise
+        change: Vector = column / np.sqrt(total) if total > 0 else np.zeros_like(column)
         self._changes.append(change)
         self.variances = np.maximum(self.variances - change**2, 0.0)
         return change
@@ -327,7 +330,7 @@ def _best_of(model: BaseEstimator, joint: _Joint, measured: RowsLike | None) -> 
     """Return the measured row that has the highest score."""
     if measured is not None:
         space, scores = space_of(model, measured, None), np.asarray(model.predict(measured))
-    elif joint.has_kernel:
+    elif joint.has_kernel and model.prior_ is None:
         feature_map = joint.space.feature_map
         space = Space(feature_map.support_rows_, feature_map)
         scores = scores_of_rows(feature_map, space.rows, model.coef_)
@@ -335,7 +338,7 @@ def _best_of(model: BaseEstimator, joint: _Joint, measured: RowsLike | None) -> 
         raise ArgumentError(
             "measured",
             "must have the rows that were measured with strategy='improvement': only models with a "
-            "kernel keep them",
+            "kernel, and without a prior that is a model, keep them",
         )
     if not len(scores):
         raise ArgumentError("measured", "must have a row or more, got none")
@@ -352,6 +355,8 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
         what = f"drawing the scores of {n_rows} rows together"
         require(what, 24.0 * n_rows**2, "take fewer rows, or a feature_map such as Nystroem")
         C = np.stack([joint.column(row) for row in range(n_rows)])
+        if not C.diagonal().any():  # as where the noise is 0
+            C[np.diag_indices(n_rows)] = np.finfo(np.float64).tiny
         C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0)
         root = scipy.linalg.cholesky(C, lower=True, overwrite_a=True, check_finite=False)
         draws = root @ random.normal(size=(n_rows, n))

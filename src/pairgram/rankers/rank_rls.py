@@ -76,9 +76,8 @@ class MPRank(_Preset):
     coef_ : ndarray of shape (n_coefficients,), float64
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
-prior_scale_, posterior_ :
-        As in `RankRLS`. The posterior is that of the chosen settings, as if they had been known.
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+        As in `RankRLS`.
 
     See Also
     --------
@@ -246,14 +245,16 @@ class RankRLS(Certain, LinearRanker):
         `std_of_differences` and `probability_above`: an array of n_features², or with a kernel
         n_support² numbers, also in a model file. "sandwich" takes the gradients of lists in place
         of a model of the noise. See the notes.
-    prior : array-like of shape (n_features,), fitted model or None, default=None
+    prior : array-like of shape (n_features,), fitted model, "identity" or None, default=None
         A model to start from, in place of the model 0, and not a distribution: the ridge is on the
         difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
         a fitted model with `predict`, which a kernel needs, and which stays fitted if the
         estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
         ``sklearn.frozen.FrozenEstimator(model)``. See the notes. Or "identity", for a `Cross` of
         two sides of equal width: the ridge is then ``alpha ‖W − a I‖²`` with the best a, which
-        `prior_scale_` tells. Embeddings are taken as they are: of length 1, I is their cosine.
+        `prior_scale_` tells. Embeddings are taken as they are: of length 1, I is their cosine. It
+        needs rows in memory with labels, and no constraints, ``scale=True``, ``form="dual"`` or
+        "leave-pair-out". Where products are too many for a matrix, folds are held out.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
 "list-standard", "runs"} or None, default=None
         What becomes of the columns of X before the feature map or the kernel sees them:
@@ -614,8 +615,9 @@ class RankRLSCV(Certain, LinearSearch):
         neither is `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores.
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
-        As in `RankRLS`.
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
+prior_scale_, posterior_ :
+        As in `RankRLS`. The posterior is that of the chosen settings, as if they had been known.
 
     Notes
     -----

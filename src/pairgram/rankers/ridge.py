@@ -280,8 +280,14 @@ class RidgeSpec(LeastSquares):
         """
         if not self.covariance:
             return None
-        sandwich, n_threads = self.covariance == "sandwich", self.rows.n_threads
-        return posterior_of(data, *solved, coef=coef, sandwich=sandwich, n_threads=n_threads)
+        return posterior_of(
+            data,
+            *solved,
+            coef=coef,
+            sandwich=self.covariance == "sandwich",
+            kernel=self.rows.kernel is not None,
+            n_threads=self.rows.n_threads,
+        )
 
     def _coordinates(
         self,
@@ -885,8 +891,7 @@ def ridge_spec(
             no_table=f"{type(model).__name__} cannot be fitted to a table: "
             "RankRLS(scope='global', weighting='documents') has the same weights",
         )
-    kept = getattr(model, "keep_covariance", False)
-    check("keep_covariance", kept)
+    kept = _covariance_of(model)
     alphas = np.array([float(alpha)])
     return RidgeSpec(rows, (settings,), alphas, form=model.form, covariance=kept, **others)
 
@@ -918,8 +923,7 @@ def search_spec(
             raise ValueError(f"give kernel or feature_map, not both: got kernel={model.kernel!r}")
         no_columns = rows.no_columns or "a list of feature maps"
         rows = replace(rows, other_maps=tuple(maps[1:]), no_columns=no_columns)
-    kept = getattr(model, "keep_covariance", False)
-    check("keep_covariance", kept)
+    kept = _covariance_of(model)
     return RidgeSpec(
         rows,
         tuple(settings),
@@ -930,6 +934,19 @@ def search_spec(
         search=search,
         **others,
     )
+
+
+def _covariance_of(model: BaseEstimator) -> bool | Literal["sandwich"]:
+    """Return the checked parameter `keep_covariance`; False if the model has none."""
+    kept: bool | Literal["sandwich"] = getattr(model, "keep_covariance", False)
+    check("keep_covariance", kept)
+    if kept and model.kernel is not None and as_kernel(model.kernel).is_precomputed:
+        raise ArgumentError(
+            "keep_covariance",
+            "must be False with kernel='precomputed', which does not tell the kernel of two rows "
+            "that are scored: name the kernel",
+        )
+    return kept
 
 
 def _rows_of(

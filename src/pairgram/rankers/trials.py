@@ -249,9 +249,10 @@ def trials(
     ]
     if engine in LINEAR_ENGINES or engine in ENGINES_OF_COLUMNS:
         return found
-    for kernel, inputs in itertools.product(kernels, (None, "maxabs")):
+    for (number, kernel), inputs in itertools.product(enumerate(kernels), (None, "maxabs")):
         work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
-        found.append(Trial(f"{kernel!r}", inputs, work, {"kernel": kernel}, family=f"{kernel!r}"))
+        family = f"kernel {number}"  # which two kernels of one short text do not share
+        found.append(Trial(f"{kernel!r}", inputs, work, {"kernel": kernel}, family=family))
     for width in WIDTHS:
         for inputs in task.even:
             found.append(_fourier(task, inputs, _gamma(task, inputs, width), random_state))

@@ -40,7 +40,8 @@ class Posterior:
         1 / alpha where scores have directions that no training row has: with a kernel, or with
         more features than rows. Otherwise 0.
     label_noise : float or None
-        The variance of a label of weight 1. None if it is not the same in all lists.
+        The variance of a label of weight 1, and half of that of a margin. None if it is not the
+        same in all lists.
     mean : ndarray of shape (n_coefs,), or None
         The weighted mean of h over the training rows that count. None for statistics alone.
     shares : ndarray of shape (n_coefs,), or None

@@ -15,7 +15,6 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
-from pairgram.features.kernel_map import KernelMap
 from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import leave_query_out
@@ -37,6 +36,7 @@ def posterior_of(
     coef: Vector,
     *,
     sandwich: bool,
+    kernel: bool,
     n_threads: int | None,
 ) -> Posterior:
     """Return the posterior of a model that was fitted to rows.
@@ -54,6 +54,8 @@ def posterior_of(
         The coefficients, without those of a prior.
     sandwich : bool
         Whether the gradients of lists say how sure the model is, and no model of the noise.
+    kernel : bool
+        Whether the ridge is on the norm in the space of a kernel.
     n_threads : int or None
 
     Raises
@@ -100,6 +102,8 @@ def posterior_of(
     else:
         rank, weight, mean_weight = _degrees(labelled, settings)
         noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
+        # A margin is the difference of two labels.
+        weight = weight and (weight if given.preferences is None else 2 * weight)
         label_noise = None if weight is None else noise / weight
         prior = 1 / alpha if is_dual else 0.0
         kind: Kind = "approximate" if weight is None else "exact"
@@ -112,7 +116,7 @@ def posterior_of(
             root = _root_of_inverse(total, alpha, factor)
     mean, shares = _mean_of(given, settings)
     root = triangular(coordinates.coefs(root))
-    return replace(made, root=root, mean=mean, shares=shares)
+    return replace(made, root=root, mean=mean, shares=shares if kernel else None)
 
 
 def posterior_of_sums(
@@ -153,7 +157,8 @@ def posterior_of_sums(
     if settings.weighting == "documents" or of_rows or total.n_queries == 0:
         weight = 1.0
     kind: Kind = "approximate" if weight is None else "exact"
-    label_noise = None if weight is None else noise / weight
+    of_margins = total.n_queries == 0
+    label_noise = None if weight is None else noise / (2 * weight if of_margins else weight)
     # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
     rows = degrees * total.n_rows / max(total.n_rows - lists, 1)
     mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
@@ -167,7 +172,9 @@ def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sand
     if coordinates.constraints is not None:
         raise constrained_posterior()
     if coordinates.iterate:
-        wrong = "False where conjugate gradients solve sparse rows, without the matrix it needs"
+        wrong = "False where conjugate gradients solve, without the matrix that it needs"
+    elif coordinates.data.free is not None:
+        wrong = "False with prior='identity', of which one direction has no ridge"
     elif not coordinates.data.has_root:
         wrong = "False with censored labels, of which least squares is no model"
     elif sandwich and coordinates.name == "dual":
@@ -266,9 +273,15 @@ def _explained_root(G: Vector, alpha: float) -> Vector:
 
 
 def _gradients(data: RankingData, pull: Vector) -> Vector:
-    """Return the sum over every query of its rows times what pulls at them, (n_queries, n_dims)."""
-    index, queries = data.queries.index(), data.queries.n_queries
-    found = np.zeros((queries, data.n_features))
+    """Return the sums of rows times what pulls at them, (n_lists, n_dims).
+
+    A list is what is held out together: a query, or a group of queries.
+    """
+    index = data.queries.index()
+    index = index if data.group_of is None else data.group_of[index]
+    what = f"the gradients of {int(index.max()) + 1} lists"
+    require(what, 16.0 * (int(index.max()) + 1) * data.n_features, "take fewer features")
+    found = np.zeros((int(index.max()) + 1, data.n_features))
     for part in blocks(len(pull), ROWS_AT_ONCE):
         H = data.features(part)
         H = H.toarray() if hasattr(H, "toarray") else H
@@ -276,8 +289,8 @@ def _gradients(data: RankingData, pull: Vector) -> Vector:
     return found
 
 
-def _mean_of(data: RankingData, settings: PairSettings) -> tuple[Vector, Vector | None]:
-    """Return the weighted mean of the features of rows that count, and with a kernel the shares."""
+def _mean_of(data: RankingData, settings: PairSettings) -> tuple[Vector, Vector]:
+    """Return the weighted mean of the features of the rows that count, and the shares of rows."""
     if data.preferences is not None:
         weights = data.preferences.counts(len(data.y))
     else:
@@ -286,4 +299,4 @@ def _mean_of(data: RankingData, settings: PairSettings) -> tuple[Vector, Vector 
     shares, mean = weights / weights.sum(), np.zeros(data.n_features)
     for part in blocks(len(shares), ROWS_AT_ONCE):
         mean += data.features(part).T @ shares[part]
-    return mean, shares if isinstance(data.feature_map, KernelMap) else None
+    return mean, shares
