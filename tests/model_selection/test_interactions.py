@@ -90,6 +90,15 @@ def test_users_who_have_seen_almost_everything():
     assert ((rows.users == "new") & (rows.labels == 0)).sum() == 1
 
 
+@pytest.mark.parametrize("by", ["uniform", "popularity"])
+def test_the_last_users_have_seen_everything(by):
+    users, items = [0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 0, 1, 0, 1]
+    with pytest.warns(UserWarning, match="3 of 4 users"):
+        rows = sample_negatives(users, items, by=by, random_state=0)
+    drawn = rows.labels == 0
+    assert (rows.users[drawn].tolist(), rows.items[drawn].tolist()) == ([0], [1])
+
+
 def test_rows_go_to_fit():
     rng = np.random.default_rng(0)
     users, items = rng.integers(0, 20, 200), rng.integers(0, 300, 200)

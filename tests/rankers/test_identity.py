@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from pairgram import (
+    BatchFit,
     Cross,
     Preferences,
     QueryKFold,
@@ -11,7 +13,9 @@ from pairgram import (
     RankRLS,
     RankRLSCV,
     RankSVM,
+    fit_many,
     get_metric,
+    load_model,
     scan,
 )
 from problems import BY_STEPS
@@ -200,3 +204,28 @@ def test_one_list_is_held_out_by_folds(tmp_path):
     one = RankRLS(1e12, feature_map=mapped, prior="identity").fit(lists.X, lists.y, qid=lists.qid)
     W = one.coef_[-64:].reshape(8, 8)
     np.testing.assert_allclose(W, one.prior_scale_ * np.eye(8), atol=1e-8)
+
+
+def test_files_remember_that_models_start_from_the_identity(tmp_path):
+    lists = Lists()
+    model = RankRLSCV(feature_map=CROSS, prior="identity").fit(lists.X, lists.y, qid=lists.qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.prior, loaded.prior_scale_) == ("identity", model.prior_scale_)
+    again = clone(loaded).fit(lists.X, lists.y, qid=lists.qid)
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=0, atol=1e-9)
+    half = lists.take(lists.qid % 2 == 0)
+    fits = [(one.X, one.y, one.qid) for one in (lists, half)]
+    batch = fit_many(RankRLS(feature_map=CROSS, prior="identity"), fits)
+    batch.save(tmp_path / "batch")
+    for one, known in zip(BatchFit.load(tmp_path / "batch").models, batch.models, strict=True):
+        assert one.prior_scale_ == known.prior_scale_
+    assert len({one.prior_scale_ for one in batch.models}) == 2
+
+
+def test_a_file_of_another_map_does_not_start_from_the_identity(tmp_path):
+    lists = Lists()
+    model = RankRLS().fit(lists.X, lists.y, qid=lists.qid)
+    model.prior_scale_ = 1.0
+    with pytest.raises(ValueError, match="prior must not be 'identity' but for a Cross"):
+        model.save(tmp_path / "model")

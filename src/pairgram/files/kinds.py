@@ -135,6 +135,7 @@ OF_PRIOR = Setting(
     ),
 )
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
+PRIOR_OR_IDENTITY = choice("identity", others=OF_PRIOR.wanted, fits=OF_PRIOR.fits)
 RIDGE_OR_KERNEL = {
     **stored("kernel", *OF_KERNEL, "form", "n_threads"),
     "prior?": OF_PRIOR,
@@ -196,6 +197,7 @@ MODELS: Mapping[str, Kind] = {
             **RIDGE_OR_KERNEL,
             **stored(*OF_PAIRS, "alpha", "scale", "positive?", "l1_ratio?", "n_nonzero_coefs?"),
             **stored("keep_covariance?"),
+            "prior?": PRIOR_OR_IDENTITY,
             "fitted": {**IN_A_FORM, "posterior?": OF_POSTERIOR},
         },
         {
@@ -462,7 +464,11 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     )
     own = {name: value for name, value in settings.items() if name != "feature_map"}
     check_record(own, table.settings)
-    if "prior" in own:
+    if own.get("prior") == "identity":
+        made = settings["feature_map"]
+        crossed = isinstance(made, dict) and made.get("kind") == "Cross"
+        require(crossed, "prior must not be 'identity' but for a Cross")
+    elif "prior" in own:
         _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
     if kind in BATCHES or kind in PIPELINES:

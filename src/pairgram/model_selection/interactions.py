@@ -257,6 +257,7 @@ def _round(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Dr
     the line is shorter. A point is drawn there. The things taken that lie before it, and are found
     by one search for all users, tell where it is on the whole line.
     """
+    taken = taken[: np.searchsorted(taken, (owner[-1] + 1) * n_items)]  # users behind get nothing
     users, things = np.divmod(taken, max(n_items, 1))
     if weights is None:
         begins, length, ends = things, n_items, None

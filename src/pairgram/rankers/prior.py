@@ -52,6 +52,14 @@ def identity_of(data: RankingData) -> Vector:
     return identity
 
 
+def identity_scale(coef: Vector, feature_map: Transformer | None) -> float:
+    """Return the multiple of the identity in a model of products, their trace by their width."""
+    sides = sides_of(feature_map)
+    assert sides is not None
+    width = sides.n_right
+    return float(coef[len(coef) - width * width :: width + 1].sum() / width)
+
+
 def frozen(prior: object) -> Any:
     """Return a fitted model as a FrozenEstimator, and any other prior as it is.
 

@@ -51,7 +51,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
-from pairgram.rankers.prior import IDENTITY, Prior, identity_of
+from pairgram.rankers.prior import IDENTITY, Prior, identity_of, identity_scale
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
@@ -373,8 +373,7 @@ class RidgeSpec(LeastSquares):
         if self.has_intercept:
             kept["intercept_"] = self._intercept(data, models["coef_"])
         if data.free is not None:
-            width = np.sqrt(np.count_nonzero(data.free))
-            kept["prior_scale_"] = float(models["coef_"] @ data.free / width)
+            kept["prior_scale_"] = identity_scale(models["coef_"], data.feature_map)
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
