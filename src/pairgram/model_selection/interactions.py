@@ -90,7 +90,7 @@ def sample_negatives(
     Returns
     -------
     SampledRows
-        Of n_interactions + n · n_interactions rows, ready for ``fit(..., qid=rows.users)``.
+        Of at most n_interactions + n · n_interactions rows, ready for ``fit(..., qid=rows.users)``.
 
     Raises
     ------
