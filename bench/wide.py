@@ -39,7 +39,7 @@ from pairgram import RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from pairgram._support.limits import limits_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.solvers.sparse_systems import SparseSystems
+from pairgram.solvers.systems import Systems
 
 PER_ROW, SIZE = 30, 20
 # What sends every fit one way.
@@ -107,9 +107,9 @@ def residuals(rows: Ranking, alphas: np.ndarray, coefs: np.ndarray) -> float:
     return float(max(left) / np.linalg.norm(b))
 
 
-def systems_of(rows: Ranking, threads: int) -> SparseSystems:
+def systems_of(rows: Ranking, threads: int) -> Systems:
     """Return the system of all rows."""
-    return SparseSystems(
+    return Systems(
         [RankingData.make(*rows[:2], qid=rows.qid)], PairSettings("with_ties"), threads
     )
 
