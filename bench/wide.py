@@ -109,9 +109,7 @@ def residuals(rows: Ranking, alphas: np.ndarray, coefs: np.ndarray) -> float:
 
 def systems_of(rows: Ranking, threads: int) -> Systems:
     """Return the system of all rows."""
-    return Systems(
-        [RankingData.make(*rows[:2], qid=rows.qid)], PairSettings("with_ties"), threads
-    )
+    return Systems([RankingData.make(*rows[:2], qid=rows.qid)], PairSettings("with_ties"), threads)
 
 
 def table_one(options: Options) -> Iterator[str]:
