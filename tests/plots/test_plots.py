@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from pairgram import (
     AutoRanker,
     ELMRankCV,
+    Preferences,
     QueryKFold,
     RandomNodes,
     RankRLS,
@@ -228,3 +229,40 @@ def test_axes_of_ones_own(tmp_path):
     figure.savefig(tmp_path / "both.png")
     assert (tmp_path / "both.png").stat().st_size > 10_000
     assert not pyplot.get_fignums()
+
+
+def test_weights_have_intervals():
+    model = RankRLS(keep_covariance=True).fit(FRAME, Y, qid=QID)
+    table = model.column_weights()
+    data = check(plots.weights(table, n_largest=5))
+    for name in ("name", "weight", "deviation"):
+        np.testing.assert_array_equal(data[name], table[name][:5])
+    plot = plots.weights(pd.DataFrame(table), new_axes())
+    assert [bar.get_width() for bar in plot.ax.patches] == table["weight"].tolist()
+    (error,) = plot.ax.collections
+    reaches = [half for (low, _), (high, _) in error.get_segments() for half in [(high - low) / 2]]
+    np.testing.assert_allclose(reaches, 1.96 * table["deviation"])
+    with pytest.raises(ValueError, match="keep_covariance; it has no 'deviation'"):
+        plots.weights(SEARCH.column_weights())
+    with pytest.raises(ValueError, match=r"table must be what model\.column_weights returned"):
+        plots.weights(model)
+
+
+def test_ranks_have_names_and_intervals():
+    battles = Preferences([0] * 30 + [1] * 30 + [3] * 5, [1] * 30 + [2] * 30 + [2] * 5)
+    arena = RankRLS(keep_covariance=True).fit(np.eye(4), battles)
+    found = arena.rank_ranges(np.eye(4))
+    names = ["a long name of a model, and longer still", "b", "c", "d"]
+    plot = plots.ranks(found, names, n_first=3)
+    data = check(plot)
+    assert data["name"].tolist() == [names[row] for row in found["row"][:3]]
+    for name in ("score", "deviation", "best", "worst"):
+        np.testing.assert_array_equal(data[name], found[name][:3])
+    assert check(plots.ranks(found))["name"].tolist() == [f"row {row}" for row in found["row"]]
+    with pytest.raises(ValueError, match="names must have a name for each of 4 rows, got 2"):
+        plots.ranks(found, ["a", "b"])
+    several = arena.rank_ranges(np.eye(4), qid=[0, 0, 1, 1])
+    with pytest.raises(ValueError, match="table must be of one list"):
+        plots.ranks(several)
+    with pytest.raises(ValueError, match=r"table must be what model\.rank_ranges returned"):
+        plots.ranks(arena.column_weights())

@@ -21,6 +21,7 @@ from pairgram import (
     RankSVM,
     fit_many,
     load_model,
+    propose,
     scan,
 )
 
@@ -254,8 +255,16 @@ def test_statistics_and_tables():
         of_table = kind.set_params(keep_covariance=True).fit(table)
         again = of_table.predict(frame[list("abcde")], qid=lists.qid, return_std=True)[1]
         np.testing.assert_allclose(again, found, rtol=1e-7)
-        with pytest.raises(ValueError, match="return_std must be False for a table"):
-            of_table.predict(table, return_std=True)
+        both = of_table.predict(table, return_std=True)
+        np.testing.assert_array_equal(both[1], again)
+        np.testing.assert_array_equal(both[0], of_table.predict(table))
+        ranges = of_table.rank_ranges(table)
+        expected = of_table.rank_ranges(frame[list("abcde")], qid=lists.qid)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(ranges[name], values)
+        chosen = propose(of_table, table, 3, strategy="variance")
+        alone = propose(of_table, frame[list("abcde")], 3, strategy="variance")
+        assert chosen.tolist() == alone.tolist()
 
 
 @pytest.mark.parametrize("setting", [{}, {"kernel": "rbf", "gamma": 0.05}, {"form": "dual"}])
@@ -544,3 +553,44 @@ def test_comparisons_weigh_a_margin_as_two_labels():
     total = Pairgram.from_rows(lists.X, y)
     of_sums = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
     assert 2 * of_sums.label_noise == pytest.approx(of_sums.noise)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_rank_ranges_count_who_is_known_to_be_above(kind):
+    lists = Lists(seed=3)
+    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True, **KINDS[kind][0])
+    model.fit(**lists.labelled)
+    rng = np.random.default_rng(4)
+    X, qid = rng.normal(size=(29, 5)) + 20.0, rng.integers(0, 4, 29)
+    X[7] = X[3]
+    found = model.rank_ranges(X, qid=qid, level=0.8)
+    scores, deviations = model.predict(X, qid=qid, return_std=True)
+    np.testing.assert_array_equal(found["score"], scores[found["row"]])
+    np.testing.assert_array_equal(found["deviation"], deviations[found["row"]])
+    np.testing.assert_array_equal(found["qid"], qid[found["row"]])
+    for place, row in enumerate(found["row"]):
+        same = np.flatnonzero(qid == qid[row])
+        above = model.probability_above(X[same], np.tile(X[row], (len(same), 1)))
+        assert found["best"][place] == 1 + (above > 0.8).sum()
+        assert found["worst"][place] == len(same) - (above < 0.2).sum()
+        assert found["rank"][place] == 1 + (scores[same] > scores[row]).sum() or row in (3, 7)
+    assert sorted(found["row"]) == list(range(29))
+    with pytest.raises(ValueError, match=r"level must be a number above 0\.5 and below 1, got 1"):
+        model.rank_ranges(X, level=1)
+
+
+def test_the_ranks_of_an_arena_hold_the_true_ones():
+    """Votes have the probabilities of Bradley and Terry, and so noise that is not normal."""
+    held = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        strength = 0.7 * rng.normal(size=12)
+        a = rng.integers(0, 12, 800)
+        b = (a + rng.integers(1, 12, 800)) % 12
+        wins = rng.random(800) < 1 / (1 + np.exp(strength[b] - strength[a]))
+        votes = Preferences(np.where(wins, a, b), np.where(wins, b, a))
+        found = RankRLS(1e-6, keep_covariance=True).fit(np.eye(12), votes).rank_ranges(np.eye(12))
+        true = 1 + (strength > strength[found["row"], None]).sum(axis=1)
+        held.append(((found["best"] <= true) & (true <= found["worst"])).mean())
+        assert (found["worst"] - found["best"]).mean() < 8  # of 11
+    assert 0.95 < np.mean(held) < 1.0

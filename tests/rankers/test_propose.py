@@ -145,7 +145,7 @@ def test_statistics_and_sparse_rows(rows):
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"strategy": "best"}, "strategy must be one of 'improvement', 'upper'"),
+        ({"strategy": "best"}, "strategy must be one of 'upper', 'improvement'"),
         ({"n": 61}, "n must be at most 60, the number of rows of X, got 61"),
         ({"n": 0}, "n must be"),
         ({"batch": 2}, "batch must be"),

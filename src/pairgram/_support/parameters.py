@@ -42,6 +42,9 @@ EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "pyt
 FusionName = Literal[
     "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
 ]
+# What standard deviations of scores are relative to, and how rows to measure are chosen.
+Reference = Literal["list", "training"]
+Strategy = Literal["upper", "improvement", "thompson", "variance", "order"]
 Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
 
 # These kernels mix all columns in one number.
@@ -301,7 +304,10 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         FLAG, "--scale/--no-scale", "Scale features before the ridge.", default=False
     ),
     "keep_covariance": Parameter(
-        Setting("True, False or 'sandwich'", lambda value: FLAG.fits(value) or value == "sandwich")
+        Setting("True, False or 'sandwich'", lambda value: FLAG.fits(value) or value == "sandwich"),
+        "--keep-covariance",
+        "Keep how sure the scores are, for predict --std and propose. --pairs is then with_ties.",
+        default=False,
     ),
     "inputs": Parameter(
         optional(choice(*words(InputsName))),

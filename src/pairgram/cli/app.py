@@ -18,6 +18,7 @@ from pairgram.cli.days import drift, forget, solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
+from pairgram.cli.propose import propose
 from pairgram.cli.recommend import recommend
 from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
 from pairgram.cli.scoring import compare, evaluate, fuse, predict
@@ -142,6 +143,7 @@ commands = (
     compare,
     fuse,
     recommend,
+    propose,
     cv,
     update,
     forget,

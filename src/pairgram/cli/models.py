@@ -163,7 +163,7 @@ MODELS: Mapping[str, Model] = {
     ),
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries with and without tied pairs",
-        *("RankRLSCV", _RLS | {"pairs", "scope"}, _RLS_GRID),
+        *("RankRLSCV", _RLS | {"pairs", "scope", "keep_covariance"}, _RLS_GRID),
         kernels=_KERNELS,
         defaults={"pairs": ["with_ties", "without_ties"], "target": ["label"]},
     ),
@@ -269,6 +269,8 @@ def _settings(**given: Any) -> Settings:
         raise ValueError("give --positive or --prior, not both: signs are those of all weights")
     if "positive" in given and given.get("kernel", "linear") != "linear":
         raise ValueError("give --positive or --kernel, not both: a kernel has no weights")
+    if given.get("keep_covariance"):
+        given.setdefault("pairs", ["with_ties"])
     return given
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import pairgram
-from pairgram._support.files import naming, printable, replacing, shown
+from pairgram._support.files import printable, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, print_json, print_table, warn, working
-from pairgram.cli.scoring import write_lines
+from pairgram.cli.scoring import write_table
 
 if TYPE_CHECKING:
-    from pairgram.rankers.recommend import Recommendations
+    pass
 
 TABLE = "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder or a pattern."
 
@@ -137,7 +134,18 @@ def recommend(
             pairs = _known_pairs("--held-out", held_out, columns, ids)
             report = found.evaluate(*pairs, n_threads=threads)
     if output is not None:
-        _write(output, found, (user_id, "rank", item_id, "score"))
+        import numpy as np
+
+        user, rank = np.nonzero(found.places >= 0)
+        write_table(
+            output,
+            {
+                user_id: found.users[user],
+                "rank": rank + 1,
+                item_id: found.items[user, rank],
+                "score": found.scores[user, rank],
+            },
+        )
     if held_out is not None and as_json:
         print_json(report)
     elif held_out is not None:
@@ -214,37 +222,3 @@ def _known_pairs(
             f"such as {pairs[0][first]!r} and {pairs[1][first]!r}"
         )
     return pairs[0][there], pairs[1][there]
-
-
-def _write(output: Path, found: Recommendations, names: tuple[str, str, str, str]) -> None:
-    """Write recommendations as a table."""
-    import numpy as np
-
-    user, rank = np.nonzero(found.places >= 0)
-    columns = [
-        found.users[user],
-        rank + 1,
-        found.items[user, rank],
-        found.scores[user, rank],
-    ]
-    ending = output.suffix.lower()
-    if ending in (".parquet", ".pq"):
-        import pyarrow
-        import pyarrow.parquet
-
-        arrays = [pyarrow.array(column.tolist()) for column in columns]
-        with naming(output), replacing(output) as raw:
-            pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(names)), raw)
-        return
-    write_lines(output, _lines(names, columns, "," if ending == ".csv" else "\t"))
-
-
-def _lines(names: tuple[str, ...], columns: list[Any], separator: str) -> Iterator[str]:
-    """Yield the lines of a table of text."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=separator, lineterminator="")
-    for row in (names, *zip(*(column.tolist() for column in columns), strict=True)):
-        writer.writerow(row)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()

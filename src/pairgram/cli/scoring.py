@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -14,7 +16,7 @@ import typer
 
 import pairgram
 from pairgram._support.files import naming, replacing, shown
-from pairgram._support.parameters import FusionName, check_text, option_of
+from pairgram._support.parameters import FusionName, Reference, check_text, option_of, words
 from pairgram.cli import options as opt
 from pairgram.cli.clicks import (
     Clicks,
@@ -316,6 +318,16 @@ def predict(
     ] = Path("-"),
     *,
     keep: Annotated[str | None, option("keep")] = None,
+    std: Annotated[
+        str | None,
+        typer.Option(
+            "--std",
+            metavar="REFERENCE",
+            help="Write the standard deviations of scores too, relative to the mean score of their "
+            "list (list) or of the training rows (training). The model was trained with "
+            "--keep-covariance.",
+        ),
+    ] = None,
     columns: Columns,
     offset: opt.Offset = None,
     threads: opt.Threads = None,
@@ -335,6 +347,7 @@ def predict(
       pairgram predict model.safetensors test.txt --output scores.txt
       pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
       pairgram predict model.safetensors 'new/*.parquet' --keep doc_id --output scores.parquet
+      pairgram predict model.safetensors new.parquet --qid q --std list --output scores.parquet
     """
     path, is_parquet = Path(file), output.suffix.lower() in (".parquet", ".pq")
     opt.check_one_stdin(FILE=path, **{"--offset": offset})
@@ -346,19 +359,22 @@ def predict(
         )
     if keep is not None and not is_parquet:
         raise ValueError("--keep needs an --output whose name ends with .parquet")
-    if columns.make_table(file) or is_parquet:
+    if columns.make_table(file) or is_parquet or std is not None:
         from pairgram.rankers import scores as row_scores
+
+        if std is not None:
+            check_text("--std", std, words(Reference))
+        certain: Any = {} if std is None else {"return_std": True, "reference": std}
 
         refuse_with_table(offset=offset, float32=float32, sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
         with _scored(model, file, columns, threads) as (loaded, table, watch):
             table.refuse_output(output, "--output")
             if is_parquet:
-                row_scores.predict(loaded, watch(table, False), output=output, keep=kept)
+                row_scores.predict(loaded, watch(table, False), output=output, keep=kept, **certain)
             else:
-                batches = row_scores.predict(loaded, watch(table, False), keep=[])
-                scored = (batch["score"].to_numpy() for batch in batches)
-                write_lines(output, chain.from_iterable(scored))
+                batches = row_scores.predict(loaded, watch(table, False), keep=[], **certain)
+                write_lines(output, chain.from_iterable(map(_lines, batches)))
         return
     try:
         _, scores = opt.predict_file(
@@ -374,6 +390,16 @@ def predict(
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
     write_lines(output, scores)
+
+
+def _lines(batch: Any) -> Iterable[Any]:
+    """Return the lines of a batch: a score each, or with tabs also what else there is."""
+    columns = [column.to_numpy() for column in batch.columns]
+    return (
+        columns[0]
+        if len(columns) == 1
+        else ("\t".join(map(str, row)) for row in zip(*columns, strict=True))
+    )
 
 
 @contextmanager
@@ -397,6 +423,32 @@ def write_lines(output: Path, lines: Iterable[Any]) -> None:
 
     with naming(output), _opened(output) as raw, compressing(raw, str(output)) as target:
         target.writelines(f"{line!s}\n".encode() for line in lines)
+
+
+def write_table(output: Path, columns: dict[str, Any]) -> None:
+    """Write columns, by their names, as the ending of a file says: Parquet, commas or tabs."""
+    ending = output.suffix.lower()
+    if ending in (".parquet", ".pq"):
+        import pyarrow
+        import pyarrow.parquet
+
+        arrays = {name: pyarrow.array(column.tolist()) for name, column in columns.items()}
+        with naming(output), replacing(output) as raw:
+            pyarrow.parquet.write_table(pyarrow.table(arrays), raw)
+        return
+    write_lines(output, _table_lines(columns, "," if ending == ".csv" else "\t"))
+
+
+def _table_lines(columns: dict[str, Any], separator: str) -> Iterator[str]:
+    """Yield the lines of a table of text."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, lineterminator="")
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    for row in (tuple(columns), *rows):
+        writer.writerow(row)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
 
 
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:

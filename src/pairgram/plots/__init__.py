@@ -11,8 +11,10 @@ from pairgram.plots.drawing import (
     differences,
     importances,
     learning,
+    ranks,
     scores,
     settings,
+    weights,
 )
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "differences",
     "importances",
     "learning",
+    "ranks",
     "scores",
     "settings",
+    "weights",
 ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 BLUE, ORANGE, GREY = COLOURS[0], "#D55E00", "#767676"
 LONGEST_LABEL = 36
+# An interval of 95 % reaches so many standard deviations to both sides.
+BAR = 1.96
 
 
 class Plot(NamedTuple):
@@ -171,6 +173,115 @@ def importances(found: Any, ax: Axes | None = None, *, n_largest: int = 20) -> P
     ax.locator_params(axis="x", nbins=4)  # names may leave little room
     ax.margins(y=0.02)
     return Plot(ax, {"name": labels, "mean": means, "std": deviations, "column": shown})
+
+
+def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
+    """Draw bars of the weights of columns, the most important first, with their 95 % intervals.
+
+    Parameters
+    ----------
+    table : what ``model.column_weights()`` returned, of a model with ``keep_covariance``
+    ax : matplotlib.axes.Axes or None
+    n_largest : int ≥ 1, default=20
+        So many columns are drawn.
+
+    Returns
+    -------
+    Plot
+        The data are ``name``, ``weight`` and ``deviation``.
+
+    Raises
+    ------
+    ValueError
+        If the table has no deviations, or if `n_largest` is not such a number.
+
+    Notes
+    -----
+    The ridge draws weights towards 0. What it takes from them is not in the intervals.
+    """
+    check_count("n_largest", n_largest, 1)
+    data = _columns_of(table, ("name", "weight", "deviation"), "column_weights", n_largest)
+    reach = BAR * data["deviation"]
+    ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(reach))
+    places = np.arange(len(reach))[::-1]
+    ax.barh(places, data["weight"], xerr=reach, color=BLUE, ecolor="black", error_kw={"lw": 1})
+    ax.set_yticks(places, [shortened(one) for one in data["name"]])
+    ax.axvline(0, color="black", lw=0.6)
+    ax.set(xlabel="weight, and its 95 % interval")
+    ax.locator_params(axis="x", nbins=4)  # names may leave little room
+    ax.margins(y=0.02)
+    return Plot(ax, data)
+
+
+def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int = 30) -> Plot:
+    """Draw the scores of a list with their 95 % intervals and the ranks that they may have.
+
+    Parameters
+    ----------
+    table : what ``model.rank_ranges(X)`` returned, of one list
+    names : sequence of str, or None, default=None
+        The name of each row of X. None takes the numbers of the rows.
+    ax : matplotlib.axes.Axes or None
+    n_first : int ≥ 1, default=30
+        So many rows are drawn, those with the highest scores.
+
+    Returns
+    -------
+    Plot
+        The data are ``name``, ``score``, ``deviation``, ``best`` and ``worst``.
+
+    Raises
+    ------
+    ValueError
+        If the table is not such a table, or has several lists; if there are not as many names as
+        rows; or if `n_first` is not such a number.
+    """
+    check_count("n_first", n_first, 1)
+    wanted = ("row", "score", "deviation", "best", "worst")
+    n_rows = len(_columns_of(table, wanted, "rank_ranges", None)["row"])
+    if "qid" in table and len(set(np.asarray(table["qid"]).tolist())) > 1:
+        raise ValueError("table must be of one list: take the rows of one query")
+    if names is not None and len(names) != n_rows:
+        raise ValueError(f"names must have a name for each of {n_rows} rows, got {len(names)}")
+    data = _columns_of(table, wanted, "rank_ranges", n_first)
+    rows = data.pop("row")
+    of_rows = [f"row {row}" for row in rows] if names is None else [str(names[row]) for row in rows]
+    data = {"name": np.array(of_rows, object), **data}
+    places = np.arange(len(rows))[::-1]
+    ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(rows))
+    ax.errorbar(
+        data["score"],
+        places,
+        xerr=BAR * data["deviation"],
+        fmt="o",
+        ms=5,
+        color=BLUE,
+        ecolor=GREY,
+        elinewidth=1.5,
+    )
+    ax.set_yticks(places, [shortened(one) for one in of_rows])
+    spans = zip(data["best"].tolist(), data["worst"].tolist(), strict=True)
+    told = [f"{best}" if best == worst else f"{best}–{worst}" for best, worst in spans]
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(places, told)
+    right.tick_params(length=0)
+    right.set_ylabel("ranks it may have")
+    ax.set(xlabel="score, and its 95 % interval")
+    ax.margins(y=0.02)
+    return Plot(ax, data)
+
+
+def _columns_of(
+    table: Any, names: tuple[str, ...], method: str, n_first: int | None
+) -> dict[str, NDArray[Any]]:
+    """Return the first rows of columns of a table, or raise a ValueError if it lacks one."""
+    for name in names:
+        if not hasattr(table, "keys") or name not in table:
+            raise ValueError(
+                f"table must be what model.{method} returned, of a model that was fitted with "
+                f"keep_covariance; it has no {name!r}"
+            )
+    return {name: np.asarray(table[name])[:n_first] for name in names}
 
 
 def convergence(models: Any, ax: Any = None) -> Plot:

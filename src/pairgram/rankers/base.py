@@ -35,11 +35,7 @@ from pairgram.features.kernels import kernel_in_file
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
-from pairgram.rankers.certainty import (
-    Reference,
-    deviations_of,
-    drawn_weights,
-)
+from pairgram.rankers.certainty import deviations_of, drawn_weights
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
@@ -52,6 +48,7 @@ from pairgram.rankers.scores import (
     checked_rows,
     column_weights_of,
     contributions_of,
+    in_memory,
     lists_of,
     names_of,
     scores_of,
@@ -62,6 +59,7 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
+    from pairgram._support.parameters import Reference
     from pairgram._support.types import Matrix, RandomState, RowsLike
     from pairgram.rankers.validation import Validation
     from pairgram.solvers.posterior import Posterior
@@ -288,8 +286,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             model takes them.
         return_std : bool, default=False
             Whether to return the standard deviations of the scores too. The model needs
-            ``keep_covariance``, and X must be no table. Only differences of scores mean something,
-            so these are deviations of ``f − reference``. See the notes.
+            ``keep_covariance``, and the rows of a table are read into memory. Only differences of
+            scores mean something, so these are deviations of ``f − reference``. See the notes.
         reference : {"list", "training"}, default="list"
             What deviations are relative to: the mean score of the list of a row, which are the rows
             with its `qid`, or else all rows of the call; or the mean score of the training rows.
@@ -330,11 +328,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         table = as_table(X, qid=qid, offset=offset)
         if return_std:
-            if table is not None:
-                raise ArgumentError("return_std", "must be False for a table: give its rows")
             check_is_fitted(self)
-            deviations = deviations_of(self, X, qid, reference)
-            return self.predict(X, qid=qid, offset=offset), deviations
+            model, X, qid = in_memory(self, X, qid)
+            deviations = deviations_of(model, X, qid, reference)
+            return model.predict(X, qid=qid, offset=offset), deviations
         if table is not None:
             return scores_of_table(self, table)
         rows = self._rows_to_score(X)

@@ -6,32 +6,36 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from itertools import combinations_with_replacement, pairwise
+from numbers import Real
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import blocks, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import check_size
+from pairgram._support.parameters import Reference, Setting, check_setting, check_size
 from pairgram.data.dataset import as_slice
-from pairgram.data.queries import Queries
+from pairgram.data.queries import Queries, as_ids
 from pairgram.features.base import checked, dense, features_of, generator
 from pairgram.features.kernel_map import kernel_among
-from pairgram.rankers.scores import columns_of
+from pairgram.rankers.scores import columns_of, in_memory
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RandomState, RowsLike
     from pairgram.solvers.posterior import Posterior
 
-Reference = Literal["list", "training"]
 # Features are made of so many rows at once, and the kernel values of rows in tiles of so many.
 ROWS_AT_ONCE, TILE = 1024, 128
+LEVEL = Setting(
+    "a number above 0.5 and below 1",
+    lambda value: isinstance(value, Real) and 0.5 < float(value) < 1,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +136,8 @@ def deviations_of(
     if reference == "training" and posterior.mean is None:
         raise ArgumentError(
             "reference",
-            "must be 'list' for a model of statistics, which do not tell the mean of the rows",
+            "must be 'list' for a model of statistics, such as those of a table, which do not tell "
+            "the mean of the rows",
         )
     space = space_of(model, X, qid)
     n_rows = space.rows.shape[0]
@@ -233,6 +238,68 @@ def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) 
     return np.sqrt(found)
 
 
+def rank_ranges_of(
+    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, level: float
+) -> dict[str, NDArray[Any]]:
+    """Return the table of `Certain.rank_ranges`."""
+    check_setting("level", level, LEVEL)
+    model, X, qid = in_memory(model, X, qid)
+    posterior = posterior_of(model)
+    scores, deviations = model.predict(X, qid=qid, return_std=True)
+    scores = scores.astype(np.float64)
+    space, lists = space_of(model, X, qid), Queries.make(len(scores), qid=qid)
+    order = np.arange(len(scores)) if lists.order is None else lists.order
+    parts = [order[a:b] for a, b in pairwise(lists.offsets) if b > a]
+    parts = [part[np.argsort(-scores[part], kind="stable")] for part in parts]
+    apart = partial(_told_apart, posterior, space, scores, float(ndtri(level)))
+    with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(model.n_threads)) as pool:
+        ends = np.concatenate([np.empty((0, 2), np.int64), *pool.map(apart, parts)])
+    rows = np.concatenate([np.empty(0, np.int64), *parts])
+    ranks = [np.arange(1, len(part) + 1) for part in parts]
+    return {
+        **({} if qid is None else {"qid": as_ids(qid, len(scores))[rows]}),
+        "row": rows,
+        "score": scores[rows],
+        "deviation": deviations[rows],
+        "rank": np.concatenate([np.empty(0, np.int64), *ranks]),
+        "best": ends[:, 0],
+        "worst": ends[:, 1],
+    }
+
+
+def _told_apart(
+    posterior: Posterior, space: Space, all_scores: Vector, reach: float, rows: Rows
+) -> Rows:
+    """Return the best and the worst rank of the rows of a list, (n_rows, 2).
+
+    `reach` is how many standard deviations two scores lie apart of which the order is known.
+    """
+    scores, H = all_scores[rows], space.features(rows)
+    H -= H.mean(axis=0)
+    Z = posterior.rooted(H)
+    explained, squares = np.einsum("ij,ij->i", Z, Z), None
+    if posterior.shares is not None:
+        squares = space.squares(rows)
+    elif posterior.prior:
+        squares = np.einsum("ij,ij->i", H, H)
+    # What differs by less than this differs by rounding.
+    least = 1e-12 * np.abs(scores).max()
+    ends = np.empty((len(rows), 2), np.int64)
+    for part in blocks(len(rows), TILE):
+        square = explained[part, None] + explained - 2 * (Z[part] @ Z.T)
+        if squares is not None:
+            products = H[part] @ H.T
+            if posterior.shares is not None:
+                products = kernel_among(space.feature_map, space.rows[rows[part]], space.rows[rows])
+            known = squares[part, None] + squares - 2 * products
+            square = posterior.prior * known - square
+        reaches = reach * np.sqrt(posterior.noise * np.maximum(square, 0.0))
+        above = scores - scores[part, None]
+        ends[part, 0] = 1 + (above > np.maximum(reaches, least)).sum(axis=1)
+        ends[part, 1] = len(rows) - (-above > np.maximum(reaches, least)).sum(axis=1)
+    return ends
+
+
 def drawn_weights(model: BaseEstimator, n_draws: int, random_state: RandomState) -> Vector:
     """Return draws of the weights of a model, (n_draws, n_features); see `Certain.draw_weights`."""
     check_size("n_draws", n_draws)
@@ -302,6 +369,57 @@ class Certain:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = ndtr(difference / deviations)
         return np.where(np.isnan(found), 0.5, found)
+
+    def rank_ranges(
+        self, X: RowsLike, *, qid: ArrayLike | None = None, level: float = 0.95
+    ) -> dict[str, NDArray[Any]]:
+        """Return the ranks that rows may have, such as those of the models of an arena.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            A table is read into memory.
+        qid : array-like of shape (n_rows,) or None, default=None
+            Query ids. None means that all rows are one list.
+        level : float, 0.5 < level < 1, default=0.95
+            The order of two rows is known if one is above the other with this probability.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+            ``pandas.DataFrame(model.rank_ranges(X))`` makes a frame of it. Lists stand in the
+            order of their first rows, and in each the best rows come first. The columns are
+
+            - ``qid``, if it is given;
+            - ``row``: the number of the row of X;
+            - ``score``, and the ``deviation`` of its difference from the mean of its list, as of
+              `predict`;
+            - ``rank``: 1 for the highest score of its list;
+            - ``best``: 1 + how many rows of its list are known to be above it;
+            - ``worst``: the number of rows of its list, less those known to be below it.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``keep_covariance``, if rows are not as in `predict`, if the kernel
+            is "precomputed", or if `level` is not such a number.
+
+        Notes
+        -----
+        Every pair is looked at by itself, as in `probability_above`: among many rows some are told
+        apart by chance. A list of n rows takes ``O(n² n_coefs)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pairgram import Preferences, RankRLS
+        >>> battles = Preferences([0] * 30 + [1] * 30, [1] * 30 + [2] * 30)
+        >>> arena = RankRLS(keep_covariance=True).fit(np.eye(3), battles)
+        >>> arena.rank_ranges(np.eye(3))["row"]
+        array([0, 1, 2])
+        """
+        check_is_fitted(self)
+        return rank_ranges_of(self, X, qid, level)
 
     def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> NDArray[Any]:
         """Draw weights from what is known of them, as Thompson sampling does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 import scipy.linalg
@@ -16,16 +16,16 @@ from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import require, resolve_n_threads, single_threaded_blas
-from pairgram._support.parameters import check_flag, check_size
+from pairgram._support.parameters import Strategy, check_flag, check_size
 from pairgram.features.base import generator, scores_of_rows
 from pairgram.features.kernel_map import kernel_among
 from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, refuse_lists, space_of
+from pairgram.rankers.scores import in_memory
 from pairgram.solvers.posterior import Posterior
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RandomState, RowsLike
 
-Strategy = Literal["improvement", "upper", "thompson", "variance", "order"]
 # The upper bound of a score is so many standard deviations above it. Of ¼, ½, 1 and 2, one is best
 # or close to it on the assays of the benchmarks.
 DEVIATIONS = 1.0
@@ -51,8 +51,8 @@ def propose(
     ----------
     model : RankRLS or RankRLSCV
         Fitted with ``keep_covariance=True``.
-    X : array-like or CSR matrix of shape (n_rows, n_features)
-        The pool to choose from.
+    X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+        The pool to choose from. A table is read into memory.
     n : int ≥ 1
         How many rows, or pairs of rows.
     strategy : str, default="upper"
@@ -62,7 +62,7 @@ def propose(
         - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
         - "order": the two rows whose order is least sure, to be compared by somebody.
-    measured : array-like or CSR matrix of shape (n_measured, n_features), or None, default=None
+    measured : as X, of shape (n_measured, n_features), or None, default=None
         The rows that were measured, for "improvement" alone. None takes the training rows, which
         models with a kernel have, unless they start from a model.
     batch : bool, default=True
@@ -118,6 +118,8 @@ def propose(
         raise ArgumentError(
             "batch", "must be False with keep_covariance='sandwich', which has no noise of labels"
         )
+    of_measured = measured if measured is None else in_memory(model, measured)
+    model, X, _ = in_memory(model, X)
     scores = np.asarray(model.predict(X), np.float64)
     most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
     if n > most:
@@ -128,7 +130,7 @@ def propose(
         return _pairs(joint, scores, int(n), batch)
     if strategy == "thompson":
         return _drawn(joint, scores, int(n), generator(random_state))
-    best = _best_of(model, joint, measured) if strategy == "improvement" else None
+    best = _best_of(model, joint, of_measured) if strategy == "improvement" else None
     values = _worth(strategy, scores, joint.variances, best)
     if not batch:
         return np.argsort(-values, kind="stable")[: int(n)]
@@ -326,10 +328,13 @@ class _Joint:
         return change
 
 
-def _best_of(model: BaseEstimator, joint: _Joint, measured: RowsLike | None) -> _Row:
+def _best_of(
+    model: BaseEstimator, joint: _Joint, measured: tuple[BaseEstimator, Any, Any] | None
+) -> _Row:
     """Return the measured row that has the highest score."""
     if measured is not None:
-        space, scores = space_of(model, measured, None), np.asarray(model.predict(measured))
+        fitted, rows, _ = measured
+        space, scores = space_of(fitted, rows, None), np.asarray(fitted.predict(rows))
     elif joint.has_kernel and model.prior_ is None:
         feature_map = joint.space.feature_map
         space = Space(feature_map.support_rows_, feature_map)

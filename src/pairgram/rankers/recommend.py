@@ -38,9 +38,9 @@ from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
 from pairgram.rankers.scores import Scorer, checked_rows
-from pairgram.tables.columns import TableRows, columns_of, features_among, together
+from pairgram.tables.columns import columns_of, features_among
 from pairgram.tables.scan import scan
-from pairgram.tables.table import Table, as_table, no_rows
+from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -504,21 +504,13 @@ def _of_table(
         )
     elif table.layout.fill is None:
         table = table.with_gaps()
-    parts = list(table.for_scores(with_ids=True).each(_as_they_are))
-    if not parts:
-        raise no_rows()
-    rows: Any = together(parts).X
+    found = table.rows()
+    rows: Any = found.X
     if table.layout.features and (names is not None or isinstance(model, BatchFit)):
         import pyarrow
 
-        found = table.layout.feature_names()
-        rows = pyarrow.table(dict(zip(found, rows.T, strict=True)))
-    own_ids = None if table.layout.qid is None else [part.query for part in parts]
-    return rows, None if own_ids is None else np.concatenate(own_ids)
-
-
-def _as_they_are(rows: TableRows) -> TableRows:
-    return rows
+        rows = pyarrow.table(dict(zip(table.layout.feature_names(), rows.T, strict=True)))
+    return rows, None if table.layout.qid is None else found.query
 
 
 def _distinct(ids: Any, name: str) -> NDArray[Any]:

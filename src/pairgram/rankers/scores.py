@@ -47,10 +47,11 @@ from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
+    from pairgram._support.parameters import Reference
     from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Transformer
 
-# The name of the column of scores.
-SCORE = "score"
+# The names of the columns of scores and of their standard deviations.
+SCORE, DEVIATION = "score", "deviation"
 # What the name of a Parquet file may end with.
 ENDINGS = (".parquet", ".pq")
 
@@ -370,13 +371,17 @@ def _scored(model: BaseEstimator, rows: TableRows) -> tuple[NDArray[Any], Any]:
 
 
 def _batches(
-    model: BaseEstimator, table: Table, keep: tuple[str, ...]
+    model: BaseEstimator, table: Table, keep: tuple[str, ...], reference: str | None = None
 ) -> Iterator[tuple[Any, Any]]:
     """Return batches of scores, and of the columns that are kept.
 
-    A model that looks at lists reads the features once for all scores, and again beside these.
+    With a reference, the scores have a second column, of their standard deviations. A model that
+    looks at lists reads the features once for all scores, and again beside these.
     """
     check_is_fitted(model)
+    if reference is not None:
+        both = model.predict(table, return_std=True, reference=reference)
+        return _beside(np.column_stack(both), table.for_scores(keep).each(_as_kept))
     if not reads_lists(model):
         table, model = table.in_order().for_model(model)
         return table.for_scores(keep).each(partial(_scored, model))
@@ -388,7 +393,12 @@ def _batches(
     scores = np.concatenate(table.for_scores(with_ids=True).reduce(lists))
     if not keep:
         return iter([(scores, None)])
-    return _beside(scores, table.for_scores(keep).each(lambda rows: rows.kept))
+    return _beside(scores, table.for_scores(keep).each(_as_kept))
+
+
+def _as_kept(rows: TableRows) -> tuple[int, Any]:
+    """Return the number of rows of a batch, and the columns that are kept."""
+    return rows.n_rows, rows.kept
 
 
 def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[NDArray[Any]]:
@@ -398,9 +408,22 @@ def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[NDArray[Any]
 def _beside(scores: NDArray[Any], batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the scores of the rows of every batch, and the batch."""
     begin = 0
-    for kept in batches:
-        yield scores[begin : begin + kept.num_rows], kept
-        begin += kept.num_rows
+    for n_rows, kept in batches:
+        yield scores[begin : begin + n_rows], kept
+        begin += n_rows
+
+
+def in_memory(
+    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None = None
+) -> tuple[BaseEstimator, Any, Any]:
+    """Return rows and their query ids, which are read if X is a table, and a model of these."""
+    table = as_table(X, qid=qid)
+    if table is None:
+        return model, X, qid
+    check_is_fitted(model)
+    table, model = table.in_order().for_model(model)
+    rows = table.rows()
+    return model, rows.X, rows.query
 
 
 def scores_of_table(model: BaseEstimator, table: Table) -> NDArray[Any]:
@@ -417,6 +440,8 @@ def predict(
     *,
     output: str | os.PathLike[str] | None = None,
     keep: Sequence[str] | str | None = None,
+    return_std: bool = False,
+    reference: Reference = "list",
 ) -> Any:
     """Score the rows of a table that may be larger than memory.
 
@@ -431,12 +456,16 @@ def predict(
         Where to write. The file is written completely or not at all.
     keep : list of str, str or None, default=None
         Columns, or one column, of the table that stand before the scores. None takes the query id.
+    return_std : bool, default=False
+    reference : {"list", "training"}, default="list"
+        As of `RankRLS.predict`: the table has the standard deviations of the scores too. Its
+        features are then read into memory.
 
     Returns
     -------
     int or iterator of pyarrow.Table
         With `output`, the number of rows written. Otherwise batches of rows, in the order of the
-        table. The last column is "score".
+        table. The last column is "score", or the last two "score" and "deviation".
 
     Raises
     ------
@@ -478,11 +507,10 @@ def predict(
     names = table.names_of_columns
     require_columns(keep, names, "keep", "the table")
     for name in keep:
-        if name == SCORE:
-            raise ArgumentError(
-                "keep", f"must not name {name!r}, which is the column of the scores"
-            )
-    batches = _tables(_batches(model, table, tuple(keep)))
+        if name in (SCORE, DEVIATION)[: 1 + return_std]:
+            raise ArgumentError("keep", f"must not name {name!r}, which is a column of the scores")
+    wanted = reference if return_std else None
+    batches = _tables(_batches(model, table, tuple(keep), wanted))
     if output is None:
         return batches
     n_rows = 0
@@ -507,11 +535,14 @@ def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
     import pyarrow
 
     for scores, kept in batches:
-        column = pyarrow.array(np.asarray(scores))
-        if kept is None:
-            yield pyarrow.table({SCORE: column})
-        else:
-            yield kept.append_column(SCORE, column)
+        batch = kept
+        for name, values in zip((SCORE, DEVIATION), np.atleast_2d(scores.T), strict=False):
+            column = pyarrow.array(np.ascontiguousarray(values))
+            if batch is None:
+                batch = pyarrow.table({name: column})
+            else:
+                batch = batch.append_column(name, column)
+        yield batch
 
 
 def input_weights(model: BaseEstimator) -> Vector | None:

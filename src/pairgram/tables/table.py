@@ -265,6 +265,19 @@ class Table:
             self._sound(Survey.of(rows))
         return rows
 
+    def rows(self) -> TableRows:
+        """Return all rows in the order of the source, with query ids and without labels.
+
+        Raises
+        ------
+        ValueError
+            If there is no row.
+        """
+        parts = list(self.in_order().for_scores(with_ids=True).each(_as_they_are))
+        if not parts:
+            raise no_rows()
+        return together(parts)
+
     @property
     def bytes_in_memory(self) -> float:
         """The bytes that all rows and their copies take, of sparse rows once they were read."""
@@ -452,6 +465,10 @@ class Table:
 def no_rows() -> ArgumentError:
     """Return the error for a table without rows."""
     return ArgumentError(None, "{place} has no rows", place="the table")
+
+
+def _as_they_are(rows: TableRows) -> TableRows:
+    return rows
 
 
 def as_table(X: object, **arguments: Any) -> Table | None:

@@ -1,0 +1,155 @@
+"""``pairgram propose``: which rows of a pool to measure next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pairgram
+from pairgram._support.parameters import Strategy, check_text, words
+from pairgram.cli import options as opt
+from pairgram.cli.options import parse_names
+from pairgram.cli.report import working
+from pairgram.cli.scoring import write_table
+from pairgram.cli.tables import Columns
+
+if TYPE_CHECKING:
+    from pairgram.tables.columns import TableRows
+
+
+def propose(
+    file: Annotated[
+        str, typer.Argument(metavar="POOL", help=f"The rows to choose from. {opt.ROWS}")
+    ],
+    model: Annotated[
+        Path,
+        typer.Option(
+            *("--model", "-m"),
+            metavar="MODEL",
+            help="Model file that `pairgram train --keep-covariance` wrote.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            *("--output", "-o"),
+            metavar="FILE",
+            help="File to write to; - stands for standard output. A name that ends with .parquet "
+            "makes a Parquet file, one with .csv has commas, and any other has tabs.",
+        ),
+    ] = Path("-"),
+    *,
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, help="How many rows, or pairs of rows.")
+    ] = 10,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"How to choose: {', '.join(words(Strategy))}. upper: the score plus its standard "
+            "deviation, to find the best; improvement: how much is expected above the best of "
+            "--measured; thompson: the best of a draw; variance: what is least sure; order: the "
+            "pairs of rows whose order is least sure.",
+        ),
+    ] = "upper",
+    measured: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows that were measured, for improvement. [default: those that the model has "
+            "seen, if it has a kernel]",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Columns of POOL to write too, such as those of ids."),
+    ] = None,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch/--no-batch",
+            help="Whether every choice knows the earlier ones, so that they differ, or all are the "
+            "best by themselves.",
+        ),
+    ] = True,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of thompson.")] = 0,
+    threads: opt.Threads = None,
+) -> None:
+    """Write the rows whose labels would be worth most, the best first.
+
+    The columns are the rank, the row of POOL, counted from 0, those of --keep, the score, and its
+    deviation: that of its difference from the mean of the training rows. With --strategy order, a
+    line has two rows, and the probability that the first is above the second. POOL is read into
+    memory, and needs no labels. When the chosen rows are measured, train again and propose again.
+
+    \b
+    Examples:
+      pairgram propose pool.parquet --model m.safetensors -n 8 --keep compound
+      pairgram propose pool.csv --model m.safetensors --strategy improvement --measured train.csv
+      pairgram propose pool.parquet --model m.safetensors --strategy order -o to-compare.csv
+    """
+    check_text("--strategy", strategy, words(Strategy))
+    paths = {"pool": file, "measured": measured}
+    given = {name: Path(path) for name, path in paths.items() if path is not None}
+    opt.check_output(output, model=model, **given)
+    fitted = opt.load_model_file(model)
+    kept = [] if keep is None else parse_names(keep, "--keep")
+    with Columns().reading(threads) as (client, _), working("choosing"):
+        import numpy as np
+
+        from pairgram.rankers.scores import in_memory
+
+        names = getattr(fitted, "feature_names_in_", None)
+        names = None if names is None else list(names)
+        tables: list[Any] = [
+            None if path is None else Columns().scan(path, client, names, opt.width_of(fitted))
+            for path in (file, measured)
+        ]
+        columns = _kept(tables[0], kept)
+        ranker, rows, _ = in_memory(fitted, tables[0])
+        seen = None if tables[1] is None else in_memory(fitted, tables[1])[1]
+        settings: Any = {"strategy": strategy, "batch": batch, "random_state": seed}
+        chosen = pairgram.propose(ranker, rows, n, measured=seen, **settings)
+        found = {"rank": np.arange(1, n + 1), **_told(ranker, rows, chosen, columns)}
+    write_table(output, found)
+
+
+def _kept(table: Any, names: list[str]) -> dict[str, Any]:
+    """Return columns of a table that are written too."""
+    import numpy as np
+
+    from pairgram._support.arrays import require_columns
+
+    if not names:
+        return {}
+    require_columns(names, table.names_of_columns, "keep", "the pool")
+    parts = list(table.in_order().for_scores(tuple(names)).each(_kept_of))
+    return {
+        name: np.concatenate([np.array(part[name].to_pylist(), object) for part in parts])
+        for name in names
+    }
+
+
+def _kept_of(rows: TableRows) -> Any:
+    return rows.kept
+
+
+def _told(model: Any, X: Any, chosen: Any, kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns about chosen rows, or pairs of rows."""
+    if chosen.ndim == 2:
+        first, second = chosen.T
+        pairs = {"first": first, "second": second}
+        named = {
+            f"{which} {name}": column[rows]
+            for which, rows in pairs.items()
+            for name, column in kept.items()
+        }
+        above = model.probability_above(X[first], X[second])
+        return {**pairs, **named, "probability": above}
+    reference = "list" if model.posterior_.mean is None else "training"
+    scores, deviations = model.predict(X, return_std=True, reference=reference)
+    named = {name: column[chosen] for name, column in kept.items()}
+    return {"row": chosen, **named, "score": scores[chosen], "deviation": deviations[chosen]}

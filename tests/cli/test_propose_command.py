@@ -1,0 +1,122 @@
+"""``pairgram propose`` and ``predict --std``: what the functions return, in files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pairgram import load_model, propose
+from parts.cli import app
+
+pytest.importorskip("pyarrow")
+COLUMNS = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("propose")
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame(rng.normal(size=(200, 3)), columns=COLUMNS)
+    train["y"] = train["a"] - train["b"] + rng.normal(size=200)
+    train["assay"] = np.arange(200) // 20
+    pool = pd.DataFrame(rng.normal(size=(60, 3)), columns=COLUMNS)
+    pool.insert(0, "id", [f"compound {i}" for i in range(60)])
+    pool["assay"] = np.arange(60) // 15
+    train.to_parquet(folder / "train.parquet")
+    pool.to_parquet(folder / "pool.parquet")
+    columns = ["--label", "y", "--qid", "assay", "--weighting", "documents"]
+    run(folder, "train", "train.parquet", *columns, "--keep-covariance", "-o", "m.safetensors")
+    return folder, load_model(folder / "m.safetensors"), train, pool
+
+
+def run(folder, command, *arguments, code=0):
+    names = (".parquet", ".csv", ".safetensors", ".tsv")
+    paths = [str(folder / one) if str(one).endswith(names) else str(one) for one in arguments]
+    result = CliRunner().invoke(app, [command, *paths])
+    assert result.exit_code == code, result.output
+    return result.stderr if code else result.stdout
+
+
+def test_training_keeps_what_it_says(files):
+    _, model, _, _ = files
+    assert model.posterior_.kind == "exact" and model.pairs == "with_ties"
+
+
+@pytest.mark.parametrize("strategy", ["upper", "improvement", "thompson", "variance"])
+@pytest.mark.parametrize("ending", ["tsv", "csv", "parquet"])
+def test_chosen_rows(files, strategy, ending):
+    folder, model, train, pool = files
+    more = ["--measured", "train.parquet"] if strategy == "improvement" else []
+    common = ["--model", "m.safetensors", "-n", 4, "--strategy", strategy, "--keep", "id"]
+    run(folder, "propose", "pool.parquet", *common, *more, "-o", f"found.{ending}", "--seed", 3)
+    seen = train[COLUMNS] if more else None
+    expected = propose(model, pool[COLUMNS], 4, strategy=strategy, measured=seen, random_state=3)
+    path = folder / f"found.{ending}"
+    separator = "," if ending == "csv" else "\t"
+    read = pd.read_parquet(path) if ending == "parquet" else pd.read_csv(path, sep=separator)
+    assert list(read.columns) == ["rank", "row", "id", "score", "deviation"]
+    assert read["rank"].tolist() == [1, 2, 3, 4]
+    assert read["row"].tolist() == expected.tolist()
+    assert read["id"].tolist() == pool["id"][expected].tolist()
+    scores, deviations = model.predict(pool[COLUMNS], return_std=True)
+    np.testing.assert_allclose(read["score"], scores[expected], rtol=1e-12)
+    np.testing.assert_allclose(read["deviation"], deviations[expected], rtol=1e-12)
+
+
+def test_chosen_pairs(files):
+    folder, model, _, pool = files
+    common = ["pool.parquet", "--model", "m.safetensors", "--strategy", "order", "--keep", "id"]
+    run(folder, "propose", *common, "-n", 3, "-o", "pairs.csv")
+    read = pd.read_csv(folder / "pairs.csv")
+    expected = propose(model, pool[COLUMNS], 3, strategy="order")
+    np.testing.assert_array_equal(read[["first", "second"]], expected)
+    assert read["second id"].tolist() == pool["id"][expected[:, 1]].tolist()
+    first, second = (pool[COLUMNS].iloc[rows] for rows in expected.T)
+    above = model.probability_above(first, second)
+    np.testing.assert_allclose(read["probability"], above, rtol=1e-12)
+
+
+def test_rows_by_themselves_and_threads(files):
+    folder, model, _, pool = files
+    common = ["pool.parquet", "-m", "m.safetensors", "-n", 5, "--no-batch", "--threads", 1]
+    lines = run(folder, "propose", *common).splitlines()
+    expected = propose(model, pool[COLUMNS], 5, batch=False)
+    assert [int(line.split("\t")[1]) for line in lines[1:]] == expected.tolist()
+
+
+def test_deviations_beside_scores(files):
+    folder, model, _, pool = files
+    common = ["predict", "m.safetensors", "pool.parquet", "--qid", "assay", "--std", "list"]
+    lines = run(folder, *common).splitlines()
+    expected = model.predict(pool[COLUMNS], qid=pool["assay"], return_std=True)
+    found = np.array([line.split("\t") for line in lines], float)
+    np.testing.assert_allclose(found, np.column_stack(expected), rtol=1e-12)
+    run(folder, *common, "--keep", "id", "-o", "scores.parquet")
+    read = pd.read_parquet(folder / "scores.parquet")
+    assert list(read.columns) == ["id", "score", "deviation"]
+    assert read["id"].tolist() == pool["id"].tolist()
+    np.testing.assert_allclose(read[["score", "deviation"]], np.column_stack(expected), rtol=1e-12)
+
+
+def test_refusals(files):
+    folder = files[0]
+    pool = ["pool.parquet", "--model", "m.safetensors"]
+    for arguments, wanted in (
+        ([*pool, "--strategy", "best"], "--strategy must be one of 'upper'"),
+        ([*pool, "--keep", "name"], "--keep: there is no column 'name' in the pool"),
+        ([*pool, "-n", 61], "n must be at most 60, the number of rows of X, got 61"),
+        ([*pool, "-o", "pool.parquet"], "is the pool file"),
+        ([*pool, "--strategy", "improvement"], "measured must have the rows that were measured"),
+    ):
+        assert wanted in run(folder, "propose", *arguments, code=2)
+    told = run(folder, "predict", "m.safetensors", "pool.parquet", "--std", "mean", code=2)
+    assert "--std must be one of 'list', 'training', got 'mean'" in told
+    run(folder, "train", "train.parquet", "--label", "y", "--qid", "assay", "-o", "no.safetensors")
+    told = run(folder, "propose", "pool.parquet", "--model", "no.safetensors", code=2)
+    assert "does not know how sure its scores are" in told
+    told = run(
+        *(folder, "train", "train.parquet", "--label", "y", "--qid", "assay"),
+        *("--keep-covariance", "--pairs", "without_ties", "-o", "bad.safetensors"),
+        code=2,
+    )
+    assert "keep_covariance" in told or "--keep-covariance" in told
