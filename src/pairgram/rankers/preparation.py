@@ -41,7 +41,14 @@ from pairgram.features.inputs import (
 )
 from pairgram.features.kernels import KernelLike, as_kernel
 from pairgram.model_selection.interval_judge import judge_of_comparisons
-from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
+from pairgram.model_selection.judge import (
+    EVIDENCE,
+    BaseJudge,
+    Judge,
+    TableJudge,
+    metric_of,
+    table_metric,
+)
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
@@ -249,7 +256,7 @@ class Search(NamedTuple):
     Attributes
     ----------
     cv : None, int, splitter, iterable of splits or "leave-pair-out"
-    scoring : str, Metric, scorer or None
+    scoring : str, Metric, scorer, Criterion or None
     store : bool
         Whether to keep the held-out scores of the best model.
     told : tuple of str
@@ -267,6 +274,23 @@ class Search(NamedTuple):
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
     has_probabilities: bool = False
+
+    @property
+    def by_evidence(self) -> bool:
+        """Whether the labels' own likelihood chooses, and nothing is held out."""
+        return self.scoring in (EVIDENCE, EVIDENCE.name)
+
+    def require_all_rows(self, validates: bool, has_groups: bool) -> None:
+        """Raise a ValueError if rows are to be held out where the evidence chooses."""
+        told = {"cv": self.cv is not None, "store_held_out": self.store}
+        told |= {"validation": validates, "groups": has_groups}
+        for name, given in told.items():
+            if given:
+                raise ArgumentError(
+                    name,
+                    f"must not be given with {{scoring={EVIDENCE.name!r}}}, which holds nothing "
+                    "out: it takes the likelihood of all labels",
+                )
 
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.
@@ -670,6 +694,8 @@ class GivenTable:
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
+        if search.by_evidence:
+            return TableJudge(self.table, EVIDENCE, None, self._preparation.n_threads)
         held, folds = self.held(search, validation), None
         leaves_out = exact and validation is None and search.cv is None
         if validation is None:

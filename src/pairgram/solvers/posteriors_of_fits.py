@@ -100,7 +100,7 @@ def posterior_of(
         pull = apply_half_laplacian(problem, rooted[0].copy(), adjoint=True, n_threads=n_threads)
         root = _gradients(rows, pull) @ _inverse_of(total, alpha, factor)
     else:
-        rank, weight, mean_weight = _degrees(labelled, settings)
+        rank, weight, mean_weight = degrees_of_labels(labelled, settings)
         noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
         # A margin is the difference of two labels.
         weight = weight and (weight if given.preferences is None else 2 * weight)
@@ -145,24 +145,41 @@ def posterior_of_sums(
         basis[:-1, -1] = -prior
         total = replace(total, sums=basis.T @ total.required() @ basis)
     sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
-    alone, joined = settings.pairs is None, settings.joins_all_rows
-    lists, degrees = 0 if alone or joined else total.n_queries, total.degrees
-    if degrees is None:  # as of a file of an earlier version
-        degrees = total.n_rows - lists
-    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees - joined, 1.0)
+    degrees, weight = degrees_of_sums(total), weight_of_sums(total)
+    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees, 1.0)
     noise = max(noise, 0.0)
-    # The total weight of every list if all have the same; comparisons are of no list.
-    weight = total.factor if joined and total.mean is not None else None
-    of_rows = alone and settings.weighting == "pairs"
-    if settings.weighting == "documents" or of_rows or total.n_queries == 0:
-        weight = 1.0
     kind: Kind = "approximate" if weight is None else "exact"
     of_margins = total.n_queries == 0
     label_noise = None if weight is None else noise / (2 * weight if of_margins else weight)
     # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
-    rows = degrees * total.n_rows / max(total.n_rows - lists, 1)
+    rows = (
+        (degrees + settings.joins_all_rows) * total.n_rows / max(total.n_rows - _n_lists(total), 1)
+    )
     mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
     return Posterior(root, noise, 0.0, label_noise, kind=kind, list_weight=mean_weight)
+
+
+def degrees_of_sums(total: PairSums) -> float:
+    """Return how many rows of statistics count, less one for each list."""
+    degrees = total.degrees
+    if degrees is None:  # as of a file of an earlier version
+        degrees = total.n_rows - _n_lists(total)
+    return degrees - total.settings.joins_all_rows
+
+
+def _n_lists(total: PairSums) -> int:
+    """Return the number of lists whose constants statistics have lost, if it is not one."""
+    settings = total.settings
+    return 0 if settings.pairs is None or settings.joins_all_rows else total.n_queries
+
+
+def weight_of_sums(total: PairSums) -> float | None:
+    """Return the total weight of every list if statistics tell that all have the same, or None."""
+    settings = total.settings
+    of_rows = settings.pairs is None and settings.weighting == "pairs"
+    if settings.weighting == "documents" or of_rows or total.n_queries == 0:
+        return 1.0  # comparisons are of no list
+    return total.factor if settings.joins_all_rows and total.mean is not None else None
 
 
 def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sandwich: bool) -> None:
@@ -224,7 +241,7 @@ def _without_own_list(
     return scores if np.isfinite(scores).all() else None
 
 
-def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None, float]:
+def degrees_of_labels(data: RankingData, settings: PairSettings) -> tuple[int, float | None, float]:
     """Return Σ rank(L_q), the total weight of every list, None if these differ, and their mean."""
     index, n_queries = data.queries.index(), data.queries.n_queries
     total: NDArray[Any] = np.bincount(index, data.v, minlength=n_queries)
