@@ -529,12 +529,7 @@ def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     """Return the metric that `scoring` names. For None it depends on the labels."""
     if isinstance(scoring, Metric):
         return scoring
-    if scoring in (EVIDENCE, EVIDENCE.name):
-        raise ArgumentError(
-            "scoring",
-            f"must name a metric of rankings here: {EVIDENCE.name!r} is for RankRLSCV, "
-            "PairwiseELMCV and PointwiseELMCV",
-        )
+    refuse_evidence(scoring)
     if isinstance(scoring, RankingScorer):
         return scoring.metric
     if scoring is None:
@@ -546,6 +541,21 @@ def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
 @lru_cache(maxsize=16)
 def _named(name: str) -> Metric:
     return get_metric(name)
+
+
+def is_evidence(scoring: object) -> bool:
+    """Tell whether the evidence is to choose."""
+    return scoring in (EVIDENCE, EVIDENCE.name)
+
+
+def refuse_evidence(scoring: object) -> None:
+    """Raise a ValueError if the evidence is to choose among what has none."""
+    if is_evidence(scoring):
+        raise ArgumentError(
+            "scoring",
+            f"must name a metric of rankings here: {EVIDENCE.name!r} is for RankRLSCV, "
+            "PairwiseELMCV and PointwiseELMCV",
+        )
 
 
 def choose(

@@ -46,6 +46,7 @@ from pairgram.model_selection.judge import (
     BaseJudge,
     Judge,
     TableJudge,
+    is_evidence,
     metric_of,
     table_metric,
 )
@@ -278,7 +279,7 @@ class Search(NamedTuple):
     @property
     def by_evidence(self) -> bool:
         """Whether the labels' own likelihood chooses, and nothing is held out."""
-        return self.scoring in (EVIDENCE, EVIDENCE.name)
+        return is_evidence(self.scoring)
 
     def require_all_rows(self, validates: bool, has_groups: bool) -> None:
         """Raise a ValueError if rows are to be held out where the evidence chooses."""

@@ -57,6 +57,12 @@ def log_evidence(
     else:
         left, least = squares - terms.explained, LEAST_LEFT * rounding * squares
     known = left > least
+    if not known.any():
+        raise ArgumentError(
+            "alphas",
+            f"must be larger for {{scoring={EVIDENCE.name!r}}}: what their models leave of the "
+            "labels is rounding error",
+        )
     of_noise = degrees * (np.log(2 * np.pi / degrees * np.where(known, left, 1.0)) + 1)
     return np.where(known, -0.5 * (of_noise + terms.shrinking), np.nan)
 
@@ -161,12 +167,12 @@ def _refuse_settings(settings: PairSettings, weight: float | None) -> None:
         raise ArgumentError(
             "scoring",
             f"must not be {EVIDENCE.name!r} with {{pairs={settings.pairs!r}}}, where the labels "
-            "make the weights, so that no model of their noise fits: or give {pairs='with_ties'}",
+            "make the weights, so that no model of their noise fits: give {pairs='with_ties'}",
         )
     if weight is None:
         raise ArgumentError(
             "scoring",
             f"must not be {EVIDENCE.name!r} with {{weighting={settings.weighting!r}}}, where the "
-            "noise of a label would depend on the size of its list: or give "
-            "{weighting='documents'}, as RankRLSCV takes it",
+            "noise of a label would depend on the size of its list: give {weighting='documents'}, "
+            "as RankRLSCV takes it",
         )
