@@ -529,7 +529,8 @@ def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     """Return the metric that `scoring` names. For None it depends on the labels."""
     if isinstance(scoring, Metric):
         return scoring
-    refuse_evidence(scoring)
+    if is_evidence(scoring):
+        raise no_evidence()
     if isinstance(scoring, RankingScorer):
         return scoring.metric
     if scoring is None:
@@ -545,17 +546,16 @@ def _named(name: str) -> Metric:
 
 def is_evidence(scoring: object) -> bool:
     """Tell whether the evidence is to choose."""
-    return scoring in (EVIDENCE, EVIDENCE.name)
+    return scoring is EVIDENCE or (isinstance(scoring, str) and scoring == EVIDENCE.name)
 
 
-def refuse_evidence(scoring: object) -> None:
-    """Raise a ValueError if the evidence is to choose among what has none."""
-    if is_evidence(scoring):
-        raise ArgumentError(
-            "scoring",
-            f"must name a metric of rankings here: {EVIDENCE.name!r} is for RankRLSCV, "
-            "PairwiseELMCV and PointwiseELMCV",
-        )
+def no_evidence() -> ValueError:
+    """Return the error of a search among models that have no evidence."""
+    return ArgumentError(
+        "scoring",
+        f"must name a metric of rankings here: {EVIDENCE.name!r} is for RankRLSCV, PairwiseELMCV "
+        "and PointwiseELMCV",
+    )
 
 
 def choose(

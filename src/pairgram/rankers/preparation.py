@@ -24,6 +24,7 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, set_threads, sides_of
 from pairgram.features.inputs import (
@@ -281,8 +282,16 @@ class Search(NamedTuple):
         """Whether the labels' own likelihood chooses, and nothing is held out."""
         return is_evidence(self.scoring)
 
-    def require_all_rows(self, validates: bool, has_groups: bool) -> None:
-        """Raise a ValueError if rows are to be held out where the evidence chooses."""
+    def require_evidence(
+        self,
+        settings: Sequence[PairSettings],
+        alphas: Vector | None,
+        *,
+        constrained: bool,
+        validates: bool,
+        has_groups: bool,
+    ) -> None:
+        """Raise a ValueError if the evidence could not choose, or if rows are to be held out."""
         told = {"cv": self.cv is not None, "store_held_out": self.store}
         told |= {"validation": validates, "groups": has_groups}
         for name, given in told.items():
@@ -292,6 +301,15 @@ class Search(NamedTuple):
                     f"must not be given with {{scoring={EVIDENCE.name!r}}}, which holds nothing "
                     "out: it takes the likelihood of all labels",
                 )
+        wrong = ""
+        if len(settings) > 1:
+            wrong = "where pairs or targets are chosen, whose likelihoods are of different numbers"
+        elif constrained:
+            wrong = "with positive, l1_ratio or n_nonzero_coefs, under which weights are not normal"
+        elif alphas is not None and not alphas.min() > 0:
+            wrong = "with an alpha of 0, of which there is no likelihood"
+        if wrong:
+            raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
 
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.

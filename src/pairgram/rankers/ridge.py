@@ -33,7 +33,6 @@ from pairgram.model_selection.comparison_judge import (
 )
 from pairgram.model_selection.interval_judge import IntervalJudge, judge_of_comparisons
 from pairgram.model_selection.judge import (
-    EVIDENCE,
     Criterion,
     HeldOutModels,
     Judge,
@@ -423,7 +422,7 @@ class RidgeSpec(LeastSquares):
         search = self.search
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
-        self._refuse_evidence(held is not None, data.group_of is not None)
+        self._require_evidence(held is not None, data.group_of is not None)
         judges: Sequence[HeldOut] = []
         candidates: list[list[_Candidate]] = []
         iterate: bool | None = None
@@ -469,20 +468,16 @@ class RidgeSpec(LeastSquares):
             for of_target, judge in zip(zip(*candidates, strict=True), judges, strict=True)
         ]
 
-    def _refuse_evidence(self, validates: bool, has_groups: bool) -> None:
-        """Raise a ValueError if the evidence is to choose, and cannot."""
-        search, wrong = self.search, ""
-        if search is None or not search.by_evidence:
-            return
-        search.require_all_rows(validates, has_groups and not self.covariance)
-        if len(self.settings) > 1:
-            wrong = "where pairs or targets are chosen, whose likelihoods are of different numbers"
-        elif self.constraints is not None:
-            wrong = "with positive, l1_ratio or n_nonzero_coefs, under which weights are not normal"
-        elif self.alphas is not None and not self.alphas.min() > 0:
-            wrong = "with an alpha of 0, of which there is no likelihood"
-        if wrong:
-            raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
+    def _require_evidence(self, validates: bool, has_groups: bool) -> None:
+        """Raise a ValueError if the evidence is to choose, and cannot. The noise takes groups."""
+        if self.search is not None and self.search.by_evidence:
+            self.search.require_evidence(
+                self.settings,
+                self.alphas,
+                constrained=self.constraints is not None,
+                validates=validates,
+                has_groups=has_groups and not self.covariance,
+            )
 
     @property
     def _n_candidates(self) -> int:
@@ -704,7 +699,7 @@ class RidgeSpec(LeastSquares):
             if validation is None:
                 refuse_folds(self.settings)
             exact = self.constraints is None and not all_rows
-            self._refuse_evidence(validation is not None, table.survey().group_of is not None)
+            self._require_evidence(validation is not None, table.survey().group_of is not None)
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
         prior = rows.prior

@@ -13,9 +13,9 @@ from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.solvers.evidence import evidence_of_sums
 from pairgram.solvers.leave_group_out import models_without
-from pairgram.solvers.leave_out import LARGEST_HELD, ROUNDING_OF_FLOAT32
+from pairgram.solvers.leave_out import LARGEST_HELD
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import RidgePath
+from pairgram.solvers.ridge_path import ROUNDING_OF_FLOAT32, RidgePath
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,9 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
-from pairgram.solvers.leave_out import rounding_of
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.posteriors_of_fits import degrees_of_labels, degrees_of_sums, weight_of_sums
 from pairgram.solvers.ridge_path import RidgePath
+from pairgram.solvers.statistics import degrees_of_labels
 
 if TYPE_CHECKING:
     from pairgram.solvers.formulation import Statistics
@@ -80,9 +79,9 @@ def evidence_of_sums(total: PairSums, path: RidgePath, alphas: Vector, rounding:
     ValueError
         If the statistics do not tell that a model of the noise fits.
     """
-    _refuse_settings(total.settings, weight_of_sums(total))
+    _refuse_settings(total.settings, total.list_weight)
     squares = total.factor * float(total.required()[-1, -1])
-    return log_evidence(path, alphas, squares, degrees_of_sums(total), rounding)
+    return log_evidence(path, alphas, squares, total.noise_degrees, rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +153,7 @@ class ByEvidence:
         degrees, _, _ = degrees_of_labels(data, settings)
         targets = np.array(data.target(settings), np.float64)
         rooted = apply_half_laplacian(data.problem(settings), targets, n_threads=self.n_threads)
-        told = float(rooted @ rooted), float(degrees), rounding_of(self.data, ridge)
+        told = float(rooted @ rooted), float(degrees), ridge.rounding(self.data.dtype)
         return judged_by(log_evidence(ridge, alphas, *told))
 
 

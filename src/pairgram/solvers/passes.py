@@ -30,8 +30,6 @@ from pairgram.solvers.evidence import evidence_of_sums, judged_by
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import (
     INSTEAD,
-    ROUNDING,
-    ROUNDING_OF_FLOAT32,
     TWO_QUERIES,
     PathTies,
     scores_in_primal,
@@ -407,7 +405,7 @@ def solve_path(
     ridge = total.decompose(scale=scale, basis=judge.leaves_out)
     started = coordinates.data.offset is not None
     alphas = ridge.default_alphas(started) if alphas is None else alphas
-    rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
+    rounding = ridge.rounding(coordinates.data.dtype)
     ties = PathTies.at(ridge, alphas, whole.spread, rounding)
     solved, evidence = ridge.coef(alphas), None
     if judge.metric is EVIDENCE:
