@@ -64,15 +64,15 @@ py::tuple solve_array(const array<double>& band, const array<double>& shifts,
     check(shifts.ndim() == 1, "shifts must be 1-d");
     check(target.ndim() == 1 && target.size() == matrix.n, "target must be (n,)");
     array<double> out({shifts.size(), matrix.n});
-    array<bool> definite(shifts.size());
+    array<double> log_determinants(shifts.size());
     const auto *s = pointer(shifts), *b = pointer(target);
     auto* x = out.mutable_data();
-    auto* flags = definite.mutable_data();
+    auto* logs = log_determinants.mutable_data();
     {
         const without_gil release;
-        solve_shifted(matrix, shifts.size(), s, b, x, flags, n_threads);
+        solve_shifted(matrix, shifts.size(), s, b, x, logs, n_threads);
     }
-    return py::make_tuple(out, definite);
+    return py::make_tuple(out, log_determinants);
 }
 
 double largest_array(const array<double>& band) {

@@ -118,7 +118,7 @@ unsigned factor_shifted(const band_matrix& band, double sign, const double* shif
 }
 
 void solve_shifted(const band_matrix& band, std::ptrdiff_t n_shifts, const double* shifts,
-                   const double* b, double* x, bool* is_definite, int n_threads) {
+                   const double* b, double* x, double* log_determinants, int n_threads) {
     const auto n_tasks = (n_shifts + band_lanes - 1) / band_lanes;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         const auto first = task * band_lanes, n_own = std::min(band_lanes, n_shifts - first);
@@ -130,7 +130,11 @@ void solve_shifted(const band_matrix& band, std::ptrdiff_t n_shifts, const doubl
         for (std::ptrdiff_t i = 0; i < band.n; ++i) set_all(solved[i], b[i]);
         substitute(band.n, band.width, factors.data(), solved.data());
         for (int k = 0; k < n_own; ++k) {
-            is_definite[first + k] = (definite >> k & 1) != 0;
+            double sum = 0;
+            for (std::ptrdiff_t j = 0; j < band.n; ++j)
+                sum += std::log(factors[j * (band.width + 1)].of[k]);
+            log_determinants[first + k] =
+                (definite >> k & 1) != 0 ? 2 * sum : std::numeric_limits<double>::quiet_NaN();
             for (std::ptrdiff_t i = 0; i < band.n; ++i)
                 x[(first + k) * band.n + i] = solved[i].of[k];
         }

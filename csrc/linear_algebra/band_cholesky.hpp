@@ -27,11 +27,12 @@ struct alignas(64) lanes {
 unsigned factor_shifted(const band_matrix& band, double sign, const double* shifts,
                         buffer<lanes>& factors);
 
-// X (n_shifts, n) = (B + shift I)⁻¹ b for every shift, row-major. is_definite (n_shifts,) tells
-// which of the matrices are positive definite; the rows of others hold arbitrary numbers. The same
-// bits for any n_threads; n (width + 1) words of work space for each of up to 8 n_threads shifts.
+// X (n_shifts, n) = (B + shift I)⁻¹ b for every shift, row-major, and log det(B + shift I). Where a
+// matrix is not positive definite, the logarithm is NaN and the row of X holds arbitrary numbers.
+// The same bits for any n_threads; n (width + 1) words of work space for each of up to 8 n_threads
+// shifts.
 void solve_shifted(const band_matrix& band, std::ptrdiff_t n_shifts, const double* shifts,
-                   const double* b, double* x, bool* is_definite, int n_threads);
+                   const double* b, double* x, double* log_determinants, int n_threads);
 
 // The largest eigenvalue of B, to about width eps of the largest size of an eigenvalue. An interval
 // is cut by Cholesky factors of μ I - B, which exist for μ above the eigenvalue, and its lower end

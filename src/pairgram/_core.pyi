@@ -277,7 +277,10 @@ def solve_band(
     shifts: NDArray[np.float64],
     target: NDArray[np.float64],
     n_threads: int = 1,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...  # (n_shifts, n), and which are definite
+) -> tuple[
+    NDArray[np.float64],  # (n_shifts, n)
+    NDArray[np.float64],  # log det(B + shift I), NaN where it is not positive definite
+]: ...
 def hold_out_band(
     band: NDArray[np.float64],
     basis: NDArray[np.float64],  # the transpose of Q

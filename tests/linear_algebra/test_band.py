@@ -120,11 +120,14 @@ def test_shifted_systems(order, width, n_shifts, n_threads, seed):
     B, target = full(band), rng.normal(size=order)
     smallest = np.linalg.eigvalsh(B)[0]
     shifts = rng.permutation(np.append(rng.uniform(0.1, 3, n_shifts // 2), -rng.random(n_shifts)))
-    solved, definite = _core.solve_band(band, shifts - smallest, target, n_threads)
-    np.testing.assert_array_equal(definite, shifts > 0)
-    for shift, x in zip(shifts[definite], solved[definite], strict=True):
-        expected = np.linalg.solve(B + (shift - smallest) * np.eye(order), target)
+    solved, logs = _core.solve_band(band, shifts - smallest, target, n_threads)
+    definite = shifts > 0
+    np.testing.assert_array_equal(np.isnan(logs), ~definite)
+    for shift, x, log in zip(shifts[definite], solved[definite], logs[definite], strict=True):
+        shifted = B + (shift - smallest) * np.eye(order)
+        expected = np.linalg.solve(shifted, target)
         np.testing.assert_allclose(x, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+        np.testing.assert_allclose(log, np.linalg.slogdet(shifted)[1], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("order", [70, 300, 641])

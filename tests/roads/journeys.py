@@ -403,6 +403,17 @@ KINDS = {
     "RankSVMCV of clicks": Kind(
         RankSVMCV, {"Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2,)}, told="clicks"
     ),
+    "RankRLSCV by evidence": Kind(
+        RankRLSCV,
+        {
+            "scoring": ("evidence",),
+            "weighting": ("documents",),
+            "scope": ("query", "query", "global"),
+            "scale": (False, False, [False, True]),
+            "inputs": (None, None, "standard", [None, "quantile"]),
+        },
+        ridges="alphas",
+    ),
     "RankRLSCV of groups": Kind(
         RankRLSCV, {**RIDGE, **HELD_OUT, "cv": (None, 2, "forward")}, told="groups"
     ),

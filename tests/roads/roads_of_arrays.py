@@ -377,7 +377,7 @@ def folds_of_groups(journey: Journey) -> Outcome | None:
     return outcome_of(journey, model)
 
 
-@road(kinds=OF_LABELS)
+@road(kinds=tuple(kind for kind in OF_LABELS if kind != "RankRLSCV by evidence"))
 def groups_of_single_queries(journey: Journey) -> Outcome | None:
     if len(journey.rows.offsets) <= 2:  # rows are held out
         return None

@@ -47,7 +47,10 @@ def batch_of_many(journey: Journey) -> Outcome:
     return outcome_of(journey, model)
 
 
-@road(kinds=("RankRLS", "RankRLSCV", "RankRLSCV of a map", "PairwiseELMCV", "PointwiseELM"))
+OF_SMALL = ("RankRLS", "RankRLSCV", "RankRLSCV by evidence", "RankRLSCV of a map")
+
+
+@road(kinds=(*OF_SMALL, "PairwiseELMCV", "PointwiseELM"))
 def batch_of_targets(journey: Journey) -> Outcome | None:
     if journey.parameters.get("pairs", None) not in ("with_ties", None):
         return None

@@ -33,6 +33,7 @@ KINDS = (
     "RankRLS with constraints",
     "RankRLSCV",
     "RankRLSCV of choices",
+    "RankRLSCV by evidence",
     "PointwiseELM",
     "PairwiseELM",
     "PairwiseELMCV",

@@ -34,6 +34,18 @@ from pairgram.tables.table import Table
 if TYPE_CHECKING:
     from pairgram._support.types import CV
 
+
+@dataclass(frozen=True)
+class Criterion:
+    """What a search chooses by where it holds nothing out, in place of a metric."""
+
+    name: str
+    greater_is_better: bool = True
+
+
+# The restricted likelihood of the labels, for least squares alone.
+EVIDENCE = Criterion("evidence")
+
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
 
@@ -388,7 +400,8 @@ class TableJudge:
     ----------
     held : Table
         The validation table, or the table of `fit` itself.
-    metric : Metric
+    metric : Metric or Criterion
+        With a criterion nothing is held out, and there is nothing to judge here.
     folds : Folds or None
         None if there is a validation table, or if every query is held out in turn.
     n_threads : int or None
@@ -397,7 +410,7 @@ class TableJudge:
     """
 
     held: Table
-    metric: Metric
+    metric: Metric | Criterion
     folds: Folds | None
     n_threads: int | None
     leaves_out: bool = False
@@ -426,6 +439,7 @@ class TableJudge:
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
         models = tuple(candidates)
+        assert isinstance(self.metric, Metric)
         block = partial(_sums, tuple(readers), models, self.metric, self.folds, self.n_threads)
         found = self.held.reduce(Task(block, join_by_key))
         return [
@@ -515,6 +529,8 @@ def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     """Return the metric that `scoring` names. For None it depends on the labels."""
     if isinstance(scoring, Metric):
         return scoring
+    if is_evidence(scoring):
+        raise no_evidence()
     if isinstance(scoring, RankingScorer):
         return scoring.metric
     if scoring is None:
@@ -528,8 +544,22 @@ def _named(name: str) -> Metric:
     return get_metric(name)
 
 
+def is_evidence(scoring: object) -> bool:
+    """Tell whether the evidence is to choose."""
+    return scoring is EVIDENCE or (isinstance(scoring, str) and scoring == EVIDENCE.name)
+
+
+def no_evidence() -> ValueError:
+    """Return the error of a search among models that have no evidence."""
+    return ArgumentError(
+        "scoring",
+        f"must name a metric of rankings here: {EVIDENCE.name!r} is for RankRLSCV, PairwiseELMCV "
+        "and PointwiseELMCV",
+    )
+
+
 def choose(
-    means: Vector, metric: Metric | ComparisonMetric, otherwise: str = ""
+    means: Vector, metric: Metric | ComparisonMetric | Criterion, otherwise: str = ""
 ) -> tuple[int, NDArray[np.int64]]:
     """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
@@ -548,12 +578,12 @@ def choose(
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
 
-def best_of(means: Vector, metric: Metric | ComparisonMetric) -> int:
+def best_of(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> int:
     """Return the index of the first best mean, of which one is a number."""
     return int(np.argmax(_ordered(means, metric)))
 
 
-def _ordered(means: Vector, metric: Metric | ComparisonMetric) -> Vector:
+def _ordered(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> Vector:
     """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
     sign = 1 if metric.greater_is_better else -1
     return np.where(np.isnan(means), -np.inf, sign * means)

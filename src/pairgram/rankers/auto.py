@@ -28,6 +28,8 @@ from pairgram.model_selection.judge import (
     as_list,
     choose,
     column_of,
+    is_evidence,
+    no_evidence,
     search_results,
 )
 from pairgram.model_selection.splits import default_cv, make_splits
@@ -426,6 +428,8 @@ default=None
                 f"must be None with {{exportable_to={self.exportable_to!r}}}: engines score rows "
                 f"alone, without their lists, got {kinds[0]!r}",
             )
+        if is_evidence(self.scoring):
+            raise no_evidence()
         kernels = [] if self.kernels is None else as_list(self.kernels, "kernels")
         for kernel in kernels:
             if kernel_of(kernel).takes_rows_as_given:

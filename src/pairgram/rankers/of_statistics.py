@@ -13,9 +13,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import check, check_size
 from pairgram.data.pairs import no_pairs
-from pairgram.model_selection.judge import Judged, as_list, search_results
+from pairgram.model_selection.judge import (
+    EVIDENCE,
+    Judged,
+    as_list,
+    is_evidence,
+    search_results,
+)
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
@@ -75,6 +82,7 @@ def of_days(
     decays: float | Sequence[float] | None,
     skip: int,
     scale: bool,
+    scoring: object = None,
 ) -> _Ranker:
     """Return a search whose ridge days have chosen; see `RankRLSCV.from_pairgrams`."""
     statistics = list(days)
@@ -84,27 +92,39 @@ def of_days(
             sums.append(_sums_of(one))
     check("scale", scale)
     check_size("skip", skip)
-    given = None if alphas is None else check_alphas(alphas, zero=True)
+    by_evidence = is_evidence(scoring)
+    if scoring is not None and not by_evidence:
+        raise ArgumentError(
+            "scoring",
+            f"must be None, the pair loss, or {EVIDENCE.name!r} for statistics, got {scoring!r}",
+        )
+    if by_evidence and decays is not None:
+        raise ArgumentError(
+            "decays", f"must be None with {{scoring={EVIDENCE.name!r}}}, which knows no order"
+        )
+    given = None if alphas is None else check_alphas(alphas, zero=not by_evidence)
     grid = None if given is None else np.sort(given)[::-1].copy()
     listed = [None] if decays is None else as_list(decays, "decays")
     for decay in listed:
         if decay is not None and not (isinstance(decay, Real) and 0 < float(decay) <= 1):
             raise ValueError(f"decays must be > 0 and <= 1, got {decay!r}")
-    if len(sums) < (2 if decays is None else skip + 1):
-        wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
+    least = skip + 1 if decays is not None else 1 if by_evidence else 2
+    if len(sums) < least:
+        wanted = ("one", "two")[least - 1] if decays is None else f"{skip + 1} with skip={skip}"
         raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
     for number, total in enumerate(sums):
         with _of_day(number):
             _require_pairs(total)
     whole = sum(statistics)  # days that cannot be added, or share a query, are an error
+    all_days = JudgedDays.together if by_evidence else JudgedDays.in_turn
     judged = [
-        JudgedDays.in_turn(sums, grid, scale)
+        all_days(sums, grid, scale)
         if decay is None
         else JudgedDays.forward(sums, grid, scale, float(decay), skip)
         for decay in listed
     ]
     means = np.concatenate([one.losses.mean(axis=0) for one in judged])
-    best = int(np.argmin(means))
+    best, sign = int(np.nanargmin(means)), -1.0 if by_evidence else 1.0
     chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
     settings = chosen.total.settings
     model: _Ranker = kind(
@@ -122,16 +142,17 @@ def of_days(
     path = chosen.path.coef(chosen.alphas)
     model.coef_, model.coef_path_ = path[at].copy(), path[order]
     model.alphas_, model.alpha_ = chosen.alphas[order], float(chosen.alphas[at])
-    model.scores_ = chosen.losses.mean(axis=0)[order]
+    model.scores_ = sign * chosen.losses.mean(axis=0)[order]
     model.decay_ = listed[best // len(order)]
-    model.best_score_ = float(means[best])
+    model.best_score_ = sign * float(means[best])
     rows = (len(order) * np.arange(len(judged))[:, None] + order).ravel()
     model.best_index_ = int(np.argmax(rows == best))
     columns = {"alpha": np.concatenate([one.alphas for one in judged])[rows]}
     if decays is not None:
         columns["decay"] = np.repeat(np.array(listed, np.float64), len(order))
-    losses = np.hstack([one.losses for one in judged])
-    table = Judged(means, losses.std(axis=0), losses).take(rows)
+    losses = sign * np.hstack([one.losses for one in judged])
+    spread = np.full(len(means), np.nan) if by_evidence else losses.std(axis=0)
+    table = Judged(sign * means, spread, None if by_evidence else losses).take(rows)
     ranks = np.searchsorted(np.sort(means), means)[rows] + 1
     model.cv_results_ = search_results(columns, table, ranks)
     model.pairs_, model.target_ = settings.pairs, settings.target

@@ -24,6 +24,7 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, set_threads, sides_of
 from pairgram.features.inputs import (
@@ -41,7 +42,15 @@ from pairgram.features.inputs import (
 )
 from pairgram.features.kernels import KernelLike, as_kernel
 from pairgram.model_selection.interval_judge import judge_of_comparisons
-from pairgram.model_selection.judge import BaseJudge, Judge, TableJudge, metric_of, table_metric
+from pairgram.model_selection.judge import (
+    EVIDENCE,
+    BaseJudge,
+    Judge,
+    TableJudge,
+    is_evidence,
+    metric_of,
+    table_metric,
+)
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
@@ -249,7 +258,7 @@ class Search(NamedTuple):
     Attributes
     ----------
     cv : None, int, splitter, iterable of splits or "leave-pair-out"
-    scoring : str, Metric, scorer or None
+    scoring : str, Metric, scorer, Criterion or None
     store : bool
         Whether to keep the held-out scores of the best model.
     told : tuple of str
@@ -267,6 +276,40 @@ class Search(NamedTuple):
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
     has_probabilities: bool = False
+
+    @property
+    def by_evidence(self) -> bool:
+        """Whether the labels' own likelihood chooses, and nothing is held out."""
+        return is_evidence(self.scoring)
+
+    def require_evidence(
+        self,
+        settings: Sequence[PairSettings],
+        alphas: Vector | None,
+        *,
+        constrained: bool,
+        validates: bool,
+        has_groups: bool,
+    ) -> None:
+        """Raise a ValueError if the evidence could not choose, or if rows are to be held out."""
+        told = {"cv": self.cv is not None, "store_held_out": self.store}
+        told |= {"validation": validates, "groups": has_groups}
+        for name, given in told.items():
+            if given:
+                raise ArgumentError(
+                    name,
+                    f"must not be given with {{scoring={EVIDENCE.name!r}}}, which holds nothing "
+                    "out: it takes the likelihood of all labels",
+                )
+        wrong = ""
+        if len(settings) > 1:
+            wrong = "where pairs or targets are chosen, whose likelihoods are of different numbers"
+        elif constrained:
+            wrong = "with positive, l1_ratio or n_nonzero_coefs, under which weights are not normal"
+        elif alphas is not None and not alphas.min() > 0:
+            wrong = "with an alpha of 0, of which there is no likelihood"
+        if wrong:
+            raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
 
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.
@@ -670,6 +713,8 @@ class GivenTable:
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
+        if search.by_evidence:
+            return TableJudge(self.table, EVIDENCE, None, self._preparation.n_threads)
         held, folds = self.held(search, validation), None
         leaves_out = exact and validation is None and search.cv is None
         if validation is None:

@@ -551,10 +551,11 @@ class RankRLSCV(Certain, LinearSearch):
         for five folds. An int or a `QueryKFold` makes the folds that the same rows have in memory,
         by the order of their queries. Others are refused.
     scoring : str, Metric, scorer or None, default=None
-        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
-        for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a
-        whole number, or if the rows of a single query are held out one by one or in pairs. For
-        comparisons it is "accuracy", which None stands for, or "squared_error"; see `evaluate`.
+        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`; or
+        "evidence", the likelihood of the labels, for which nothing is held out; see the notes. None
+        stands for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or
+        not a whole number, or if the rows of a single query are held out one by one or in pairs.
+        For comparisons it is "accuracy", which None stands for, or "squared_error"; see `evaluate`.
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
     keep_covariance, prior : as in `RankRLS`
@@ -614,7 +615,7 @@ class RankRLSCV(Certain, LinearSearch):
         the metric is `best_score_`, except for the weights of queries. Not in model files, and
         neither is `held_out_`.
     scoring_ : Metric
-        The metric that judged the held-out scores.
+        The metric that judged the held-out scores. With "evidence" it has this name.
     form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
 prior_scale_, posterior_ :
         As in `RankRLS`. The posterior is that of the chosen settings, as if they had been known.
@@ -685,6 +686,15 @@ prior_scale_, posterior_ :
     is a test row once and the folds are whole queries, or rows of one query with pairs with ties,
     or pointwise rows. Other folds are refitted.
 
+    With ``scoring="evidence"`` the scores are logarithms of the restricted likelihood (REML) of
+    labels ``y_i = f_i + b_q + e_i``, with a flat constant for every list, noise of the variance
+    ``σ² / v_i`` with the best σ², and weights of the prior variance ``σ² / alpha``. Nothing is held
+    out, and the path is all that it costs. It compares ridges, gammas, inputs, feature maps and
+    `scale`, but not pairs or targets. Where no such noise has the weights of the pairs, it is an
+    error: it takes ``pairs="with_ties"`` or None, or comparisons; and lists of different sizes with
+    ``weighting="documents"`` only. It is NaN where what a model leaves of the labels is rounding
+    error.
+
     The leave-pair-out score is the share of pairs that the model without their two rows puts in the
     right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
     count ½. No other `scoring` is possible. For ``pairs="with_ties"`` and None the scores are exact
@@ -698,7 +708,8 @@ prior_scale_, posterior_ :
     Fast n-fold cross-validation for regularized least-squares. SCAI 2006. Airola, Pahikkala,
     Waegeman, De Baets, Salakoski. An experimental comparison of cross-validation techniques for
     estimating the area under the ROC curve. Computational Statistics & Data Analysis 55, 2011
-    (leave-pair-out).
+    (leave-pair-out). Patterson, Thompson. Recovery of inter-block information when block sizes are
+    unequal. Biometrika 58, 1971 (restricted likelihood).
 
     Examples
     --------
@@ -762,6 +773,7 @@ prior_scale_, posterior_ :
         decays: float | Sequence[float] | None = None,
         skip: int = 1,
         scale: bool = False,
+        scoring: Literal["evidence"] | None = None,
     ) -> Self:
         """Choose the ridge from the statistics of days, or of other parts, without any rows.
 
@@ -785,6 +797,9 @@ prior_scale_, posterior_ :
             With `decays`, how many of the first days are not judged.
         scale : bool, default=False
             As for the class.
+        scoring : "evidence" or None, default=None
+            None judges days by their loss. With "evidence" the likelihood of the labels of all days
+            together chooses the ridge, as for the class, and one day is enough.
 
         Returns
         -------
@@ -795,7 +810,8 @@ prior_scale_, posterior_ :
             with. ``scores_`` are losses, of which the least is best: the mean over days of
             ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
             ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day. It is no metric of rankings:
-            statistics do not hold the order of rows.
+            statistics do not hold the order of rows. With ``scoring="evidence"`` they are
+            logarithms of likelihoods, of which the largest is best.
 
         Raises
         ------
@@ -821,4 +837,5 @@ prior_scale_, posterior_ :
         >>> RankRLSCV.from_pairgrams(days, decays=[0.9, 1.0]).decay_ in (0.9, 1.0)
         True
         """
-        return of_days(cls, days, alphas, decays=decays, skip=skip, scale=scale)
+        told: dict[str, Any] = {"decays": decays, "skip": skip, "scale": scale, "scoring": scoring}
+        return of_days(cls, days, alphas, **told)

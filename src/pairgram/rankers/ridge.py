@@ -33,6 +33,7 @@ from pairgram.model_selection.comparison_judge import (
 )
 from pairgram.model_selection.interval_judge import IntervalJudge, judge_of_comparisons
 from pairgram.model_selection.judge import (
+    Criterion,
     HeldOutModels,
     Judge,
     Judged,
@@ -55,6 +56,7 @@ from pairgram.rankers.prior import IDENTITY, Prior, identity_of, identity_scale
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
+from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_intervals_out import HeldOutIntervals
@@ -79,7 +81,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.validation import Validation
 
 # What holds rows, or comparisons, out of a ridge problem and judges their scores.
-HeldOut = HoldOut | LeavePairOut
+HeldOut = HoldOut | LeavePairOut | ByEvidence
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -324,9 +326,9 @@ class RidgeSpec(LeastSquares):
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraints=constraints, work=work)
         if self.search is not None:
-            cv = self.search.cv
+            cv, by_evidence = self.search.cv, self.search.by_evidence
             compares = data.preferences is not None and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
-            iterate = False if compares or _leaves_pairs_out(cv) else iterate
+            iterate = False if compares or by_evidence or _leaves_pairs_out(cv) else iterate
         return Coordinates.choose(
             data,
             self.settings,
@@ -345,7 +347,7 @@ class RidgeSpec(LeastSquares):
             return ONE_RIDGE
         n_alphas, cv = len(DEFAULT_POWERS), self.search.cv
         n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-        if validates or _leaves_pairs_out(cv):
+        if validates or self.search.by_evidence or _leaves_pairs_out(cv):
             return Work(n_alphas, path=True)
         exact = cv is None and self.constraints is None
         if exact:
@@ -420,6 +422,7 @@ class RidgeSpec(LeastSquares):
         search = self.search
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
+        self._require_evidence(held is not None, data.group_of is not None)
         judges: Sequence[HeldOut] = []
         candidates: list[list[_Candidate]] = []
         iterate: bool | None = None
@@ -465,6 +468,17 @@ class RidgeSpec(LeastSquares):
             for of_target, judge in zip(zip(*candidates, strict=True), judges, strict=True)
         ]
 
+    def _require_evidence(self, validates: bool, has_groups: bool) -> None:
+        """Raise a ValueError if the evidence is to choose, and cannot. The noise takes groups."""
+        if self.search is not None and self.search.by_evidence:
+            self.search.require_evidence(
+                self.settings,
+                self.alphas,
+                constrained=self.constraints is not None,
+                validates=validates,
+                has_groups=has_groups and not self.covariance,
+            )
+
     @property
     def _n_candidates(self) -> int:
         """How many combinations of settings a search judges."""
@@ -504,6 +518,8 @@ class RidgeSpec(LeastSquares):
         """Return the object that holds rows out, for every target."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
+        if search.by_evidence:
+            return [ByEvidence.make(target, n_threads) for target in data.of_targets(labels)]
         if data.preferences is not None:
             told = search.cv, held, search.scoring, n_threads, search.store
             exact = exact and self.constraints is None
@@ -615,7 +631,7 @@ class RidgeSpec(LeastSquares):
     def _chosen(
         self,
         candidates: Sequence[_Candidate],
-        metric: Metric | ComparisonMetric,
+        metric: Metric | ComparisonMetric | Criterion,
         prior: Prior | None,
         of_sums: bool = False,
     ) -> dict[str, Any]:
@@ -683,6 +699,7 @@ class RidgeSpec(LeastSquares):
             if validation is None:
                 refuse_folds(self.settings)
             exact = self.constraints is None and not all_rows
+            self._require_evidence(validation is not None, table.survey().group_of is not None)
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
         prior = rows.prior
@@ -701,7 +718,10 @@ class RidgeSpec(LeastSquares):
         first = replace(pairs[0][1], work=work)
         first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
         folds = None if judge is None else judge.folds
-        totals = statistics_of(table, own, self.settings, any(self.scales), folds, n_threads)
+        # The evidence and the noise need the number of rows that count.
+        by_evidence = self.search is not None and self.search.by_evidence
+        counts = any(self.scales) or by_evidence or bool(self.covariance)
+        totals = statistics_of(table, own, self.settings, counts, folds, n_threads)
         if judge is None:
             (settings,), (scale,) = self.settings, self.scales
             assert self.alphas is not None
@@ -725,13 +745,21 @@ class RidgeSpec(LeastSquares):
                     }
                     path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
                     paths.append((number, settings, scale, path))
-            models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
-            judged = judge.judge([reader.data for reader in own], models)
+            judged = [path.evidence for *_, path in paths if path.evidence is not None]
+            if not judged:
+                models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
+                judged = judge.judge([reader.data for reader in own], models)
             candidates = [
-                _Candidate(readers[number].pattern, found, settings, scale, alphas, solved, one)
-                for (number, settings, scale, (found, alphas, solved, _)), one in zip(
-                    paths, judged, strict=True
+                _Candidate(
+                    readers[number].pattern,
+                    path.coordinates,
+                    settings,
+                    scale,
+                    path.alphas,
+                    path.solved,
+                    one,
                 )
+                for (number, settings, scale, path), one in zip(paths, judged, strict=True)
             ]
             fitted = self._chosen(candidates, judge.metric, prior, of_sums=True)
         warn_of_equal_table(table, totals)

@@ -39,10 +39,6 @@ from pairgram.solvers.ridge_path import RidgePath
 if TYPE_CHECKING:
     from pairgram.solvers.formulation import Statistics
 
-# This is four times the largest error that was seen in comparison with refits of 60 digits.
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
-ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
 # Queries that hold nearly all of a direction are held out by refits if the geometric mean of its
 # eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
 LARGEST_HELD = 1e2
@@ -96,7 +92,7 @@ class PathTies:
         cls, data: RankingData, settings: PairSettings, ridge: RidgePath, alphas: Vector
     ) -> PathTies:
         """Choose the ridges at which rows of `data` are held out, given the requested ones."""
-        return cls.at(ridge, alphas, spread_of(data, settings), rounding_of(data, ridge))
+        return cls.at(ridge, alphas, spread_of(data, settings), ridge.rounding(data.dtype))
 
     @classmethod
     def at(cls, ridge: RidgePath, alphas: Vector, spread: float, rounding: float) -> PathTies:
@@ -157,12 +153,6 @@ class PathTies:
             resolve_n_threads(n_threads),
         )
         return scores[self.n_added :]
-
-
-def rounding_of(data: RankingData, ridge: RidgePath) -> float:
-    """Return the value of `PathTies.rounding`."""
-    single = data.dtype == np.float32 and not ridge.is_dual
-    return ROUNDING_OF_FLOAT32 if single else ROUNDING
 
 
 def spread_of(data: RankingData, settings: PairSettings) -> float:

@@ -158,6 +158,28 @@ class PairSums:
         """``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
         return self.weight if self.mean is None else self.factor * self.weight
 
+    @property
+    def n_lists(self) -> int:
+        """How many lists have lost their constants, if they are not one."""
+        one = self.settings.pairs is None or self.settings.joins_all_rows
+        return 0 if one else self.n_queries
+
+    @property
+    def noise_degrees(self) -> float:
+        """How many rows count, less one for each list."""
+        # A file of an earlier version has no degrees.
+        degrees = self.n_rows - self.n_lists if self.degrees is None else self.degrees
+        return float(degrees - self.settings.joins_all_rows)
+
+    @property
+    def list_weight(self) -> float | None:
+        """The total weight of every list if it is known that all have the same, or None."""
+        settings = self.settings
+        of_rows = settings.pairs is None and settings.weighting == "pairs"
+        if settings.weighting == "documents" or of_rows or self.n_queries == 0:
+            return 1.0  # comparisons are of no list
+        return self.factor if settings.joins_all_rows and self.mean is not None else None
+
     def required(self) -> NDArray[np.float64]:
         """Return the sums; it is a ValueError if there are no rows yet."""
         if self.sums is None:

@@ -24,13 +24,12 @@ from pairgram.data.pairs import (
 )
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, node_map_of, rounding_of
-from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
+from pairgram.model_selection.judge import EVIDENCE, Judge, Judged, TableJudge, linear_scores
 from pairgram.model_selection.splits import Folds, parts_of
+from pairgram.solvers.evidence import evidence_of_sums, judged_by
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import (
     INSTEAD,
-    ROUNDING,
-    ROUNDING_OF_FLOAT32,
     TWO_QUERIES,
     PathTies,
     scores_in_primal,
@@ -366,12 +365,15 @@ class SolvedPath(NamedTuple):
         The models of all rows, in the coordinates.
     scores : callable
         What scores rows by models that have not seen them; see `HeldOutModels`.
+    evidence : Judged or None
+        What the statistics alone tell of the models, if they are judged by that.
     """
 
     coordinates: Coordinates
     alphas: Vector
     solved: Vector
     scores: Callable[[Judge, int], Vector]
+    evidence: Judged | None = None
 
 
 def solve_path(
@@ -403,9 +405,11 @@ def solve_path(
     ridge = total.decompose(scale=scale, basis=judge.leaves_out)
     started = coordinates.data.offset is not None
     alphas = ridge.default_alphas(started) if alphas is None else alphas
-    rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
+    rounding = ridge.rounding(coordinates.data.dtype)
     ties = PathTies.at(ridge, alphas, whole.spread, rounding)
-    solved = ridge.coef(alphas)
+    solved, evidence = ridge.coef(alphas), None
+    if judge.metric is EVIDENCE:
+        evidence = judged_by(evidence_of_sums(total, ridge, alphas, rounding))
     if judge.leaves_out:
         if whole.n_with_pairs < 2:
             raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
@@ -413,7 +417,7 @@ def solve_path(
     else:
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
         scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
-    return SolvedPath(coordinates, alphas, solved, scores)
+    return SolvedPath(coordinates, alphas, solved, scores, evidence)
 
 
 def _left_out_scores(

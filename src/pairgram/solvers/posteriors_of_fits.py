@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector
@@ -20,9 +18,8 @@ from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.posterior import Kind, Posterior, triangular
+from pairgram.solvers.statistics import degrees_of_labels
 
-# Total weights of lists that differ by no more than this share are equal.
-EQUAL = 1e-9
 # Features of training rows are averaged in blocks of so many rows.
 ROWS_AT_ONCE = 4096
 
@@ -100,7 +97,7 @@ def posterior_of(
         pull = apply_half_laplacian(problem, rooted[0].copy(), adjoint=True, n_threads=n_threads)
         root = _gradients(rows, pull) @ _inverse_of(total, alpha, factor)
     else:
-        rank, weight, mean_weight = _degrees(labelled, settings)
+        rank, weight, mean_weight = degrees_of_labels(labelled, settings)
         noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
         # A margin is the difference of two labels.
         weight = weight and (weight if given.preferences is None else 2 * weight)
@@ -145,22 +142,14 @@ def posterior_of_sums(
         basis[:-1, -1] = -prior
         total = replace(total, sums=basis.T @ total.required() @ basis)
     sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
-    alone, joined = settings.pairs is None, settings.joins_all_rows
-    lists, degrees = 0 if alone or joined else total.n_queries, total.degrees
-    if degrees is None:  # as of a file of an earlier version
-        degrees = total.n_rows - lists
-    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees - joined, 1.0)
+    degrees, weight = total.noise_degrees, total.list_weight
+    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees, 1.0)
     noise = max(noise, 0.0)
-    # The total weight of every list if all have the same; comparisons are of no list.
-    weight = total.factor if joined and total.mean is not None else None
-    of_rows = alone and settings.weighting == "pairs"
-    if settings.weighting == "documents" or of_rows or total.n_queries == 0:
-        weight = 1.0
     kind: Kind = "approximate" if weight is None else "exact"
     of_margins = total.n_queries == 0
     label_noise = None if weight is None else noise / (2 * weight if of_margins else weight)
     # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
-    rows = degrees * total.n_rows / max(total.n_rows - lists, 1)
+    rows = (degrees + settings.joins_all_rows) * total.n_rows / max(total.n_rows - total.n_lists, 1)
     mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
     return Posterior(root, noise, 0.0, label_noise, kind=kind, list_weight=mean_weight)
 
@@ -222,26 +211,6 @@ def _without_own_list(
     statistics = partial(coordinates.statistics, settings, n_threads)
     scores = leave_query_out(rows, settings, ridge, np.array([alpha]), statistics, n_threads)[0]
     return scores if np.isfinite(scores).all() else None
-
-
-def _degrees(data: RankingData, settings: PairSettings) -> tuple[int, float | None, float]:
-    """Return Σ rank(L_q), the total weight of every list, None if these differ, and their mean."""
-    index, n_queries = data.queries.index(), data.queries.n_queries
-    total: NDArray[Any] = np.bincount(index, data.v, minlength=n_queries)
-    counted = np.bincount(index, data.v > 0, minlength=n_queries)
-    factor = settings.factor(total, total**2)
-    if data.query_weights is not None:
-        factor = factor * data.query_weights
-    if settings.pairs is not None:
-        counted = np.maximum(counted - 1, 0)
-        factor = factor * total
-    known = (counted > 0) & (factor > 0)
-    weights = factor[known]
-    rank = int(counted[known].sum())
-    if not len(weights):
-        return rank, None, 1.0
-    mean = float(weights @ counted[known]) / rank
-    return rank, None if np.ptp(weights) > EQUAL * weights.max() else mean, mean
 
 
 def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Vector:

@@ -1,0 +1,177 @@
+"""The evidence of ridge problems: the restricted likelihood of the labels, and its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from pairgram._support.checks import ArgumentError, Vector
+from pairgram.data.dataset import RankingData, apply_half_laplacian
+from pairgram.data.pairs import PairSettings
+from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.ridge_path import RidgePath
+from pairgram.solvers.statistics import degrees_of_labels
+
+if TYPE_CHECKING:
+    from pairgram.solvers.formulation import Statistics
+
+# What a model leaves of the labels is rounding error below so many rounding errors of the labels.
+LEAST_LEFT = 1e3
+
+
+def log_evidence(
+    path: RidgePath, alphas: Vector, squares: float, degrees: float, rounding: float
+) -> Vector:
+    """Return the logarithm of the restricted likelihood at its best noise, (n_alphas,).
+
+    It is that of ``R y``, the labels of weight 1 less the mean of their list: with ν degrees of
+    freedom, and with ``Q = yᵀLy − gᵀ (G + alpha I)⁻¹ g``, which is least at ν times the noise,
+
+        ``−½ (ν log(2π Q / ν) + ν + log det(I + G / alpha))``.
+
+    NaN where Q is rounding error, as of labels without noise and a tiny ridge.
+
+    Parameters
+    ----------
+    path : RidgePath
+    alphas : ndarray of shape (n_alphas,), > 0
+    squares : float
+        ``yᵀLy``.
+    degrees : float
+        ν, the number of rows that count, less one for each list.
+    rounding : float
+        The rounding error of sums, relative to them.
+    """
+    if not squares > 0:
+        raise ArgumentError(
+            "scoring", f"must not be {EVIDENCE.name!r} for labels that differ in no list"
+        )
+    terms, least = path.terms(alphas), 0.0
+    if path.is_dual:  # where nothing is subtracted
+        left = alphas * terms.explained
+    else:
+        left, least = squares - terms.explained, LEAST_LEFT * rounding * squares
+    known = left > least
+    if not known.any():
+        raise ArgumentError(
+            "alphas",
+            f"must be larger for {{scoring={EVIDENCE.name!r}}}: what their models leave of the "
+            "labels is rounding error",
+        )
+    of_noise = degrees * (np.log(2 * np.pi / degrees * np.where(known, left, 1.0)) + 1)
+    return np.where(known, -0.5 * (of_noise + terms.shrinking), np.nan)
+
+
+def judged_by(evidence: Vector) -> Judged:
+    """Return what a search compares; there is no standard deviation, as nothing is held out."""
+    return Judged(evidence, np.full(len(evidence), np.nan))
+
+
+def evidence_of_sums(total: PairSums, path: RidgePath, alphas: Vector, rounding: float) -> Vector:
+    """Return `log_evidence` of statistics alone.
+
+    Raises
+    ------
+    ValueError
+        If the statistics do not tell that a model of the noise fits.
+    """
+    _refuse_settings(total.settings, total.list_weight)
+    squares = total.factor * float(total.required()[-1, -1])
+    return log_evidence(path, alphas, squares, total.noise_degrees, rounding)
+
+
+@dataclass(frozen=True, eq=False)
+class ByEvidence:
+    """Judges the models of a path by their evidence; nothing is held out.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows, or comparisons as rows, in the coordinates in which they are solved.
+    n_threads : int or None
+    """
+
+    data: RankingData
+    n_threads: int | None
+    metric: ClassVar[Criterion] = EVIDENCE
+
+    @classmethod
+    def make(cls, data: RankingData, n_threads: int | None) -> ByEvidence:
+        """Return the judge of rows, or of their comparisons."""
+        if data.preferences is not None:
+            of = data.preferences
+            data = RankingData(np.empty((of.n_pairs, 0)), of.margin, of.queries, of.weight)
+        return cls(data, n_threads)
+
+    def of(self, data: RankingData) -> ByEvidence:
+        """Return the same: another feature map does not change the labels."""
+        return self
+
+    def within(self, data: RankingData) -> ByEvidence:
+        """Return the same for the same rows in other coordinates."""
+        return replace(self, data=data)
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+        """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
+        data = self.data.as_scope(settings)
+        wrong = ""
+        if not data.has_root:
+            wrong = "for censored labels, of which least squares is no model"
+        elif data.free is not None:
+            wrong = "with {prior='identity'}, of which one direction has no ridge"
+        if wrong:
+            raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
+        _refuse_settings(settings, degrees_of_labels(data, settings)[1])
+        return 0.0
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return 0: no matrix is needed besides the path."""
+        return 0
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Return False: no eigenvectors are needed."""
+        return False
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> None:
+        """Return None: there are no splits."""
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
+    ) -> Judged:
+        """Judge every alpha by `log_evidence`. Call `require` first."""
+        data = self.data.as_scope(settings)
+        degrees, _, _ = degrees_of_labels(data, settings)
+        targets = np.array(data.target(settings), np.float64)
+        rooted = apply_half_laplacian(data.problem(settings), targets, n_threads=self.n_threads)
+        told = float(rooted @ rooted), float(degrees), ridge.rounding(self.data.dtype)
+        return judged_by(log_evidence(ridge, alphas, *told))
+
+
+def _refuse_settings(settings: PairSettings, weight: float | None) -> None:
+    """Raise a ValueError if the labels have no likelihood.
+
+    `weight` is None if a label of weight 1 has another noise in every list.
+    """
+    if settings.kind not in ("kept", "none"):
+        raise ArgumentError(
+            "scoring",
+            f"must not be {EVIDENCE.name!r} with {{pairs={settings.pairs!r}}}, where the labels "
+            "make the weights, so that no model of their noise fits: give {pairs='with_ties'}",
+        )
+    if weight is None:
+        raise ArgumentError(
+            "scoring",
+            f"must not be {EVIDENCE.name!r} with {{weighting={settings.weighting!r}}}, where the "
+            "noise of a label would depend on the size of its list: give {weighting='documents'}, "
+            "as RankRLSCV takes it",
+        )

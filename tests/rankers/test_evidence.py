@@ -1,0 +1,230 @@
+"""The evidence as what chooses: beside scikit-learn's process, and where there is none."""
+
+import numpy as np
+import pyarrow
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
+
+from pairgram import (
+    AutoRanker,
+    ELMRankCV,
+    Pairgram,
+    PairwiseELMCV,
+    PointwiseELMCV,
+    Preferences,
+    RandomFourier,
+    RankRLS,
+    RankRLSCV,
+    RankSVMCV,
+    fit_many,
+    load_model,
+    make_ranking,
+    scan,
+)
+
+TOLD = {"scoring": "evidence", "weighting": "documents"}
+
+
+def made(n_lists=8, n_rows=5, seed=0):
+    rng = np.random.default_rng(seed)
+    qid, X = np.repeat(np.arange(n_lists), n_rows), rng.normal(size=(n_lists * n_rows, 4))
+    y = X @ rng.normal(size=4) + 5 * rng.normal(size=n_lists)[qid] + rng.normal(size=len(qid))
+    return X, y, qid
+
+
+def same_list(x, z, gamma=None):
+    return float(x[-1] == z[-1])
+
+
+def nearness(x, z, gamma=None):
+    return np.exp(-0.2 * ((x[:-1] - z[:-1]) ** 2).sum())
+
+
+@pytest.mark.parametrize("constant", [1e5, 1e6])
+def test_beside_scikit_learn(constant):
+    X, y, qid = made()
+    model = RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, keep_covariance=True, **TOLD)
+    model.fit(X, y, qid=qid)
+    for alpha, evidence in zip(model.alphas_, model.scores_, strict=True):
+        one = RankRLS(alpha, kernel="rbf", gamma=0.2, weighting="documents").fit(X, y, qid=qid)
+        noise = _noise(one, X, y, qid)
+        kernel = ConstantKernel(noise / alpha, "fixed") * PairwiseKernel(metric=nearness)
+        kernel += ConstantKernel(constant, "fixed") * PairwiseKernel(metric=same_list)
+        process = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None)
+        process.fit(np.column_stack((X, qid)), y)
+        # A constant of every list has the variance c: its density in 0 and its number of rows.
+        flat = process.log_marginal_likelihood_value_ + 0.5 * 8 * np.log(2 * np.pi * constant * 5)
+        np.testing.assert_allclose(evidence, flat, atol=40 / constant * 10)
+
+
+def _noise(model, X, y, qid):
+    """Return the noise of the highest likelihood: what the best scores leave, and their norm."""
+    left = y - model.predict(X)
+    left -= np.repeat([left[qid == one].mean() for one in np.unique(qid)], 5)
+    K = np.exp(-0.2 * ((X[:, None] - X) ** 2).sum(axis=2))
+    scale = model.alpha * model.coef_ @ K @ model.coef_
+    return (left @ left + scale) / (len(y) - len(np.unique(qid)))
+
+
+def test_a_large_system_and_all_forms():
+    rng = np.random.default_rng(1)
+    qid, X = np.repeat(np.arange(60), 10), rng.normal(size=(600, 300))
+    y = X @ rng.normal(size=300) + rng.normal(size=600)
+    primal, dual = (RankRLSCV(form=form, **TOLD).fit(X, y, qid=qid) for form in ("primal", "dual"))
+    np.testing.assert_allclose(primal.alphas_, dual.alphas_, rtol=1e-9)
+    # The least ridge is 4e-10 λ_max, of which rounding errors of eigenvalues 0 are a part.
+    np.testing.assert_allclose(primal.scores_, dual.scores_, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(primal.scores_[:20], dual.scores_[:20], rtol=0, atol=1e-8)
+    assert primal.form_ == "primal" and dual.form_ == "dual"
+    # The ridge of these weights is 1, and its evidence is within the noise of the best.
+    at_one = RankRLSCV([1.0], **TOLD).fit(X, y, qid=qid).best_score_
+    assert primal.best_score_ - 3 < at_one < primal.best_score_ + 1e-9 + 3
+    single = RankRLSCV(**TOLD).fit(X.astype(np.float32), y, qid=qid)
+    np.testing.assert_allclose(single.scores_, primal.scores_, rtol=0, atol=1e-2)
+
+
+def test_it_finds_the_ridge_of_the_model():
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        qid, X = np.repeat(np.arange(20), 10), rng.normal(size=(200, 30))
+        y = 0.5 * X @ rng.normal(size=30) + rng.normal(size=200)
+        found.append(np.log(RankRLSCV(**TOLD).fit(X, y, qid=qid).alpha_ / 4.0))
+    assert abs(np.mean(found)) < 5 * np.std(found) / 40**0.5
+
+
+def test_comparisons_and_rows_alone():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 3))
+    first, second = np.triu_indices(20, 1)
+    some = rng.permutation(len(first))[:60]
+    first, second = first[some], second[some]
+    weight, D = rng.uniform(0.5, 2.0, 60), X[first] - X[second]
+    margin = D @ [1.0, -1.0, 0.0] + rng.normal(size=60) / weight**0.5
+    first, second = np.where(margin > 0, [first, second], [second, first])
+    D, margin = D * np.sign(margin)[:, None], np.abs(margin)
+    y = Preferences(first, second, margin=margin, weight=weight)
+    alphas = np.array([0.1, 1.0, 50.0])
+    expected = []
+    for alpha in alphas:
+        C = np.diag(1 / weight) + D @ D.T / alpha
+        noise = margin @ np.linalg.solve(C, margin) / 60
+        size = np.linalg.slogdet(C)[1] + np.log(weight).sum()
+        expected.append(-0.5 * (60 * np.log(2 * np.pi * noise) + 60 + size))
+    for form in ("primal", "dual"):
+        model = RankRLSCV(alphas, scoring="evidence", form=form).fit(X, y)
+        np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
+        assert model.scoring_.name == "evidence"
+    rows = RankRLSCV(alphas, pairs=None, scoring="evidence")
+    rows.fit(D, margin, qid=np.arange(60) // 6, sample_weight=weight)
+    np.testing.assert_allclose(rows.scores_, expected, rtol=0, atol=1e-8)
+    machine = PointwiseELMCV(1 / alphas, kernel="linear", scoring="evidence")
+    machine.fit(D, margin, qid=np.arange(60) // 6, sample_weight=weight)
+    np.testing.assert_allclose(machine.scores_, expected, rtol=0, atol=1e-8)
+
+
+def test_batches_files_and_what_is_told(tmp_path):
+    X, y, qid = made()
+    targets = np.column_stack((y, X[:, 0] + np.random.default_rng(0).normal(size=40)))
+    search = RankRLSCV(**TOLD)
+    (models,) = fit_many(search, [(X, targets, qid)], on_error="raise").models
+    for target, model in zip(targets.T, models, strict=True):
+        alone = RankRLSCV(**TOLD).fit(X, target, qid=qid)
+        np.testing.assert_allclose(model.scores_, alone.scores_, rtol=1e-10)
+        np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
+    assert np.isnan(alone.cv_results_["std_test_score"]).all()
+    assert alone.held_out_ is None and alone.scoring_.greater_is_better
+    np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], alone.scores_)
+    assert alone.best_index_ == np.argmax(alone.scores_)
+    alone.save(tmp_path / "model.pairgram")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.pairgram").coef_, alone.coef_)
+    again = RankRLSCV(**{**TOLD, "scoring": alone.scoring_}).fit(X, targets[:, 1], qid=qid)
+    np.testing.assert_array_equal(again.scores_, alone.scores_)
+    scaled = RankRLSCV(scale=[False, True], **TOLD).fit(X * [1, 10, 0.1, 1], y, qid=qid)
+    assert len(scaled.cv_results_["mean_test_score"]) == 68
+    pairs = PairwiseELMCV(scoring="evidence", n_nodes=20, random_state=0).fit(X, y, qid=qid)
+    assert np.isfinite(pairs.best_score_)
+
+
+def test_labels_without_noise():
+    X, _, qid = made()
+    y = X @ [1.0, 2.0, 3.0, 4.0]
+    model = RankRLSCV(**TOLD).fit(X, y, qid=qid)
+    assert np.isfinite(model.scores_[:5]).all()
+    tiny = RankRLSCV([1e-14, 1.0], **TOLD).fit(X, y, qid=qid)
+    assert np.isnan(tiny.scores_[0]) and tiny.alpha_ == 1.0
+    with pytest.raises(ValueError, match="alphas must be larger for scoring='evidence'"):
+        RankRLSCV([1e-14], **TOLD).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="must not be 'evidence' for labels that differ in no"):
+        RankRLSCV(**TOLD).fit(X, qid * 1.0, qid=qid)
+
+
+QID = np.array([0, 0, 1, 1, 1, 2, 2])
+SEARCH = {"scoring": "evidence"}
+REFUSED = {
+    "lists of several sizes": (SEARCH, {}, "noise of a label would depend on the size of its list"),
+    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "of a label would depend"),
+    "other pairs": ({**TOLD, "pairs": "without_ties"}, {}, "labels make the weights"),
+    "a choice of pairs": ({**TOLD, "pairs": ["with_ties", None]}, {}, "of different numbers"),
+    "targets": ({**TOLD, "target": ["label", "gain"]}, {}, "of different numbers"),
+    "constraints": ({**TOLD, "positive": True}, {}, "weights are not normal"),
+    "no ridge": ({**TOLD, "alphas": [0.0, 1.0]}, {}, "with an alpha of 0"),
+    "folds": ({**TOLD, "cv": 2}, {}, "cv must not be given with scoring='evidence'"),
+    "stored": ({**TOLD, "store_held_out": True}, {}, "store_held_out must not be given"),
+    "groups": (TOLD, {"groups": QID}, "groups must not be given"),
+    "a validation set": (TOLD, {"validation": True}, "validation must not be given"),
+}
+
+
+# Tables have no weights of queries.
+OF_TABLES = set(REFUSED) - {"weighted queries"}
+
+
+@pytest.mark.parametrize(
+    ("case", "as_table"), [(case, of) for case in REFUSED for of in {False, case in OF_TABLES}]
+)
+def test_refused(case, as_table):
+    parameters, arguments, message = REFUSED[case]
+    qid = QID
+    X, y = np.arange(14.0).reshape(7, 2) ** 2 % 5, np.arange(7.0) ** 2 % 3
+    rows = {"X": X, "y": y, "qid": qid}
+    if as_table:
+        told = {} if "groups" not in arguments else {"groups": "g"}
+        frame = {"a": X[:, 0], "b": X[:, 1], "y": y, "q": qid, "g": qid}
+        columns = {"label": "y", "qid": "q", "features": ["a", "b"], **told}
+        rows = {"X": scan(pyarrow.table(frame), **columns)}
+        arguments = {} if told else arguments
+    if "validation" in arguments:
+        arguments = {"validation": tuple(rows.values()) if not as_table else rows["X"]}
+    with pytest.raises(ValueError, match=message):
+        RankRLSCV(**parameters).fit(**rows, **arguments)
+
+
+def test_who_has_no_evidence():
+    X, y, qid = make_ranking(10, 5, random_state=0)
+    for search in (RankSVMCV, ELMRankCV, AutoRanker):
+        with pytest.raises(ValueError, match="'evidence' is for RankRLSCV"):
+            search(scoring="evidence").fit(X, y, qid=qid)
+    total = Pairgram.from_rows(X, y, qid=qid)
+    with pytest.raises(ValueError, match="give weighting='documents'"):
+        RankRLSCV.from_pairgrams([total], scoring="evidence")
+    with pytest.raises(ValueError, match="scoring must be None, the pair loss, or 'evidence'"):
+        RankRLSCV.from_pairgrams([total, total], scoring="ndcg")
+    total = Pairgram.from_rows(X, y, qid=qid, weighting="documents")
+    with pytest.raises(ValueError, match="decays must be None with scoring='evidence'"):
+        RankRLSCV.from_pairgrams([total], decays=0.5, scoring="evidence")
+    censored = Preferences.from_intervals(y, np.where(y > 1, np.inf, y), qid=qid)
+    with pytest.raises(ValueError, match="censored"):
+        RankRLSCV(scoring="evidence").fit(X, censored)
+
+
+def test_priors_and_offsets_are_subtracted():
+    X, y, qid = made()
+    start = np.array([1.0, -1.0, 0.5, 0.0])
+    left = RankRLSCV([1.0, 5.0], **TOLD).fit(X, y - X @ start, qid=qid)
+    for told, arguments in (({"prior": start}, {}), ({}, {"offset": X @ start})):
+        model = RankRLSCV([1.0, 5.0], **TOLD, **told).fit(X, y, qid=qid, **arguments)
+        np.testing.assert_allclose(model.scores_, left.scores_, rtol=1e-12)
+    mapped = RankRLSCV([1.0], feature_map=RandomFourier(50, random_state=0), **TOLD)
+    assert np.isfinite(mapped.fit(X, y, qid=qid).best_score_)
