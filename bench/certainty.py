@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from common import interleaved, markdown_table, print_tables, ratio_table
-from pairgram import RankRLS, RankRLSCV, propose
+from pairgram import KernelMap, RankRLS, RankRLSCV, propose
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.solvers.dual_gram import DualGram
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 from qsar import load_qsar
@@ -69,8 +73,8 @@ class Made:
         noise = rng.normal(size=len(X))
         if kind == "two sizes of noise":
             noise *= np.where(rng.random(len(X)) < 0.2, 2.0, 0.4)
-        self.X = X
-        self.y = self.truth + noise + 3.0 * rng.normal(size=n_lists)[self.qid]
+        self.X, self.noisy = X, self.truth + noise
+        self.y = self.noisy + 3.0 * rng.normal(size=n_lists)[self.qid]
         setting = {"kernel": "rbf", "gamma": 0.05} if kind == "smooth" else {}
         self.model = RankRLS(1.0, weighting="documents", keep_covariance=True, **setting)
         self.search = RankRLSCV(weighting="documents", keep_covariance=True, **setting)
@@ -191,7 +195,223 @@ def process(options: Options) -> Iterator[str]:
         yield ratio_table(interleaved(calls, options.repeat))
 
 
-TABLES = {"coverage": coverage, "times": times, "process": process}
+def recalibration(options: Options) -> Iterator[str]:
+    """How far shares are from their level, as they are and by factors of held-out differences."""
+    rows = []
+    for kind in ("linear", "smooth", "two sizes of noise", "wrong kernel"):
+        for lists in ("40 lists", "one list"):
+            off = [off_of_made(kind, lists, seed) for seed in range(options.seeds)]
+            for what, part in zip(("true scores", "labels"), zip(*off, strict=True), strict=True):
+                rows.append([kind, lists, what, *offset_cells(list(part))])
+    for name in ("COX2", "DHFR") if options.data is not None else ():
+        for kernel in ("linear", "rbf"):
+            found = offset_cells(off_of_assay(name, kernel, options))
+            rows.append([name, f"one list, {kernel}", "labels", *found])
+    head = ["data", "fitted to", "differences of", "as they are", "by the mean square"]
+    yield markdown_table([*head, "by the median", "the factors"], rows)
+
+
+Factored = tuple[np.ndarray, np.ndarray]  # shares within intervals (3, n_levels), two factors
+
+
+def offset_cells(found: list[Factored]) -> list[str]:
+    """Return how far the mean shares are from the levels in points, and the mean factors."""
+    shares = np.mean([one for one, _ in found], axis=0)
+    factors = np.mean([of for _, of in found], axis=0)
+    points = 100 * np.abs(shares - LEVELS).mean(axis=1)
+    return [*(f"{point:.1f}" for point in points), " and ".join(f"{of:.2f}" for of in factors)]
+
+
+def factors_of(model: RankRLSCV, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -> np.ndarray:
+    """Return how much wider held-out differences spread than they should, by squares and medians.
+
+    Every fifth list, or row of a single list, is held out of a model with the ridge and the noise.
+    """
+    fold = (qid if len(np.unique(qid)) > 1 else np.random.default_rng(0).permutation(len(y))) % 5
+    ratios = []
+    for one in range(5):
+        own = fold == one
+        rest = RankRLS(model.alpha_, kernel=model.kernel, gamma=model.gamma, inputs=model.inputs)
+        rest.set_params(weighting="documents", keep_covariance=True)
+        rest.fit(X[~own], y[~own], qid=qid[~own])
+        i, j = np.triu_indices(own.sum(), 1)
+        same = qid[own][i] == qid[own][j]
+        i, j = i[same], j[same]
+        unit = model.posterior_.noise / rest.posterior_.noise
+        squares = unit * rest.std_of_differences(X[own][i], X[own][j]) ** 2
+        left = y[own] - rest.predict(X[own])
+        deviations = np.sqrt(squares + 2 * model.posterior_.label_noise)
+        ratios.append((left[i] - left[j]) / deviations)
+    found = np.concatenate(ratios)
+    return np.array([np.sqrt(np.mean(found**2)), np.median(np.abs(found)) / norm.ppf(0.75)])
+
+
+def factored(errors: np.ndarray, deviations: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Return the shares within intervals as they are, and with each of the factors."""
+    return np.array([covered(errors, deviations * by) for by in (1.0, *factors)])
+
+
+def off_of_made(kind: str, lists: str, seed: int) -> list[Factored]:
+    """Return what is covered of true scores and of labels, and the factors."""
+    data, rng = (
+        Made("smooth" if kind == "wrong kernel" else kind, seed),
+        np.random.default_rng(seed),
+    )
+    qid, y = data.qid, data.y
+    if lists == "one list":
+        qid, y = np.zeros(len(y), int), data.noisy
+    search = data.search
+    if kind == "wrong kernel":
+        search.set_params(gamma=0.5)
+    train = data.qid < 30
+    search.fit(data.X[train], y[train], qid=qid[train])
+    factors = factors_of(search, data.X[train], y[train], qid[train])
+    X, truth, y = data.X[~train], data.truth[~train], y[~train]
+    i, j = pairs_of(len(X), rng)
+    own = 12 * (i // 12) + (i + 1 + j % 11) % 12
+    f = search.predict(X)
+    of_truth = factored(
+        truth[i] - truth[j] - f[i] + f[j], search.std_of_differences(X[i], X[j]), factors
+    )
+    squares = search.std_of_differences(X[i], X[own]) ** 2
+    deviations = np.sqrt(squares + 2 * search.posterior_.label_noise)
+    of_labels = factored(y[i] - y[own] - f[i] + f[own], deviations, factors)
+    return [(of_truth, factors), (of_labels, factors)]
+
+
+def off_of_assay(name: str, kernel: str, options: Options) -> list[Factored]:
+    """Return what is covered of the labels of an assay, and the factors."""
+    assert options.data is not None
+    data = load_qsar(options.data, name)
+    X, y = np.vstack([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+    found = []
+    for seed in range(options.seeds):
+        rng = np.random.default_rng(seed)
+        train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
+        search = RankRLSCV(kernel=kernel, weighting="documents", keep_covariance=True)
+        search.set_params(inputs="standard", scoring="pairwise_squared_error")
+        search.fit(X[train], y[train])
+        factors = factors_of(search, X[train], y[train], np.zeros(len(train), int))
+        i, j = (test[part] for part in pairs_of(len(test), rng))
+        squares = search.std_of_differences(X[i], X[j]) ** 2
+        deviations = np.sqrt(squares + 2 * search.posterior_.label_noise)
+        f = search.predict(X)
+        found.append((factored(y[i] - y[j] - f[i] + f[j], deviations, factors), factors))
+    return found
+
+
+WAYS = {"the evidence": "evidence", "held-out labels": "pairwise_squared_error"}
+
+
+def choice(options: Options) -> Iterator[str]:
+    """What a ridge costs that evidence or held-out rows choose, beside the best of its path."""
+    rows = []
+    for kind in ("linear", "smooth", "two sizes of noise", "long-tailed noise", "wrong kernel"):
+        for n_lists in (5, 10, 30):
+            lost = np.array([lost_of_made(kind, n_lists, seed) for seed in range(options.seeds)])
+            rows.append([kind, f"{n_lists} of 12", *shares(lost)])
+    for name in ("COX2", "DHFR") if options.data is not None else ():
+        for n_rows in (40, 100, None):
+            lost = lost_of_assay(name, n_rows, options)
+            rows.append([name, "4/5 of the rows" if n_rows is None else str(n_rows), *shares(lost)])
+    head = ["data", "rows", *WAYS, "first less second"]
+    yield markdown_table(head, rows)
+
+
+def shares(lost: np.ndarray) -> list[str]:
+    """Return the cells of what two ways lose, (n_seeds, 2), and the paired difference."""
+    gap = lost[:, 0] - lost[:, 1]
+    error = gap.std(ddof=1) / len(gap) ** 0.5
+    return [*(f"{share:.1%}" for share in lost.mean(axis=0)), f"{gap.mean():+.1%} ± {error:.1%}"]
+
+
+def lost_of_made(kind: str, n_lists: int, seed: int) -> list[float]:
+    """Return how much larger errors of true differences are than those of the best ridge."""
+    is_smooth = kind in ("smooth", "wrong kernel")
+    data = Made("smooth" if is_smooth else kind, seed)
+    rng = np.random.default_rng(seed)
+    if kind == "long-tailed noise":
+        data.y = data.truth + rng.standard_t(2, size=len(data.y))
+    setting = {"kernel": "rbf", "gamma": 0.5 if kind == "wrong kernel" else 0.05}
+    train, test = data.qid < n_lists, data.qid >= 30
+    truth = data.truth[test] - data.truth[test].mean()
+
+    def errors(coefs: np.ndarray, model: RankRLSCV) -> np.ndarray:
+        H = (
+            data.X[test]
+            if model.feature_map_ is None
+            else model.feature_map_.transform(data.X[test])
+        )
+        scores = H @ coefs.T
+        return ((scores - scores.mean(axis=0) - truth[:, None]) ** 2).mean(axis=0)
+
+    found = []
+    for scoring in WAYS.values():
+        search = RankRLSCV(weighting="documents", scoring=scoring)
+        search.set_params(**setting if is_smooth else {})
+        search.fit(data.X[train], data.y[train], qid=data.qid[train])
+        path = errors(search.coef_path_, search)
+        found.append(float(errors(search.coef_[None], search)[0] / path.min() - 1))
+    return found
+
+
+def lost_of_assay(name: str, n_rows: int | None, options: Options) -> np.ndarray:
+    """Return how much larger errors of held-out labels are than with the better of both ways."""
+    assert options.data is not None
+    data = load_qsar(options.data, name)
+    X, y = np.vstack([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+    lost = []
+    for seed in range(options.seeds):
+        order = np.random.default_rng(seed).permutation(len(y))
+        train, test = np.split(order, [int(0.8 * len(y))])
+        errors = []
+        for scoring in WAYS.values():
+            search = RankRLSCV(kernel="rbf", gamma=list(GAMMAS / X.shape[1]), scoring=scoring)
+            search.set_params(inputs="standard", weighting="documents")
+            search.fit(X[train[:n_rows]], y[train[:n_rows]])
+            errors.append(np.var(y[test] - search.predict(X[test])))
+        lost.append(np.array(errors) / min(errors) - 1)
+    return np.array(lost)
+
+
+GAMMAS = np.array([0.1, 0.3, 1.0, 3.0])
+
+
+def evidence(options: Options) -> Iterator[str]:
+    """Time of 34 ridges of 4,000 rows by the evidence, beside the path alone and held-out rows."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(4000, 10)), np.arange(4000) // 20
+    y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=4000)
+    told = {"kernel": "rbf", "gamma": 0.05, "weighting": "documents", "n_threads": options.threads}
+    K = KernelMap("rbf", gamma=0.05).fit(X).transform(X)
+    data = RankingData.delimit(K, y, qid)
+    gram = DualGram(data, PairSettings("with_ties", "query", "documents"), options.threads)
+
+    def path() -> None:
+        ridge = gram.decompose()
+        ridge.coef(ridge.default_alphas())
+
+    calls: dict[str, Callable[[], object]] = {
+        "the path alone, of a kernel matrix that is there": path,
+        **{
+            f"`RankRLSCV` by {way}": RankRLSCV(scoring=scoring, **told).fit
+            for way, scoring in WAYS.items()
+        },
+    }
+    first, *others = calls
+    fits = {name: partial(calls[name], X, y, qid=qid) for name in others}
+    with threadpool_limits(options.threads):
+        yield ratio_table(interleaved({first: calls[first], **fits}, options.repeat))
+
+
+TABLES = {
+    "coverage": coverage,
+    "choice": choice,
+    "recalibration": recalibration,
+    "times": times,
+    "evidence": evidence,
+    "process": process,
+}
 
 
 def main() -> None:

@@ -12,7 +12,12 @@ from pairgram._support import machine as memory
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check
-from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
+from pairgram.data.dataset import (
+    RankingData,
+    apply_half_laplacian,
+    as_slice,
+    without_features,
+)
 from pairgram.data.pairs import PairSettings
 from pairgram.features.kernel_map import is_made, kernel_between
 from pairgram.features.kernels import alternatives
@@ -175,20 +180,18 @@ class DualGram:
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
     def covariance_root(self, alpha: float) -> Vector:
-        """Return A, (n_rows, n_rows of K), with ``alpha AᵀA = Rᵀ (R K Rᵀ + alpha I)⁻¹ R``.
+        """Return A, (n_dimensions, n_rows of K), with ``alpha AᵀA = Rᵀ (R K Rᵀ + alpha I)⁻¹ R``.
 
         The posterior covariance of scores of rows with the kernel values k is that of the prior,
-        ``K / alpha``, less ``(A k)ᵀ (A k)``. It takes ``n³ / 2`` flops.
+        ``K / alpha``, less ``(A k)ᵀ (A k)``. Any R of ``L = RᵀR`` will do: that of
+        `TrapezoidalRoot` makes A upper trapezoidal too. It takes ``2 n³ / 3`` flops.
         """
-        labelled = self._labels()
-        matrix, _, _ = self._system(labelled)
+        root = TrapezoidalRoot(self._labels(), self.settings)
+        matrix = root.applied(root.applied(self._matrix()).T)
         matrix[np.diag_indices_from(matrix)] += alpha
-        with single_threaded_blas:
-            lower = scipy.linalg.cholesky(matrix, lower=True, check_finite=False)
-            (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
-            inverse = np.ascontiguousarray(np.tril(invert(lower, lower=True)[0]))
+        inverse = inverse_root(matrix)
         inverse /= alpha**0.5
-        return self._embedded(self._root(labelled, inverse, axis=1, adjoint=True).T).T
+        return self._embedded(root.adjoined(inverse).T).T
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the decomposition that gives the solutions for every alpha.
@@ -363,6 +366,86 @@ class DualGram:
         out = np.zeros((len(self._labelled.y), columns.shape[1]))
         out[self._rows] = columns
         return out
+
+
+class TrapezoidalRoot:
+    """R, (n_dimensions, n_rows), with ``RᵀR = L`` for pairs with ties or single rows.
+
+    The scatter of a list of weights w is the sum of ``w_k S_{k+1} / S_k`` times the square of the
+    difference of row k from the mean of the rows that follow, with ``S_k = Σ_{j ≥ k} w_j``. So R is
+    upper trapezoidal where the rows of a list stand together, and has no row for the last of each.
+    """
+
+    def __init__(self, data: RankingData, settings: PairSettings) -> None:
+        """Find the weights of rows, and the lists of those that count."""
+        index, n_queries = data.queries.index(), data.queries.n_queries
+        total: Vector = np.bincount(index, data.v, minlength=n_queries).astype(np.float64)
+        factor = settings.scatter_factor(total)[index] * data.query_weight_of_rows
+        self._weight, self._n_rows = data.v * factor, len(index)
+        self._of_rows = settings.pairs is None
+        order = data.queries.grouped(np.arange(len(index)))
+        counted = np.bincount(index, self._weight > 0, minlength=n_queries).astype(np.int64)
+        lists = np.split(order[self._weight[order] > 0], np.cumsum(counted)[:-1])
+        self._lists = [rows for rows in lists if len(rows) > (not self._of_rows)]
+        self.n_dimensions = sum(len(rows) - (not self._of_rows) for rows in self._lists)
+
+    def applied(self, matrix: Vector) -> Vector:
+        """Return ``R matrix``."""
+        found, begin = np.empty((self.n_dimensions, matrix.shape[1])), 0
+        for rows in self._lists:
+            own, weight = matrix[as_slice(rows)], self._weight[rows]
+            if self._of_rows:
+                np.multiply(own, weight[:, None] ** 0.5, out=found[begin : begin + len(rows)])
+                begin += len(rows)
+                continue
+            behind, factor = self._behind(weight)
+            part = found[begin : begin + len(behind)]
+            np.multiply(own[1:], weight[1:, None], out=part)
+            np.cumsum(part[::-1], axis=0, out=part[::-1])
+            part /= -behind[:, None]
+            part += own[:-1]
+            part *= factor[:, None]
+            begin += len(behind)
+        return found
+
+    def adjoined(self, matrix: Vector) -> Vector:
+        """Return ``matrix R``, in the memory order of LAPACK, as the matrix should be."""
+        found, begin = np.zeros((len(matrix), self._n_rows), order="F"), 0
+        for rows in self._lists:
+            weight = self._weight[rows]
+            if self._of_rows:
+                found[:, as_slice(rows)] = matrix[:, begin : begin + len(rows)] * weight**0.5
+                begin += len(rows)
+                continue
+            behind, factor = self._behind(weight)
+            part = matrix[:, begin : begin + len(behind)] * factor
+            found[:, as_slice(rows[:-1])] = part
+            part /= -behind
+            np.cumsum(part, axis=1, out=part)
+            part *= weight[1:]
+            found[:, as_slice(rows[1:])] += part
+            begin += len(behind)
+        return found
+
+    @staticmethod
+    def _behind(weight: Vector) -> tuple[Vector, Vector]:
+        """Return ``S_{k+1}`` and the root of ``w_k S_{k+1} / S_k`` for all rows but the last."""
+        sums = np.cumsum(weight[::-1])[::-1]
+        return sums[1:], np.sqrt(weight[:-1] * sums[1:] / sums[:-1])
+
+
+def inverse_root(matrix: Vector) -> Vector:
+    """Return an upper triangular A with ``AᵀA = matrix⁻¹``, in 2/3 n³ flops.
+
+    Its memory order is that of LAPACK, backwards.
+    """
+    # The Cholesky factor of the reversed matrix makes it U Uᵀ with an upper triangular U. The
+    # transpose is the same matrix, in the memory order of LAPACK.
+    with single_threaded_blas:
+        lower = scipy.linalg.cholesky(matrix.T[::-1, ::-1], lower=True, check_finite=False)
+        (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
+        inverse, _ = invert(lower, lower=True, overwrite_c=True)
+    return np.asarray(inverse[::-1, ::-1])
 
 
 def require_memory(

@@ -146,7 +146,7 @@ class Posterior:
 
 def triangular(root: Vector) -> Vector:
     """Return a root of the same matrix with as few rows as it can have."""
-    if len(root) <= root.shape[1] and not np.tril(root, -1).any():
+    if len(root) <= root.shape[1] and scipy.linalg.bandwidth(root)[0] == 0:
         return np.ascontiguousarray(root)
     with single_threaded_blas:
         (found,) = scipy.linalg.qr(root, mode="r", check_finite=False)

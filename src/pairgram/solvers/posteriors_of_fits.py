@@ -13,7 +13,7 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
-from pairgram.solvers.dual_gram import DualGram
+from pairgram.solvers.dual_gram import DualGram, inverse_root
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
@@ -111,7 +111,7 @@ def posterior_of(
             root = _explained_root(total.G, alpha)
         else:
             root = _root_of_inverse(total, alpha, factor)
-    mean, shares = _mean_of(given, settings)
+    mean, shares = _mean_of(given, settings, kernel, n_threads)
     root = triangular(coordinates.coefs(root))
     return replace(made, root=root, mean=mean, shares=shares if kernel else None)
 
@@ -218,12 +218,7 @@ def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Ve
     G = total.G if factor is None else factor[:, None] * total.G * factor
     G = np.array(G)
     G[np.diag_indices_from(G)] += alpha
-    # The Cholesky factor of the reversed matrix makes G = U Uᵀ with an upper triangular U.
-    with single_threaded_blas:
-        lower = scipy.linalg.cholesky(G[::-1, ::-1], lower=True, check_finite=False)
-        (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
-        inverse, _ = invert(lower, lower=True)
-    root = np.ascontiguousarray(np.tril(inverse)[::-1, ::-1])
+    root = np.ascontiguousarray(inverse_root(G))
     return root if factor is None else root * factor
 
 
@@ -258,7 +253,9 @@ def _gradients(data: RankingData, pull: Vector) -> Vector:
     return found
 
 
-def _mean_of(data: RankingData, settings: PairSettings) -> tuple[Vector, Vector]:
+def _mean_of(
+    data: RankingData, settings: PairSettings, kernel: bool, n_threads: int | None
+) -> tuple[Vector, Vector]:
     """Return the weighted mean of the features of the rows that count, and the shares of rows."""
     if data.preferences is not None:
         weights = data.preferences.counts(len(data.y))
@@ -266,6 +263,8 @@ def _mean_of(data: RankingData, settings: PairSettings) -> tuple[Vector, Vector]
         counts = data.has_pairs(settings) | settings.joins_all_rows
         weights = np.where(counts[data.queries.index()], data.v, 0.0)
     shares, mean = weights / weights.sum(), np.zeros(data.n_features)
+    if kernel:  # of which the matrix is symmetric
+        return data.scores(slice(None), shares[None], n_threads)[0], shares
     for part in blocks(len(shares), ROWS_AT_ONCE):
         mean += data.features(part).T @ shares[part]
     return mean, shares
