@@ -1,10 +1,15 @@
-"""What to measure next: how many of the best compounds are found, and in what time.
+"""What to measure next, and what to show: how much is found, and what it costs to try things.
 
     python bench/active.py [TABLE ...] [--data FOLDER] [--seeds N] [--threads N]
 
-Starts with 10 compounds and measures 5 more in each of 10 rounds. "Found" is the share of the best
-tenth that has been measured at the end, the mean over seeds with its standard error; "less" is that
-minus the best other way, by seed. Times are those of all rounds, without the measurements.
+found: starts with 10 compounds and measures 5 more in each of 10 rounds. "Found" is the share of
+the best tenth that has been measured at the end, the mean over seeds with its standard error;
+"less" is that minus the best other way, by seed. Times are those of all rounds, without the
+measurements.
+
+regret: five lists a day show 5 of 200 things, or of 30 that are drawn anew for each list, and
+statistics of the days make the model of the next. Regret is the true score of the best 5, less that
+of those shown, added over all lists. The share of epsilon-greedy was tuned on other seeds.
 """
 
 from __future__ import annotations
@@ -24,12 +29,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from common import markdown_table, print_tables
-from pairgram import RankRLSCV, propose
+from pairgram import Pairgram, RankRLS, RankRLSCV, propose
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 from qsar import load_qsar
 
 START, PICK, ROUNDS = 10, 5, 10
+DAYS, LISTS, SHOWN, WIDTH = 60, 5, 5, 20
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
 Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -64,9 +71,9 @@ def gamma_of(X: np.ndarray) -> float:
 
 
 def model_of(X: np.ndarray, y: np.ndarray) -> RankRLSCV:
-    """Return our model of what has been measured; the ridge is chosen by single held-out rows."""
+    """Return our model of what has been measured; evidence chooses the ridge."""
     model = RankRLSCV(kernel="rbf", gamma=gamma_of(X), weighting="documents", keep_covariance=True)
-    return model.set_params(scoring="pairwise_squared_error").fit(X, y)
+    return model.set_params(scoring="evidence").fit(X, y)
 
 
 def ours(strategy: str, seed: int) -> Choose:
@@ -150,6 +157,78 @@ def found(options: Options) -> Iterator[str]:
     yield markdown_table(["compounds", "way", "found", "less the best other", "time"], rows)
 
 
+def draws_of(
+    way: str, total: Pairgram | None, alpha: float, rng: np.random.Generator
+) -> np.ndarray | None:
+    """Return the weights of the lists of the next day, of which one row may stand for all."""
+    if total is None:
+        return None
+    model = RankRLS.from_pairgram(total, alpha, keep_covariance=way == "thompson")
+    return model.draw_weights(LISTS, rng) if way == "thompson" else np.tile(model.coef_, (LISTS, 1))
+
+
+def regret_of(way: str, share: float, noise: float, same: bool, seed: int) -> np.ndarray:
+    """Return the regret of every day, (DAYS,)."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=WIDTH) / WIDTH**0.5
+    things = rng.normal(size=(200, WIDTH))
+    total: Pairgram | None = None
+    regret = np.zeros(DAYS)
+    for day in range(DAYS):
+        weights = draws_of(way, total, WIDTH * noise**2, rng)
+        shown, labels = [], []
+        for number in range(LISTS):
+            listed = things if same else things[rng.choice(200, 30, replace=False)]
+            true = listed @ truth
+            order = rng.permutation(len(listed))
+            if weights is not None:
+                order = np.argsort(-(listed @ weights[number]), kind="stable")
+            tried = rng.random(SHOWN) < (share if way == "epsilon-greedy" else 0.0)
+            first, others = order[:SHOWN].copy(), order[SHOWN:]
+            first[tried] = rng.choice(others, tried.sum(), replace=False)
+            regret[day] += np.sort(true)[-SHOWN:].sum() - true[first].sum()
+            shown.append(listed[first])
+            labels.append(true[first] + rng.normal() + noise * rng.normal(size=SHOWN))
+        qid = day * LISTS + np.repeat(np.arange(LISTS), SHOWN)
+        rows = np.vstack(shown), np.concatenate(labels)
+        today = Pairgram.from_rows(*rows, qid=qid, weighting="documents")
+        total = today if total is None else total + today
+    return regret
+
+
+def regret(options: Options) -> Iterator[str]:
+    """What rankings cost that try things, and those that do not."""
+    rows = []
+    for same in (True, False):
+        for noise in (0.5, 2.0):
+            setting = noise, same
+            tuning = range(1000, 1000 + options.seeds)
+            share = min(
+                SHARES,
+                key=lambda share: sum(
+                    regret_of("epsilon-greedy", share, *setting, seed).sum() for seed in tuning
+                ),
+            )
+            for way in ("greedy", "epsilon-greedy", "thompson"):
+                runs = range(options.seeds)
+                found = np.array([regret_of(way, share, *setting, seed) for seed in runs])
+                total, late = found.sum(axis=1), found[:, -10:].sum(axis=1)
+                rows.append(
+                    [
+                        "the same 200" if same else "30 anew",
+                        f"{noise:g}",
+                        f"{way} ({share:g})" if way == "epsilon-greedy" else way,
+                        *(
+                            f"{one.mean():.0f} ± {one.std(ddof=1) / len(one) ** 0.5:.0f}"
+                            for one in (total, late)
+                        ),
+                    ]
+                )
+    yield markdown_table(
+        ["things of a list", "noise", "way", f"regret of {DAYS} days", "of the last 10"], rows
+    )
+
+
 def main() -> None:
     """Print the tables that the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -157,7 +236,9 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="with qsar, the assays")
     parser.add_argument("--seeds", type=int, default=20, metavar="N")
-    print_tables(parser, {"found": found}, Options, ("numpy", "scikit-learn"), repeat=1)
+    print_tables(
+        parser, {"found": found, "regret": regret}, Options, ("numpy", "scikit-learn"), repeat=1
+    )
 
 
 if __name__ == "__main__":

@@ -108,8 +108,11 @@ def test_tables_of_certainty(script, monkeypatch, capsys):
 def test_tables_of_what_to_measure(script, monkeypatch, capsys):
     active = script("active")
     monkeypatch.setattr(active, "ROUNDS", 3)
+    monkeypatch.setattr(active, "DAYS", 12)
     monkeypatch.setattr(sys, "argv", ["active.py", "--seeds", "2"])
     active.main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    found = {cells[1].strip(): float(cells[2]) for cells in tables[2:]}
+    found = {cells[1].strip(): float(cells[2]) for cells in tables[2:8]}
     assert len(found) == 6 and found['`propose`, "upper"'] > found["random"]
+    regrets = [float(cells[3].split("±")[0]) for cells in tables[10:]]
+    assert len(regrets) == 12 and min(regrets) > 0
