@@ -2,8 +2,8 @@
 How sure is the order, and what next?
 =====================================
 
-A model with a kernel is sure near the rows that it has seen, and unsure far from them. The next rows to
-measure are those that may be best.
+A model with a kernel is sure near the rows that it has seen, and unsure far from them. The next
+rows to measure are those that may be best.
 """
 
 import numpy as np
@@ -34,8 +34,8 @@ plt.ylabel("activity, less its mean")
 plt.legend(frameon=False)
 
 # %%
-# Votes of an arena say which models are truly apart. On the right stand the ranks that each may have: 1 +
-# how many models are known to be better, to how many are not known to be worse.
+# Votes of an arena say which models are truly apart. On the right stand the ranks that each may
+# have: from 1 + how many models are known to be better, to how many are not known to be worse.
 
 names = [f"model {letter}" for letter in "ABCDEFGHIJ"]
 strength = np.linspace(1.0, -1.0, 10)
