@@ -55,6 +55,7 @@ Understand a ranker:
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
     read_run, write_run, read_qrels           TREC runs and relevance judgements
+    read_feature_log                          features that a search engine logged
     scan, predict                             tables larger than memory
     make_ranking                              seeded synthetic data
 """
@@ -73,6 +74,7 @@ _NAMES = {
         "load_letor",
         "load_letor_folds",
         "make_ranking",
+        "read_feature_log",
         "read_qrels",
         "read_run",
         "write_run",

@@ -9,6 +9,7 @@ from pairgram.datasets import (
     load_letor as load_letor,
     load_letor_folds as load_letor_folds,
     make_ranking as make_ranking,
+    read_feature_log as read_feature_log,
     read_qrels as read_qrels,
     read_run as read_run,
     write_run as write_run,

@@ -26,6 +26,7 @@ from pairgram import (
     load_model,
     make_ranking,
     predict,
+    read_feature_log,
     scan,
 )
 from parts.cli import app, report
@@ -638,3 +639,43 @@ def test_an_error_of_a_part_of_a_table_names_options(folder, tmp_path, set_limit
     text = error(*given, "--model", "rankrls")
     assert "1.parquet, rows 0 to " in text and ": query 0 has more than " in text
     assert ": give --qid shorter queries, or take fewer columns" in text
+
+
+def test_a_log_of_features_is_a_table(tmp_path, monkeypatch):
+    """Its documents have their labels from judgements, and the numbers are those of the reader."""
+    rng = np.random.default_rng(0)
+    lines, judged = [], []
+    for query in range(12):
+        docs = []
+        for number in range(8):
+            bm25, price = rng.random(2)
+            docs.append({"id": f"d{number}", "[features]": f"bm25={bm25},price={price}"})
+            judged.append(f"q{query} 0 d{number} {int(bm25 > 0.5)}")
+        lines.append(json.dumps({"qid": f"q{query}", "response": {"docs": docs}}))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    (tmp_path / "qrels.txt").write_text("\n".join(judged[:-3]))
+    common = ["log.jsonl", "--feature-log", "solr"]
+    labelled = [*common, "--qrels", "qrels.txt"]
+    run("train", *labelled, "-o", "m.safetensors", "--alpha", 1)
+    found = read_feature_log("log.jsonl", "solr", qrels="qrels.txt")
+    X = np.column_stack([found["bm25"], found["price"]])
+    assert len(X) == 12 * 8 - 3
+    model = load_model("m.safetensors")
+    assert list(model.feature_names_in_) == ["bm25", "price"]
+    expected = RankRLS(model.alpha, pairs=model.pairs).fit(X, found["label"], qid=found["qid"])
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
+    scores = [float(line) for line in run("predict", "m.safetensors", *common)[0].splitlines()]
+    assert len(scores) == 12 * 8
+    report = json.loads(run("evaluate", *labelled, "--model", "m.safetensors", "--json")[0])
+    values = evaluate("map", found["label"], X @ model.coef_, found["qid"])
+    assert report["metrics"]["map"] == pytest.approx(values["map"])
+    run("train", *labelled, "-o", "one.safetensors", "--exclude", "price")
+    assert load_model("one.safetensors").n_features_in_ == 1
+    for arguments, wanted in (
+        (common, "want --qrels, the labels of its documents"),
+        (["log.jsonl", "--qrels", "qrels.txt"], "--qrels is for --feature-log"),
+        ([*labelled, "--label", "y"], "--label and --qid are not for --feature-log"),
+        (["log.jsonl", "--feature-log", "lucene"], "--feature-log must be one of 'solr'"),
+    ):
+        assert wanted in error("train", *arguments, "-o", "no.safetensors")

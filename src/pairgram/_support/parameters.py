@@ -38,6 +38,7 @@ InputsName = Literal[
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Missing = Literal["zero", "mean"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
+LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
 EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
 FusionName = Literal[
     "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
@@ -497,6 +498,18 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "--missing NAME",
         "What takes the place of missing features of a table: zero, or mean, the mean of the "
         "column. The model file holds it, and predict uses it. [default: they are an error]",
+    ),
+    "feature_log": Parameter(
+        choice(*words(LoggingEngine)),
+        "--feature-log ENGINE",
+        "FILE has a response of this engine, in JSON, on every line, with the features that it "
+        "logged and a member qid: {names}. --qrels has the labels.",
+    ),
+    "qrels": Parameter(
+        None,
+        "--qrels FILE",
+        "File of TREC relevance judgements: of the documents of --feature-log, or of those of TREC "
+        "runs.",
     ),
     "client": Parameter(
         None,

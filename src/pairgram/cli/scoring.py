@@ -479,7 +479,6 @@ def evaluate(
     ] = None,
     metric: opt.Metrics = None,
     *,
-    qrels: opt.Qrels = None,
     run: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TREC run, with --qrels in place of FILE.")
     ] = None,
@@ -523,6 +522,7 @@ def evaluate(
       pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10
     """
     opt.checked_names(metric, convention)
+    qrels = columns.qrels if columns.feature_log is None else None
     log, estimated = {"clicks": clicks, "position": position, "item": item}, None
     if qrels is not None or run is not None:
         _refuse_with_runs(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
@@ -33,11 +34,17 @@ class Columns:
     missing: str | None = None
     client: str | None = None
     group_queries: bool = False
+    feature_log: str | None = None
+    qrels: Path | None = None
     looks: Any = None  # of every position, if propensities are a column of positions
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
-        return self != Columns() or any(file is not None and _is_table(file) for file in files)
+        if files and self.qrels is not None and self.feature_log is None:
+            raise ValueError("--qrels is for --feature-log, and for TREC runs")
+        return replace(self, qrels=None) != Columns() or any(
+            file is not None and _is_table(file) for file in files
+        )
 
     @contextmanager
     def reading(self, n_threads: int | None) -> Iterator[tuple[Any, Callable[..., Any]]]:
@@ -92,13 +99,13 @@ class Columns:
             raise ValueError("FILE must not be -, standard input, if it is a table")
         if features and self.exclude is not None and not self.features:
             raise ValueError("--exclude is not for models that name their columns of features")
+        chosen = self.features or features or None
+        source, own = self._source(file, chosen is None)
         try:
             table = scan(
-                file,
-                label=self.label,
-                qid=self.qid,
-                features=self.features or features or None,
-                exclude=self.exclude,
+                source,
+                **own,
+                features=chosen,
                 weight=self.weight,
                 groups=self.groups,
                 propensity=self.propensity,
@@ -115,6 +122,23 @@ class Columns:
             table = grouped(table) if self.group_queries else table
         return table.widened(width)
 
+    def _source(self, file: str, takes_all: bool) -> tuple[Any, dict[str, Any]]:
+        """Return what is scanned, and its columns that are no features."""
+        if self.feature_log is None:
+            return file, {"label": self.label, "qid": self.qid, "exclude": self.exclude}
+        if self.label is not None or self.qid is not None:
+            raise ValueError("--label and --qid are not for --feature-log: --qrels has the labels")
+        import pyarrow
+
+        from pairgram.datasets.feature_log import read_feature_log
+
+        engine: Any = self.feature_log
+        found = read_feature_log(file, engine, qrels=self.qrels)
+        columns = {name: pyarrow.array(values.tolist()) for name, values in found.items()}
+        exclude = [*(self.exclude or ()), "docno", "position"] if takes_all else None
+        label = "label" if "label" in found else None
+        return pyarrow.table(columns), {"label": label, "qid": "qid", "exclude": exclude}
+
     def labels(self, file: str) -> tuple[Any, Any]:
         """Return the labels and the query ids of a table, which alone are read."""
         from pairgram.tables.scan import read_labels
@@ -126,7 +150,10 @@ class Columns:
 
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
-        if table.schema is not None and self.label is None:
+        if self.feature_log is not None:
+            if self.qrels is None:
+                raise ValueError(f"{printable(file)}: want --qrels, the labels of its documents")
+        elif table.schema is not None and self.label is None:
             raise lacking(file, "--label", "labels")
         if needs_queries and not table.has_queries:
             raise lacking(file, "--qid", "query ids")

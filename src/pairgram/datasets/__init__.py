@@ -2,6 +2,7 @@
 `make_ranking` draws synthetic data.
 """
 
+from pairgram.datasets.feature_log import read_feature_log
 from pairgram.datasets.letor import Fold, LetorData, dump_letor, load_letor, load_letor_folds
 from pairgram.datasets.synthetic import make_ranking
 from pairgram.datasets.trec import read_qrels, read_run, write_run
@@ -13,6 +14,7 @@ __all__ = [
     "load_letor",
     "load_letor_folds",
     "make_ranking",
+    "read_feature_log",
     "read_qrels",
     "read_run",
     "write_run",

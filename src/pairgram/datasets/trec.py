@@ -148,7 +148,7 @@ _Rows = tuple[list[str], list[str], list[Any]]
 
 def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
     """Return ids, documents and the numbers at a place of every line."""
-    lines = list(_lines(raw, name))
+    lines = list(lines_of(raw, name))
     ids, documents, values = _at_once(lines, form) or _one_by_one(lines, name, form)
     if not ids:
         raise ValueError(f"{name}: found no line, want lines {form.fields}")
@@ -224,7 +224,7 @@ def _one_by_one(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows
     return ids, documents, values
 
 
-def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
+def lines_of(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield the number and the bytes of every line that is not blank, nor ``#`` with a blank."""
     found = kind_of_binary(raw.peek(1024)[:1024])
     kind, file = unpacked(raw)

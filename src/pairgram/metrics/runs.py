@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.arrays import object_array, real_array
+from pairgram._support.arrays import object_array
 from pairgram._support.parameters import Convention, check_text
-from pairgram.data.queries import id_texts
-from pairgram.datasets import read_qrels, read_run
+from pairgram.datasets.lists import Lists, qrels_of, run_of
 from pairgram.datasets.trec import by_trec_order
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
     from pairgram._support.checks import Vector
 
 Missing = Literal["zero", "skip"]
-# For every query, by its text, the numbers of its documents.
-Lists = dict[str, dict[str, float]]
-
-_COLUMNS = {
-    "qid": ("qid", "query_id", "q_id"),
-    "docno": ("docno", "doc_id", "docid"),
-    "label": ("label", "relevance", "rel", "score"),
-    "score": ("score",),
-}
 # The names of metrics in trec_eval and ir_measures.
 _NAMES = {other: name for name, family in FAMILIES.items() for other in family.in_runs}
 _NAMES["Bpref"] = "bpref"
@@ -254,94 +244,3 @@ def _bpref(name: str, scores: Vector, labels: Vector, missed: Vector, judgements
     for n in above.tolist():  # sum() would not have trec_eval's bits from Python 3.12 on
         total += 1.0 - min(n, n_relevant) / min(n_others, n_relevant) if n else 1.0
     return total / n_relevant if n_relevant else 0.0
-
-
-# --- forms of judgements and runs --------------------------------------------------------------
-
-
-def qrels_of(source: object) -> Lists:
-    """Return judgements in any of the forms of `evaluate_run`."""
-    lists = _lists(source, "qrels", "label", read_qrels)
-    for query, own in lists.items():
-        for name, label in own.items():
-            if not np.isfinite(label):
-                raise ValueError(
-                    f"qrels must have finite labels, got {label} of document {name!r} of query "
-                    f"{query!r}"
-                )
-    return lists
-
-
-def run_of(source: object, argument: str = "run") -> Lists:
-    """Return a run in any of the forms of `evaluate_run`, which messages call by a name."""
-    return _lists(source, argument, "score", read_run)
-
-
-def _lists(source: object, argument: str, number: str, read: Callable[[Any], Any]) -> Lists:
-    if isinstance(source, (str, os.PathLike)):
-        source = read(source)
-    names = getattr(source, "column_names", getattr(source, "columns", None))
-    if names is None and hasattr(source, "to_dict"):  # ranx
-        source = source.to_dict()
-    if isinstance(source, Mapping):
-        if all(isinstance(own, Mapping) for own in source.values()):
-            queries = id_texts(list(source), len(source), f"query ids of {argument}")
-            lists: Lists = {}
-            for query, own in zip(queries, source.values(), strict=True):
-                names = id_texts(list(own), len(own), f"documents of query {query!r} of {argument}")
-                lists[query] = dict(zip(names, _numbers(own.values(), argument), strict=True))
-            return lists
-        names = list(source)
-    elif names is None and isinstance(source, Iterable):  # ir_measures
-        rows = list(source)
-        names = getattr(rows[0], "_fields", None) if rows else None
-        if names is not None:
-            source = dict(zip(names, zip(*rows, strict=True), strict=True))
-    if names is None:
-        raise TypeError(
-            f"{argument} must be a path, a data frame, a dict of columns or of dicts, or named "
-            f"tuples, got {type(source).__name__}"
-        )
-    ids, documents, values = (
-        _column(source, list(names), which, argument) for which in ("qid", "docno", number)
-    )
-    return _by_query(ids, documents, values, argument)
-
-
-def _column(source: Any, names: list[Any], which: str, argument: str) -> Any:
-    known = _COLUMNS[which]
-    found = next((name for name in known if name in names), None)
-    if found is None:
-        raise ValueError(
-            f"{argument} must have a column {' or '.join(known)}, got {', '.join(map(str, names))}"
-        )
-    return source[found]
-
-
-def _numbers(values: Iterable[Any], argument: str) -> list[float]:
-    try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{argument} must have numbers as labels and scores: {error}") from None
-
-
-def _by_query(
-    ids: NDArray[Any], documents: NDArray[Any], values: NDArray[Any], argument: str
-) -> Lists:
-    lists: Lists = {}
-    numbers = real_array(values, f"{argument}: the column of numbers").tolist()
-    if len({len(ids), len(documents), len(numbers)}) > 1:
-        raise ValueError(
-            f"{argument} must have columns of one length, got {len(ids)} query ids, "
-            f"{len(documents)} documents and {len(numbers)} numbers"
-        )
-    queries = id_texts(ids, len(ids), f"query ids of {argument}")
-    names = id_texts(documents, len(documents), f"documents of {argument}")
-    for row, (query, name, value) in enumerate(zip(queries, names, numbers, strict=True)):
-        own = lists.setdefault(query, {})
-        if name in own:
-            raise ValueError(
-                f"{argument}: found document {name!r} of query {query!r} again in row {row}"
-            )
-        own[name] = value
-    return lists

@@ -17,10 +17,10 @@ from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
+from pairgram.datasets.lists import Lists, qrels_of, run_of
 from pairgram.datasets.trec import by_trec_order
 from pairgram.features.inputs import RANK_OFFSET, ListInputs
 from pairgram.metrics.evaluation import get_metric
-from pairgram.metrics.runs import Lists, qrels_of, run_of
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
 from pairgram.solvers.pairgram import Pairgram
 

@@ -1,0 +1,301 @@
+"""Read the features that a search engine logged beside its results."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import object_array
+from pairgram._support.checks import ArgumentError
+from pairgram._support.files import naming, shown
+from pairgram._support.parameters import LoggingEngine, PluginName, check_text
+from pairgram.data.queries import id_texts
+from pairgram.datasets.lists import qrels_of
+from pairgram.datasets.trec import lines_of
+
+Unjudged = Literal["drop", "zero"]
+
+# The columns that are no features.
+OWN = ("qid", "docno", "position", "label")
+# What Vespa adds to summary features, which is none.
+CACHED = "vespa.summaryFeatures.cached"
+# A feature of Solr's dense or sparse text; names may hold commas and signs of equality.
+_NUMBER = r"[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|Infinity|NaN)"
+_PAIR = re.compile(rf"(.+?)[=:]({_NUMBER})(?:[,;]|$)")
+
+
+# The values of features; the plugin has some without one.
+Features = dict[str, "float | None"]
+
+
+class _Hit(NamedTuple):
+    """A document of a result list, and the features that were logged."""
+
+    docno: Any
+    features: Features
+
+
+def read_feature_log(
+    source: str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]],
+    engine: LoggingEngine,
+    *,
+    qrels: object = None,
+    unjudged: Unjudged = "drop",
+    features: Sequence[str] | Mapping[str, float] | None = None,
+    query: str = "qid",
+    document: str | None = None,
+    log: str | None = None,
+) -> dict[str, NDArray[Any]]:
+    r"""Read the features that a search engine logged, as columns with a row for every document.
+
+    Parameters
+    ----------
+    source : path, or iterable of str, bytes or mappings
+        A file with a response of the engine, in JSON, on every line (.gz, .xz and .bz2 too), or the
+        responses themselves. Each has one member more, the id of its query.
+    engine : {"solr", "ltr_plugin", "elasticsearch", "opensearch", "vespa"}
+        - "solr": ``response.docs``, whose ``[features]`` is text as ``title=2.1,price=30.0``, dense
+          or sparse;
+        - the learning-to-rank plugin of Elasticsearch and OpenSearch, which has three names:
+          ``hits.hits``, with ``fields._ltrlog``;
+        - "vespa": ``root.children``, with ``fields.matchfeatures``, or else ``summaryfeatures``.
+    qrels : judgements in any form of `evaluate_run`, or None
+        What the column ``label`` says of the documents. Clicks are judgements as well: 1 for a
+        document that was clicked, by the ids of the lists that were shown.
+    unjudged : {"drop", "zero"}, default="drop"
+        What becomes of documents without a label, such as those without a click: they are left out,
+        or have the label 0.
+    features : sequence of str, mapping of str to float, or None
+        The columns of features and their order. None takes all, in the order in which they are
+        first met. A mapping has what a feature counts where the engine left it out, see the notes.
+    query : str, default="qid"
+        The member of a response that is the id of its query. For Solr it may also be a parameter of
+        the request, which ``echoParams=explicit`` has in the response.
+    document : str or None
+        The field that is the id of a document. None takes "id" of Solr, "_id" of the plugin, and
+        "documentid" of Vespa, or else the id of the hit.
+    log : str or None
+        The name of the log of the plugin's request, which is needed if it had several.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows,)
+        ``qid`` and ``docno``, which are str (dtype object); ``position``, from 1, int64; ``label``,
+        float64, if there are `qrels`; and a column for every feature, float64, in which NaN is
+        missing. Rows of a query stand together. ``pandas.DataFrame`` and ``pyarrow.table`` take it.
+
+    Raises
+    ------
+    ValueError
+        If a line is no such response, lacks the id of its query, or has a document without id or
+        features, or with a feature that is no number or stands there twice; if a query has a
+        document twice; or if no document is judged. The message names the file and the line.
+    OSError
+        If the file cannot be read.
+
+    Notes
+    -----
+    What an engine leaves out differs. Solr's sparse text lacks features that have their default
+    value, which is 0 unless the feature says otherwise; so they count 0, or what `features` says.
+    The plugin has features without a value, and Vespa lacks some: these are missing, NaN.
+
+    A query that was shown several times, such as by impressions of which each has its clicks, needs
+    an id for each time.
+
+    Examples
+    --------
+    >>> from pairgram import read_feature_log
+    >>> line = '''{"qid": "shoes", "response": {"docs": [
+    ...     {"id": "d1", "[features]": "bm25=2.5,price=30.0"},
+    ...     {"id": "d2", "[features]": "bm25=1.0"}]}}'''
+    >>> read_feature_log([line], "solr", qrels={"shoes": {"d1": 1, "d2": 0}})["price"].tolist()
+    [30.0, 0.0]
+    """
+    check_text("engine", engine, get_args(LoggingEngine))
+    check_text("unjudged", unjudged, get_args(Unjudged))
+    judged = None if qrels is None else qrels_of(qrels)
+    read = _READERS[engine]
+    lists: dict[str, dict[str, tuple[int, Features]]] = {}
+    for place, response in _responses(source):
+        try:
+            qid = _query_of(response, query, engine)
+            own = lists.setdefault(qid, {})
+            for hit in read(response, document, log):
+                (name,) = id_texts([hit.docno], 1, "documents")
+                if name in own:
+                    again = "give every time that a query was shown an id of its own"
+                    raise ValueError(f"found document {name!r} of query {qid!r} again: {again}")
+                own[name] = len(own) + 1, hit.features
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+    rows = [
+        (qid, name, position, found)
+        for qid, own in lists.items()
+        for name, (position, found) in own.items()
+        if judged is None or unjudged == "zero" or name in judged.get(qid, {})
+    ]
+    if not rows:
+        what = "a document" if judged is None else "a document that is judged"
+        raise ValueError(f"the log must have {what}, found none: are ids those of the qrels?")
+    names = list(dict.fromkeys(name for *_, found in rows for name in found))
+    columns: dict[str, NDArray[Any]] = {
+        "qid": object_array([row[0] for row in rows]),
+        "docno": object_array([row[1] for row in rows]),
+        "position": np.array([row[2] for row in rows], np.int64),
+    }
+    if judged is not None:
+        labels = [judged.get(qid, {}).get(name, 0.0) for qid, name, *_ in rows]
+        columns["label"] = np.array(labels, np.float64)
+    wanted = names if features is None else list(features)
+    lacking = [name for name in wanted if name not in names]
+    if lacking:
+        raise ArgumentError("features", f"must be features of the log, which lacks {lacking[0]!r}")
+    for name in wanted:
+        if name in OWN:
+            raise ArgumentError(
+                "features", f"must not be {name!r}, which is a column of its own: rename it"
+            )
+        other = features[name] if isinstance(features, Mapping) else _ABSENT.get(engine, math.nan)
+        values = (found.get(name) for *_, found in rows)
+        columns[name] = np.array([other if value is None else value for value in values], float)
+    return columns
+
+
+def _responses(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what messages call a response, and the response."""
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as raw, naming(source):
+            for number, line in lines_of(raw, shown(source)):
+                place = f"{shown(source)}:{number}"
+                yield place, _parsed(line, place)
+        return
+    for number, one in enumerate(source, 1):
+        place = f"line {number}"
+        yield place, one if isinstance(one, Mapping) else _parsed(one, place)
+
+
+def _parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place}: want a response in JSON on a line: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{place}: want a response of the engine, got {type(found).__name__}")
+    return found
+
+
+def _query_of(response: Mapping[str, Any], name: str, engine: str) -> str:
+    """Return the id of the query of a response."""
+    found = response.get(name)
+    if found is None and engine == "solr":
+        found = _member(response, "responseHeader", "params", name)
+    if found is None:
+        raise ValueError(f"want the id of the query as the member {name!r}")
+    return id_texts([found], 1, "query ids")[0]
+
+
+def _member(value: Any, *names: str) -> Any:
+    """Return a member of members, or None."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _list_of(response: Mapping[str, Any], *names: str) -> list[Any]:
+    found = _member(response, *names)
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise ValueError(f"want the documents as the list {'.'.join(names)}")
+    return found
+
+
+def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
+    """Return the features of a document."""
+    found: Features = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"document {docno!r} has the feature {name!r} twice")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not number:
+            text = f"must be a number, got {str(value)[:60]}"
+            raise ValueError(f"the feature {name!r} of document {docno!r} {text}")
+        found[str(name)] = None if value is None else float(value)
+    return found
+
+
+def _id_of(hit: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> object:
+    """Return the id of a document, of the first of some members that is there."""
+    for path in names:
+        found = _member(hit, *path)
+        if found is not None:
+            return found[0] if isinstance(found, list) and len(found) == 1 else found
+    raise ValueError(f"want the id of every document, as {'.'.join(names[0])}")
+
+
+def _of_solr(response: Mapping[str, Any], document: str | None, _: str | None) -> Iterator[_Hit]:
+    for doc in _list_of(response, "response", "docs"):
+        docno = _id_of(doc, [(document or "id",)])
+        text = doc.get("[features]")
+        if not isinstance(text, str):
+            raise ValueError(f"document {docno!r} has no [features]: ask for them with fl=")
+        pairs, end = [], 0
+        while end < len(text):
+            pair = _PAIR.match(text, end)
+            if pair is None:
+                wanted = f"want name=number, got {text[end : end + 60]!r}"
+                raise ValueError(f"[features] of document {docno!r}: {wanted}")
+            pairs.append((pair[1], float(pair[2])))
+            end = pair.end()
+        yield _Hit(docno, _features_of(pairs, docno))
+
+
+def _of_plugin(
+    response: Mapping[str, Any], document: str | None, log: str | None
+) -> Iterator[_Hit]:
+    for hit in _list_of(response, "hits", "hits"):
+        places: list[tuple[str, ...]] = [("_id",)]
+        if document is not None:
+            places = [(document,), ("fields", document), ("_source", document)]
+        docno = _id_of(hit, places)
+        logs: dict[str, Any] = {}
+        for one in _member(hit, "fields", "_ltrlog") or ():
+            logs |= one if isinstance(one, Mapping) else {}
+        if not logs:
+            raise ValueError(f"document {docno!r} has no fields._ltrlog: ask for them by ltr_log")
+        if log is None and len(logs) > 1:
+            raise ValueError(f"document {docno!r} has several logs: log= is one of {list(logs)}")
+        entries = logs.get(next(iter(logs)) if log is None else log)
+        if not isinstance(entries, list) or not all(isinstance(one, Mapping) for one in entries):
+            raise ValueError(f"document {docno!r} has no log {log!r}, only {list(logs)}")
+        pairs = [(one.get("name"), one.get("value")) for one in entries]
+        yield _Hit(docno, _features_of(pairs, docno))
+
+
+def _of_vespa(response: Mapping[str, Any], document: str | None, _: str | None) -> Iterator[_Hit]:
+    root = _member(response, "root")
+    if isinstance(root, Mapping) and "children" not in root and "errors" not in root:
+        return  # a query without a result
+    for hit in _list_of(response, "root", "children"):
+        own = [("fields", document)] if document is not None else []
+        docno = _id_of(hit, own or [("fields", "documentid"), ("id",)])
+        found = _member(hit, "fields", "matchfeatures")
+        found = _member(hit, "fields", "summaryfeatures") if found is None else found
+        if not isinstance(found, Mapping):
+            raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
+        yield _Hit(docno, _features_of((one for one in found.items() if one[0] != CACHED), docno))
+
+
+_Reader = Callable[[Mapping[str, Any], "str | None", "str | None"], Iterator[_Hit]]
+_READERS: Mapping[str, _Reader] = {
+    "solr": _of_solr,
+    **dict.fromkeys(get_args(PluginName), _of_plugin),
+    "vespa": _of_vespa,
+}
+# What a feature counts that an engine left out; where it is not here, it is missing.
+_ABSENT = {"solr": 0.0}

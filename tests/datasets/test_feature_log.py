@@ -1,0 +1,179 @@
+"""Features that engines logged, in the forms in which they log them."""
+
+import gzip
+import json
+import re
+
+import numpy as np
+import pytest
+
+from pairgram import RankRLS, read_feature_log
+
+QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
+# The same features in the forms of the engines: b lacks a price.
+VALUES = {
+    "q1": {"a": {"bm25": 2.5, "price": 30.0}, "b": {"bm25": 1.0}, "x": {"bm25": 0.5, "price": 1.0}},
+    "q2": {"c": {"bm25": 7e-05, "price": -3.0}},
+}
+
+
+def solr(qid, docs):
+    listed = [
+        {"id": docno, "[features]": ",".join(f"{name}={value}" for name, value in own.items())}
+        for docno, own in docs.items()
+    ]
+    return {"qid": qid, "responseHeader": {"status": 0}, "response": {"docs": listed}}
+
+
+def plugin(qid, docs):
+    hits = []
+    for docno, own in docs.items():
+        log = [{"name": name, "value": value} for name, value in own.items()]
+        log += [{"name": name} for name in ("bm25", "price") if name not in own]
+        hits.append({"_id": docno, "fields": {"_ltrlog": [{"main": log}]}})
+    return {"qid": qid, "hits": {"total": {"value": len(hits)}, "hits": hits}}
+
+
+def vespa(qid, docs):
+    hits = [
+        {"id": f"index:content/0/{docno}", "fields": {"documentid": docno, "matchfeatures": own}}
+        for docno, own in docs.items()
+    ]
+    return {"qid": qid, "root": {"id": "toplevel", "children": hits}}
+
+
+FORMS = {
+    "solr": solr,
+    "ltr_plugin": plugin,
+    "elasticsearch": plugin,
+    "opensearch": plugin,
+    "vespa": vespa,
+}
+
+
+@pytest.mark.parametrize("engine", FORMS)
+def test_forms(engine, tmp_path):
+    lines = [json.dumps(FORMS[engine](qid, docs)) for qid, docs in VALUES.items()]
+    absent = 0.0 if engine == "solr" else np.nan
+    expected = {
+        "qid": ["q1", "q1", "q2"],
+        "docno": ["a", "b", "c"],
+        "position": [1, 2, 1],
+        "label": [2.0, 0.0, 1.0],
+        "bm25": [2.5, 1.0, 7e-05],
+        "price": [30.0, absent, -3.0],
+    }
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    for source in (lines, path, [FORMS[engine](*one) for one in VALUES.items()]):
+        found = read_feature_log(source, engine, qrels=QRELS)
+        assert list(found) == list(expected)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
+    zero = read_feature_log(lines, engine, qrels=QRELS, unjudged="zero")
+    assert zero["docno"].tolist() == ["a", "b", "x", "c"]
+    assert zero["label"].tolist() == [2.0, 0.0, 0.0, 1.0] and zero["position"].tolist()[2] == 3
+    bare = read_feature_log(lines, engine)
+    assert "label" not in bare and len(bare["qid"]) == 4
+    some = read_feature_log(lines, engine, features={"price": 9.0})
+    assert list(some) == ["qid", "docno", "position", "price"]
+    assert some["price"].tolist()[:2] == [30.0, 9.0]
+
+
+def test_the_text_of_solr():
+    """Names may hold commas and signs, and numbers are those of Java."""
+    text = "a,b=1.0E10,c=d=-2.5,far=Infinity,none=NaN,last=1.0E-7"
+    doc = {"id": "a", "[features]": text}
+    found = read_feature_log([{"qid": 7.0, "response": {"docs": [doc]}}], "solr")
+    assert list(found)[3:] == ["a,b", "c=d", "far", "none", "last"]
+    values = [found[name][0] for name in list(found)[3:]]
+    np.testing.assert_array_equal(values, [1e10, -2.5, np.inf, np.nan, 1e-7])
+    assert found["qid"].tolist() == ["7"]
+    echoed = {"responseHeader": {"params": {"qid": "x"}}, "response": {"docs": [doc]}}
+    assert read_feature_log([echoed], "solr")["qid"].tolist() == ["x"]
+
+
+def test_pages_of_one_query_follow_each_other():
+    pages = [solr("q", {"a": {"f": 1}}), solr("r", {"a": {"f": 2}}), solr("q", {"b": {"f": 3}})]
+    found = read_feature_log(pages, "solr")
+    assert found["qid"].tolist() == ["q", "q", "r"] and found["position"].tolist() == [1, 2, 1]
+    assert found["f"].tolist() == [1, 3, 2]
+
+
+def test_ids_of_other_fields_and_logs():
+    hit = {
+        "_id": "7",
+        "_source": {"sku": ["s7"]},
+        "fields": {"_ltrlog": [{"a": [{"name": "f", "value": 1}], "b": [{"name": "f"}]}]},
+    }
+    line = {"search": "q", "hits": {"hits": [hit]}}
+    found = read_feature_log([line], "opensearch", query="search", document="sku", log="a")
+    assert found["docno"].tolist() == ["s7"] and found["f"].tolist() == [1.0]
+    with pytest.raises(ValueError, match="several logs: log= is one of"):
+        read_feature_log([{**line, "qid": "q"}], "opensearch")
+    hit = {"id": "x", "fields": {"summaryfeatures": {"f": 1, "vespa.summaryFeatures.cached": 0}}}
+    empty = {"qid": "none", "root": {"id": "toplevel", "fields": {"totalCount": 0}}}
+    found = read_feature_log([empty, {"qid": "q", "root": {"children": [hit]}}], "vespa")
+    assert list(found) == ["qid", "docno", "position", "f"] and found["docno"].tolist() == ["x"]
+
+
+def test_clicks_are_judgements():
+    rng = np.random.default_rng(0)
+    lines, clicks = [], {"qid": [], "docno": [], "label": []}
+    for shown in range(60):
+        docs = {f"d{j}": {"bm25": rng.normal(), "price": rng.normal()} for j in range(8)}
+        lines.append(vespa(shown, docs))
+        for docno, own in docs.items():
+            if own["bm25"] + 0.3 * rng.normal() > 0.8:
+                for name, value in zip(clicks, (shown, docno, 1.0), strict=True):
+                    clicks[name].append(value)
+    found = read_feature_log(lines, "vespa", qrels=clicks, unjudged="zero")
+    assert len(found["qid"]) == 480 and found["label"].sum() == len(clicks["qid"])
+    X = np.column_stack([found["bm25"], found["price"]])
+    model = RankRLS(1.0).fit(X, found["label"], qid=found["qid"])
+    assert model.coef_[0] > 5 * abs(model.coef_[1])
+
+
+BAD = [
+    ("solr", {"response": {"docs": []}}, "want the id of the query as the member 'qid'"),
+    ("solr", {"qid": 1, "response": {}}, "want the documents as the list response.docs"),
+    ("solr", {"qid": 1, "response": {"docs": [{"id": "a"}]}}, r"document 'a' has no \[features\]"),
+    ("solr", {"qid": 1, "response": {"docs": [{"[features]": ""}]}}, "want the id of every docum"),
+    ("solr", solr(1, {"a": {"f": "x"}}), "want name=number, got 'f=x'"),
+    ("solr", {"qid": 1, "response": {"docs": [{"id": 1, "[features]": "f=1,f=2"}]}}, "'f' twice"),
+    ("vespa", vespa(1, {"a": {"f": {"cells": []}}}), "'f' of document 'a' must be a number"),
+    ("vespa", {"qid": 1, "root": {"errors": [{}]}}, "want the documents as the list root.children"),
+    ("vespa", {"qid": 1, "root": {"children": [{"id": "a"}]}}, "has neither matchfeatures nor"),
+    ("ltr_plugin", {"qid": 1, "hits": {"hits": [{"_id": "a"}]}}, "no fields._ltrlog"),
+    ("ltr_plugin", [1], "want a response of the engine, got list"),
+    ("ltr_plugin", "{", "want a response in JSON on a line"),
+]
+
+
+@pytest.mark.parametrize(("engine", "line", "message"), BAD)
+def test_errors_name_the_line(engine, line, message, tmp_path):
+    path = tmp_path / "log.jsonl"
+    good = json.dumps(FORMS[engine]("good", {"a": {"f": 1.0}}))
+    bad = line if isinstance(line, str) else json.dumps(line)
+    path.write_text(f"{good}\n\n{bad}\n")
+    with pytest.raises(ValueError, match=rf"log\.jsonl:3: .*{message}"):
+        read_feature_log(path, engine)
+    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
+        read_feature_log([good, bad], engine)
+
+
+def test_refusals():
+    line = solr("q", {"a": {"f": 1.0, "label": 2.0}})
+    with pytest.raises(ValueError, match="found document 'a' of query 'q' again"):
+        read_feature_log([line, line], "solr")
+    with pytest.raises(ValueError, match="features must not be 'label'"):
+        read_feature_log([line], "solr")
+    assert list(read_feature_log([line], "solr", features=["f"]))[3:] == ["f"]
+    with pytest.raises(ValueError, match="which lacks 'g'"):
+        read_feature_log([line], "solr", features=["g"])
+    with pytest.raises(ValueError, match="a document that is judged, found none"):
+        read_feature_log([line], "solr", qrels={"other": {"a": 1}}, features=["f"])
+    with pytest.raises(ValueError, match=re.escape("engine must be one of 'solr'")):
+        read_feature_log([line], "lucene")
+    with pytest.raises(ValueError, match="unjudged must be one of"):
+        read_feature_log([line], "solr", unjudged="keep")
