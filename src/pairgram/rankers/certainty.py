@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -21,8 +20,8 @@ from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import check_size
 from pairgram.data.dataset import as_slice
 from pairgram.data.queries import Queries
-from pairgram.features.base import checked, dense, features_of, generator
-from pairgram.features.kernel_map import kernel_among
+from pairgram.features.base import checked, dense, features_of, generator, scorer_of, scores_of_rows
+from pairgram.features.kernel_map import kernel_among, with_support_of
 from pairgram.rankers.scores import columns_of
 
 if TYPE_CHECKING:
@@ -66,21 +65,15 @@ class Space:
             [kernel_among(self.feature_map, X[tile], Z[tile]).diagonal() for tile in tiles]
         )
 
-    def mean_products(self, parts: Sequence[Rows], pool: ThreadPoolExecutor) -> Vector:
-        """Return the mean product of each row of some parts with all of them, (n_rows,)."""
-
-        def sums(pair: tuple[Rows, Rows]) -> tuple[Vector, Vector]:
-            K = kernel_among(self.feature_map, *(self.rows[as_slice(part)] for part in pair))
-            return K.sum(axis=1), K.sum(axis=0)
-
-        numbers = list(combinations_with_replacement(range(len(parts)), 2))
-        found = [np.zeros(len(part)) for part in parts]
-        pairs = ((parts[i], parts[j]) for i, j in numbers)
-        for (i, j), (of_first, of_second) in zip(numbers, pool.map(sums, pairs), strict=True):
-            found[i] += of_first
-            if i < j:
-                found[j] += of_second
-        return np.concatenate(found) / sum(map(len, parts))
+    def mean_products(self, rows: Rows, n_threads: int | None) -> Vector:
+        """Return the mean product of each of some rows with all of them, (n_rows,)."""
+        own = self.rows[as_slice(rows)].astype(np.float64)
+        shares = np.full(len(rows), 1 / len(rows))
+        of_rows = with_support_of(self.feature_map, own)
+        scorer = scorer_of(of_rows, shares, own.dtype)
+        if scorer is None:  # as of sparse rows
+            return scores_of_rows(of_rows, own, shares, n_threads)
+        return scorer.scores(own, n_threads)
 
     def centred_squares(self, rows: Rows) -> Vector:
         """Return the squared lengths of rows, less their mean, (n_rows,)."""
@@ -149,7 +142,7 @@ def deviations_of(
             if len(rows) <= ROWS_AT_ONCE:
                 found.append(pool.submit(_of_lists, posterior, space, rows, sizes))
             elif len(rows):
-                found += _of_long_list(posterior, space, rows, pool)
+                found += _of_long_list(posterior, space, rows, pool, model.n_threads)
         deviations = np.empty(n_rows)
         deviations[order] = np.sqrt(np.concatenate([part.result() for part in found]))
     return deviations
@@ -187,7 +180,11 @@ def _of_lists(posterior: Posterior, space: Space, rows: Rows, sizes: Rows) -> Ve
 
 
 def _of_long_list(
-    posterior: Posterior, space: Space, rows: Rows, pool: ThreadPoolExecutor
+    posterior: Posterior,
+    space: Space,
+    rows: Rows,
+    pool: ThreadPoolExecutor,
+    n_threads: int | None,
 ) -> list[Future[Vector]]:
     """Return the same of one list, in blocks."""
     parts = [rows[part] for part in blocks(len(rows), ROWS_AT_ONCE)]
@@ -197,7 +194,7 @@ def _of_long_list(
     sums = [H.sum(axis=0) for H in made]
     mean, with_all = sum(sums) / len(rows), None
     if posterior.shares is not None:
-        with_all = space.mean_products(parts, pool)
+        with_all = space.mean_products(rows, n_threads)
 
     def of_part(number: int) -> Vector:
         H = space.features(parts[number]) if features is None else features[number]
