@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
@@ -79,13 +80,14 @@ class Made:
         self.model = RankRLS(1.0, weighting="documents", keep_covariance=True, **setting)
         self.search = RankRLSCV(weighting="documents", keep_covariance=True, **setting)
         self.search.set_params(scoring="pairwise_squared_error")
+        self.by_evidence = clone(self.search).set_params(scoring="evidence")
 
 
 def coverage(options: Options) -> Iterator[str]:
     """Share of differences within their intervals."""
     rows = []
     for kind in ("linear", "smooth", "two sizes of noise"):
-        for name in ("model", "search"):
+        for name in ("model", "search", "by_evidence"):
             of_truth, of_labels = [], []
             for seed in range(options.seeds):
                 data, rng = Made(kind, seed), np.random.default_rng(seed)
@@ -100,7 +102,7 @@ def coverage(options: Options) -> Iterator[str]:
                 squares = estimator.std_of_differences(X[i], X[own]) ** 2
                 deviations = np.sqrt(squares + 2 * estimator.posterior_.label_noise)
                 of_labels.append(covered(y[i] - y[own] - f[i] + f[own], deviations))
-            ridge = "true" if name == "model" else "chosen"
+            ridge = {"model": "true", "search": "chosen"}.get(name, "by evidence")
             rows.append(line(kind, ridge, "true scores", of_truth))
             rows.append(line(kind, ridge, "labels", of_labels))
     for name in ("COX2", "DHFR") if options.data is not None else ():
