@@ -207,7 +207,7 @@ def _of_long_list(
 
 def _even_blocks(n_rows: int, n_threads: int) -> Iterator[slice]:
     """Yield slices of about `ROWS_AT_ONCE` rows and of one size, as many for every thread."""
-    rounds = -(-n_rows // (ROWS_AT_ONCE * n_threads))
+    rounds = max(1, -(-n_rows // (ROWS_AT_ONCE * n_threads)))
     return blocks(n_rows, max(1, -(-n_rows // (rounds * n_threads))))
 
 
