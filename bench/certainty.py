@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -190,6 +190,7 @@ def process(options: Options) -> Iterator[str]:
         "`RankRLS`: deviations": lambda: ours.predict(Z, return_std=True, reference="training"),
         "scikit-learn: deviations": lambda: beside.predict(Z, return_std=True),
         "`propose`, 50 of 20,000": lambda: propose(ours, pool, 50),
+        "the same by improvement": lambda: propose(ours, pool, 50, strategy="improvement"),
     }
     ours.fit(X, y)
     beside.fit(X, y)
@@ -385,8 +386,8 @@ def evidence(options: Options) -> Iterator[str]:
     X, qid = rng.normal(size=(4000, 10)), np.arange(4000) // 20
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=4000)
     told = {"kernel": "rbf", "gamma": 0.05, "weighting": "documents", "n_threads": options.threads}
-    K = KernelMap("rbf", gamma=0.05).fit(X).transform(X)
-    data = RankingData.delimit(K, y, qid)
+    rows = RankingData.delimit(X, y, qid)
+    data = replace(rows, feature_map=KernelMap("rbf", gamma=0.05, n_threads=options.threads).fit(X))
     gram = DualGram(data, PairSettings("with_ties", "query", "documents"), options.threads)
 
     def path() -> None:
@@ -394,7 +395,7 @@ def evidence(options: Options) -> Iterator[str]:
         ridge.coef(ridge.default_alphas())
 
     calls: dict[str, Callable[[], object]] = {
-        "the path alone, of a kernel matrix that is there": path,
+        "the path alone": path,
         **{
             f"`RankRLSCV` by {way}": RankRLSCV(scoring=scoring, **told).fit
             for way, scoring in WAYS.items()
