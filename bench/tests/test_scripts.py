@@ -98,7 +98,7 @@ def test_tables_of_certainty(script, monkeypatch, capsys):
     script("certainty").main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
     labels = [cells for cells in tables if cells[2].strip() == "labels" and "two" not in cells[0]]
-    assert len(labels) == 4
+    assert len(labels) == 6
     for cells in labels:  # of two draws
         shares = [float(share) for share in cells[3:]]
         assert shares == sorted(shares) and abs(shares[2] - 0.9) < 0.06

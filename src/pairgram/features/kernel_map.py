@@ -370,6 +370,11 @@ def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
     return copy(kernel_map)._set(*own, chosen, shape, support)
 
 
+def with_support_of(kernel_map: KernelMap, X: Matrix) -> KernelMap:
+    """Return a fitted map with checked rows in place of the training rows; not copied."""
+    return copy(kernel_map)._set(kernel_map._located, kernel_map._given, X, X.shape)
+
+
 def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = KernelMap("linear", n_threads=n_threads)

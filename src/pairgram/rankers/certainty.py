@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations_with_replacement, pairwise
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,15 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support import limits
 from pairgram._support.arrays import blocks, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Reference, Setting, check_setting, check_size
 from pairgram.data.dataset import as_slice
 from pairgram.data.queries import Queries, as_ids
-from pairgram.features.base import checked, dense, features_of, generator
-from pairgram.features.kernel_map import kernel_among
+from pairgram.features.base import checked, dense, features_of, generator, scorer_of, scores_of_rows
+from pairgram.features.kernel_map import kernel_among, with_support_of
 from pairgram.rankers.scores import columns_of, in_memory
 
 if TYPE_CHECKING:
@@ -70,21 +69,19 @@ class Space:
             [kernel_among(self.feature_map, X[tile], Z[tile]).diagonal() for tile in tiles]
         )
 
-    def mean_products(self, parts: Sequence[Rows], pool: ThreadPoolExecutor) -> Vector:
-        """Return the mean product of each row of some parts with all of them, (n_rows,)."""
+    def means(self, rows: Rows, n_threads: int) -> tuple[Vector, Vector]:
+        """Return the mean of the kernel values of some rows, and of their products with each."""
+        own = self.rows[as_slice(rows)].astype(np.float64)
+        of_rows = with_support_of(self.feature_map, own)
+        shares = np.full(len(rows), 1 / len(rows))
 
-        def sums(pair: tuple[Rows, Rows]) -> tuple[Vector, Vector]:
-            K = kernel_among(self.feature_map, *(self.rows[as_slice(part)] for part in pair))
-            return K.sum(axis=1), K.sum(axis=0)
+        def mean_with(others: Any) -> Vector:
+            scorer = scorer_of(of_rows, shares, own.dtype)
+            if scorer is None:  # as of sparse rows
+                return scores_of_rows(of_rows, others, shares, n_threads)
+            return scorer.scores(others.astype(np.float64), n_threads)
 
-        numbers = list(combinations_with_replacement(range(len(parts)), 2))
-        found = [np.zeros(len(part)) for part in parts]
-        pairs = ((parts[i], parts[j]) for i, j in numbers)
-        for (i, j), (of_first, of_second) in zip(numbers, pool.map(sums, pairs), strict=True):
-            found[i] += of_first
-            if i < j:
-                found[j] += of_second
-        return np.concatenate(found) / sum(map(len, parts))
+        return mean_with(self.feature_map.support_rows_), mean_with(own)
 
     def centred_squares(self, rows: Rows) -> Vector:
         """Return the squared lengths of rows, less their mean, (n_rows,)."""
@@ -141,9 +138,10 @@ def deviations_of(
         )
     space = space_of(model, X, qid)
     n_rows = space.rows.shape[0]
-    with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(model.n_threads)) as pool:
+    n_threads = resolve_n_threads(model.n_threads)
+    with single_threaded_blas, ThreadPoolExecutor(n_threads) as pool:
         if reference == "training":
-            parts = [np.arange(n_rows)[part] for part in blocks(n_rows, ROWS_AT_ONCE)]
+            parts = [np.arange(n_rows)[part] for part in _even_blocks(n_rows, n_threads)]
             variances = [*pool.map(partial(_from_training, posterior, space), parts)]
             return np.sqrt(np.concatenate(variances))
         lists = Queries.make(n_rows, qid=qid)
@@ -154,7 +152,7 @@ def deviations_of(
             if len(rows) <= ROWS_AT_ONCE:
                 found.append(pool.submit(_of_lists, posterior, space, rows, sizes))
             elif len(rows):
-                found += _of_long_list(posterior, space, rows, pool)
+                found += _of_long_list(posterior, space, rows, pool, n_threads)
         deviations = np.empty(n_rows)
         deviations[order] = np.sqrt(np.concatenate([part.result() for part in found]))
     return deviations
@@ -192,29 +190,31 @@ def _of_lists(posterior: Posterior, space: Space, rows: Rows, sizes: Rows) -> Ve
 
 
 def _of_long_list(
-    posterior: Posterior, space: Space, rows: Rows, pool: ThreadPoolExecutor
+    posterior: Posterior, space: Space, rows: Rows, pool: ThreadPoolExecutor, n_threads: int
 ) -> list[Future[Vector]]:
     """Return the same of one list, in blocks."""
-    parts = [rows[part] for part in blocks(len(rows), ROWS_AT_ONCE)]
-    keeps = 8.0 * len(rows) * posterior.root.shape[1] <= limits.now.kept_bytes
-    features = [*pool.map(space.features, parts)] if keeps else None
-    made = (space.features(part) for part in parts) if features is None else features
-    sums = [H.sum(axis=0) for H in made]
-    mean, with_all = sum(sums) / len(rows), None
-    if posterior.shares is not None:
-        with_all = space.mean_products(parts, pool)
+    parts = [rows[part] for part in _even_blocks(len(rows), n_threads)]
+    squares: Sequence[Vector | None] = [None] * len(parts)
+    if posterior.shares is None:
+        mean = sum(pool.map(lambda part: space.features(part).sum(axis=0), parts)) / len(rows)
+    else:
+        mean, with_all = space.means(rows, n_threads)
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        squares = np.split(with_all.mean() - 2 * with_all, ends)
 
-    def of_part(number: int) -> Vector:
-        H = space.features(parts[number]) if features is None else features[number]
+    def of_part(part: Rows, square: Vector | None) -> Vector:
+        H = space.features(part)
         H -= mean
-        squares = None
-        if with_all is not None:
-            begin = number * ROWS_AT_ONCE
-            own = with_all[begin : begin + len(H)]
-            squares = space.squares(parts[number]) - 2 * own + with_all.mean()
-        return posterior.variances(H, squares)
+        square = None if square is None else square + space.squares(part)
+        return posterior.variances(H, square)
 
-    return [pool.submit(of_part, number) for number in range(len(parts))]
+    return [pool.submit(of_part, *pair) for pair in zip(parts, squares, strict=True)]
+
+
+def _even_blocks(n_rows: int, n_threads: int) -> Iterator[slice]:
+    """Yield slices of about `ROWS_AT_ONCE` rows and of one size, as many for every thread."""
+    rounds = max(1, -(-n_rows // (ROWS_AT_ONCE * n_threads)))
+    return blocks(n_rows, max(1, -(-n_rows // (rounds * n_threads))))
 
 
 def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) -> Vector:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
-import scipy.linalg
+import scipy.linalg.blas
 from scipy.special import ndtr
 from sklearn.utils.validation import check_is_fitted
 
+import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
@@ -234,6 +235,7 @@ class _Joint:
 
     def __init__(self, posterior: Posterior, space: Space, n_threads: int | None) -> None:
         self.posterior, self.space = posterior, space
+        self.n_threads = resolve_n_threads(n_threads)
         known = posterior.label_noise
         self.noise = posterior.noise / posterior.list_weight if known is None else known
         self.has_kernel = posterior.shares is not None
@@ -241,7 +243,7 @@ class _Joint:
         width = posterior.root.shape[1]
         what = f"the covariances of {n_rows} rows with {len(posterior.root)} dimensions"
         require(what, 8.0 * n_rows * (len(posterior.root) + width), "take fewer rows of X")
-        with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(n_threads)) as pool:
+        with single_threaded_blas, ThreadPoolExecutor(self.n_threads) as pool:
             parts = list(blocks(n_rows, ROWS_AT_ONCE))
             H = np.concatenate([*pool.map(space.features, parts)])
             mean = H.mean(axis=0) if posterior.mean is None else posterior.mean
@@ -277,6 +279,24 @@ class _Joint:
         """Return covariances of the products of rows in the two parts of the posterior."""
         prior, noise = self.posterior.prior, self.posterior.noise
         return np.asarray(noise * (prior * products - explained) if prior else noise * explained)
+
+    def matrix(self) -> Vector:
+        """Return the covariances of all scores, (n_rows, n_rows), before anything is learnt."""
+        found = np.empty((len(self.Z), len(self.Z)))
+
+        def fill(part: slice) -> None:
+            if self.has_kernel:
+                X = self.space.rows
+                products = kernel_among(self.space.feature_map, X[part], X)
+                products += self.of_mean - self.with_mean
+                products -= self.with_mean[part, None]
+            else:
+                products = self.H[part] @ self.H.T
+            found[part] = self._of(products, self.Z[part] @ self.Z.T)
+
+        with single_threaded_blas, ThreadPoolExecutor(self.n_threads) as pool:
+            list(pool.map(fill, blocks(len(found), ROWS_AT_ONCE)))
+        return found
 
     def column(self, row: int) -> Vector:
         """Return the covariances of the score of a row with all others, given what was learnt."""
@@ -359,12 +379,15 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
     else:
         what = f"drawing the scores of {n_rows} rows together"
         require(what, 24.0 * n_rows**2, "take fewer rows, or a feature_map such as Nystroem")
-        C = np.stack([joint.column(row) for row in range(n_rows)])
+        C = joint.matrix()
         if not C.diagonal().any():  # as where the noise is 0
             C[np.diag_indices(n_rows)] = np.finfo(np.float64).tiny
         C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0)
-        root = scipy.linalg.cholesky(C, lower=True, overwrite_a=True, check_finite=False)
-        draws = root @ random.normal(size=(n_rows, n))
+        # LAPACK of some builds of SciPy ends the process here from 16,000 rows on, in threads.
+        if _core.cholesky(C, joint.n_threads) < n_rows:
+            raise np.linalg.LinAlgError("the covariances of the rows are not positive definite")
+        with single_threaded_blas:  # of the transpose, in the memory order of BLAS
+            draws = scipy.linalg.blas.dtrmm(1.0, C.T, random.normal(size=(n_rows, n)), trans_a=1)
     draws += scores[:, None]
     chosen: list[int] = []
     for draw in draws.T:

@@ -19,7 +19,7 @@ Kind = Literal["exact", "approximate", "sandwich"]
 # The names of arrays in model files begin with this.
 PREFIX = "posterior_"
 # A triangular root is multiplied in at most so many panels of rows, or panels of so many rows.
-PANELS, PANEL = 12, 48
+PANELS, PANEL = 8, 48
 
 
 @dataclass(frozen=True, eq=False)
