@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pairgram import Cross, Pairgram, RankRLS, RankRLSCV, load_model, recommend, scan
+from pairgram import Cross, Pairgram, RankRLS, RankRLSCV, export, load_model, recommend, scan
 
 pd = pytest.importorskip("pandas")
 
@@ -53,6 +53,8 @@ def test_fits_are_those_of_the_entries(package, tmp_path):
     np.testing.assert_array_equal(
         load_model(tmp_path / "model").predict(frame), expected.predict(rows.X)
     )
+    parity = export.verify(export.to_vespa(model, "adapter"), model, frame, rows.qid)
+    assert parity.n_reordered == 0
     found = recommend(model, frame[:2], rows.frame()[["price", "item"]], k=3)
     np.testing.assert_array_equal(
         found.places, recommend(expected, rows.u[:2], rows.X[:, 3:], k=3).places
