@@ -38,7 +38,7 @@ FLOORS = (
 NARROWER = {
     "clicks": {"_support", "features", "data"},
     "datasets": {"_support", "data"},
-    "export": {PUBLIC, "data", "features", "files"},
+    "export": {PUBLIC, "_support", "data", "features", "files"},
     "inspection": {PUBLIC, "_support", "data"},
     "plots": {PUBLIC},
     "pyterrier": {PUBLIC, "_support"},

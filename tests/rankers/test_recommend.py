@@ -179,6 +179,31 @@ def test_sizes_of_all_kinds(size, other):
     np.testing.assert_allclose(found.scores, scores, rtol=1e-12)
 
 
+def with_weights(*weights):
+    """Return a batch of linear models of things."""
+    n = len(weights[0])
+    problems = [(np.eye(n + 1, n), np.arange(n + 1.0), np.zeros(n + 1, int)) for _ in weights]
+    batch = fit_many(RankRLS(), problems)
+    for model, weight in zip(batch.models, weights, strict=True):
+        model.coef_ = np.array(weight)
+    return batch
+
+
+def test_scores_that_are_equal_in_float():
+    """The best come last, by less than the products in float32 can tell."""
+    items = np.random.default_rng(0).normal(size=8) + np.zeros((5000, 1))
+    items[:, 0] += 1e-10 * np.arange(5000)
+    found = recommend(with_weights(np.ones(8)), [0], items, 3)
+    assert found.places.tolist() == [[4999, 4998, 4997]]
+
+
+def test_sizes_whose_product_is_no_normal_number():
+    items = 2.0**-535 * np.arange(300.0)[:, None]
+    found = recommend(with_weights([2.0**-530]), [0], items, 3)
+    assert found.places.tolist() == [[299, 298, 297]]
+    np.testing.assert_array_equal(found.scores, [2.0**-1065 * np.array([299, 298, 297])])
+
+
 def test_scores_that_overflow(world):
     users, items, *_ = world
     with pytest.raises(ValueError, match="scores of their pairs overflow"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from pairgram import Cross, QueryKFold, RankRLS, RankRLSCV
 
@@ -37,10 +38,13 @@ class Lists:
         return (u[:, :, None] * self.X[:, None, LEFT:]).reshape(len(u), -1)
 
 
+# No direct solution is taken. Steps end before the first, so that none is taken in silence.
+CLOSED = {"direct_seconds": 0.0, "step_patience": np.inf, "gradient_steps": 0}
+
+
 @pytest.fixture
 def closed(set_limits):
-    """Take no direct solution. Steps end before the first, so that none is taken in silence."""
-    set_limits(direct_seconds=0.0, step_patience=np.inf, gradient_steps=0)
+    set_limits(**CLOSED)
 
 
 @pytest.mark.parametrize("pairs", ["with_ties", None])
@@ -71,12 +75,47 @@ def test_every_ridge_and_every_query_held_out(closed, pairs, weighting, weighted
     )
 
 
+@pytest.mark.parametrize("pairs", ["with_ties", None])
+@pytest.mark.parametrize("common_ridge", [0.5, None])
+@pytest.mark.parametrize("kind", ["plain", "weighted", "few queries", "few things"])
+def test_what_starts_from_the_identity(limits_of, pairs, common_ridge, kind):
+    """Against the direct way, which `test_identity.py` holds against systems written out."""
+    lists = Lists(origin=0.0)
+    cross = Cross(slice(0, 4), slice(4, 8), common_ridge=common_ridge)
+    of_nobody = (lists.qid != 3).astype(float)  # a query without weight is judged all the same
+    weights = {"sample_weight": lists.weight, "query_weight": lists.query_weight * of_nobody}
+    rows = np.ones(len(lists.y), dtype=bool)
+    if kind == "few queries":
+        rows = lists.qid < 3  # the identity has a part that no query sees
+    elif kind == "few things":
+        rows = np.arange(len(rows)) // N_QUERIES < 4
+    X, y, qid = lists.X[rows], lists.y[rows], lists.qid[rows]
+    weights = weights if kind == "weighted" else {}
+    settings = {"pairs": pairs, "feature_map": cross, "prior": "identity", "store_held_out": True}
+    model = RankRLSCV(**settings)
+    other = clone(model).fit(X, y, qid=qid, **weights)
+    with limits_of(**CLOSED):
+        model.fit(X, y, qid=qid, **weights)
+    assert "split0_test_score" not in model.cv_results_
+    np.testing.assert_allclose(model.alphas_, other.alphas_, rtol=1e-9)
+    digits = other.alphas_ > 1e-8 * other.alphas_[4]  # of both ways
+    coefs = [one.coef_path_[digits] for one in (model, other)]
+    np.testing.assert_allclose(*coefs, rtol=0, atol=1e-9 * abs(coefs[1]).max())
+    for alpha in other.alphas_[[0, 4, 12, 20]]:
+        held = []
+        for ways in (CLOSED, {}):
+            with limits_of(**ways):
+                model.set_params(alphas=[alpha]).fit(X, y, qid=qid, **weights)
+            held.append(model.held_out_ - np.bincount(qid, model.held_out_)[qid] / sum(qid == 0))
+        np.testing.assert_allclose(*held, rtol=0, atol=1e-9 * abs(held[1]).max())
+
+
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e3])
-def test_held_out_scores_are_those_of_refits(closed, set_limits, alpha):
+def test_held_out_scores_are_those_of_refits(limits_of, alpha):
     lists = Lists(seed=1)
     model = RankRLSCV([alpha], feature_map=CROSS, store_held_out=True)
-    found = model.fit(lists.X, lists.y, qid=lists.qid).held_out_
-    set_limits()
+    with limits_of(**CLOSED):
+        found = model.fit(lists.X, lists.y, qid=lists.qid).held_out_
     for query in range(N_QUERIES):
         own = lists.qid == query
         refit = RankRLS(alpha, feature_map=CROSS)
@@ -99,14 +138,14 @@ def test_results_have_the_same_bits_for_any_number_of_threads(closed):
     np.testing.assert_array_equal(one.held_out_, three.held_out_)
 
 
-def test_a_validation_set_judges_them(closed, set_limits):
+def test_a_validation_set_judges_them(limits_of):
     lists = Lists()
     rng = np.random.default_rng(1)
     held = rng.normal(size=(40, LEFT + RIGHT)), rng.integers(0, 3, 40).astype(float)
     held += (np.arange(40) // 8,)
     model = RankRLSCV(ALPHAS, feature_map=CROSS)
-    found = model.fit(lists.X, lists.y, qid=lists.qid, validation=held).scores_
-    set_limits()
+    with limits_of(**CLOSED):
+        found = model.fit(lists.X, lists.y, qid=lists.qid, validation=held).scores_
     expected = model.fit(lists.X, lists.y, qid=lists.qid, validation=held).scores_
     np.testing.assert_allclose(found, expected, atol=1e-9)
 

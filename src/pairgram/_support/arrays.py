@@ -53,7 +53,7 @@ _KINDS: dict[str, tuple[str, tuple[type, ...], str]] = {
     "lists": (
         "(large_|fixed_size_)?list|array",
         (list, tuple, np.ndarray),
-        "scan takes columns of lists, such as scan(frame), or stack them by np.vstack",
+        "join lists to rows by numpy.vstack(lists), or name their column in a frame",
     ),
     "missing values": ("(?!)", (), "replace pandas.NA by numbers"),
     "objects": ("", (object,), "make numbers of such values, or leave them out"),
@@ -126,19 +126,95 @@ def require_numbers(X: RowsLike, name: str) -> None:
     Sparse matrices, lists, and arrays or series that are not two-dimensional are left to other
     checks.
     """
+    if found := _not_numbers_in(X):
+        error = NotNumbersError(f"{name}: {not_numbers(found)}")
+        error.parameter = name
+        raise error
+
+
+def _not_numbers_in(X: RowsLike) -> dict[Any, str]:
+    """Return the kinds of the columns of an array or a frame that do not hold numbers."""
+    found: dict[Any, str] = {}
     if getattr(X, "ndim", 2) != 2 or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
-        return
-    found = {}
+        return found
     for number, (label, dtype) in enumerate(_types_of(X)):
         kind = kind_of(dtype)
         if kind == "objects":  # the type says nothing
             kind = _kind_of_values(_column(X, number, label))
         if kind != "numbers":
             found[label] = kind
-    if found:
-        error = NotNumbersError(f"{name}: {not_numbers(found)}")
-        error.parameter = name
-        raise error
+    return found
+
+
+def entries_of(column: object, width: int) -> list[str]:
+    """Return the names of the features of a column of lists."""
+    return [f"{column}[{entry}]" for entry in range(width)]
+
+
+def with_entries(X: Any, name: str = "X") -> Any:
+    """Return a frame in which columns of lists are replaced by those of their entries.
+
+    Other rows are returned as they are.
+
+    Raises
+    ------
+    ValueError
+        If a list is missing, or has another length than the first one, or if other columns do not
+        hold numbers.
+    """
+    names = column_names(X, name)
+    found = {} if names is None else _not_numbers_in(X)
+    if names is None or "lists" not in found.values():
+        return X
+    others = [label for label in names if found.get(label) != "lists"]
+    if others:
+        numbers = read_rows(select_columns(X, others, name), name)
+        parts = dict(zip(others, numbers.T[:, :, None], strict=True))
+    else:
+        parts = {}
+    entries: list[Any] = []
+    for number, label in enumerate(names):
+        if label not in parts:
+            parts[label] = _stacked(_column(X, number, label), label, name)
+            entries += entries_of(label, parts[label].shape[1])
+        else:
+            entries.append(label)
+    rows = np.hstack([parts[label] for label in names])
+    if hasattr(X, "iloc"):
+        return type(X)(rows, columns=entries, index=X.index, copy=False)
+    make = getattr(type(X), "from_pydict", None) or type(X)  # of pyarrow, or of polars
+    return make(dict(zip(entries, rows.T, strict=True)))
+
+
+def _stacked(lists: NDArray[Any], label: object, name: str) -> NDArray[Any]:
+    """Return lists of one length as rows, float64 or float32."""
+    if lists.ndim == 1:
+        sizes = [len(one) if hasattr(one, "__len__") else None for one in lists]
+        width = next((size for size in sizes if size is not None), 0)
+        if (row := next((i for i, size in enumerate(sizes) if size != width), None)) is not None:
+            size = "a missing value" if sizes[row] is None else f"{sizes[row]} numbers"
+            raise ArgumentError(
+                name,
+                f": {{place}}: column {verbatim(repr(label))} must hold lists of {width} numbers, "
+                f"got {size}",
+                row=row,
+            )
+        if width == 0:
+            raise ArgumentError(
+                name,
+                f": column {verbatim(repr(label))} must hold lists of one number or more, got "
+                "empty lists",
+            )
+        try:
+            lists = np.array(lists.tolist())
+            lists = lists.astype(np.float64) if lists.dtype.kind == "O" else lists
+        except (TypeError, ValueError):  # also lists of lists of several lengths
+            lists = np.empty(0)
+    if lists.ndim != 2 or lists.dtype.kind not in "biuf":
+        text = f": column {verbatim(repr(label))} must hold lists of numbers, and these are none"
+        raise ArgumentError(name, text)
+    narrow = np.result_type(lists.dtype, np.float32) == np.float32
+    return lists.astype(np.float32 if narrow else np.float64, copy=False)
 
 
 def _types_of(X: Any) -> Iterator[tuple[Any, Any]]:
@@ -479,6 +555,7 @@ def read_rows(
             # NumPy makes text of numbers beside text: the columns of text alone are wrong.
             X = readable(np.asarray(X, dtype=object) if array.dtype.kind in "US" else array, name)
         try:
+            X = with_entries(X, name)
             require_numbers(X, name)
         except NotNumbersError:
             if estimator is not None and not reset:  # other columns than those of fit come first

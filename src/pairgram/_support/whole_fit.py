@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pairgram._support.arrays import column_names
-from pairgram._support.checks import did_you_mean, name_column
+from pairgram._support.arrays import column_names, with_entries
+from pairgram._support.checks import ArgumentError, did_you_mean, name_column
 
 
 class WholeFit:
@@ -82,7 +82,9 @@ def _whole(fit: Callable[..., Any]) -> Any:
         except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
-            name_column(error, column_names(args[0] if args else named.get("X")))
+            if isinstance(error, ArgumentError) and error.column is not None:
+                X = args[0] if args else named.get("X")
+                name_column(error, column_names(with_entries(X)))
             raise
 
     return fit_or_restore

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram._support.arrays import with_entries
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.export.form import (
     LtrPluginModel,
@@ -229,6 +230,7 @@ def _rows(exported: Any, model: BaseEstimator, X: Any) -> tuple[Vector, Any]:
     """Return (rows in the order of the exported names, rows for the model's `predict`)."""
     if hasattr(X, "toarray"):
         X = X.toarray()
+    X = with_entries(X)
     names = list(exported.feature_names)
     fitted = [str(name) for name in getattr(model, "feature_names_in_", ())]
     given = X

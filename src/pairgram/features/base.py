@@ -29,6 +29,7 @@ from pairgram._support.arrays import (
     read_rows,
     real_array,
     require_numbers,
+    with_entries,
 )
 from pairgram._support.checks import Rows, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
@@ -417,6 +418,7 @@ def finite_rows(
         If X is not as described. For NaN and infinity the message names the column and, in a fit,
         the row. (Otherwise X may be a block of rows, with other row numbers.)
     """
+    X = with_entries(X)
     names = column_names(X)
     X = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
     with naming_not_finite(names):

@@ -254,7 +254,8 @@ class RankRLS(Certain, LinearRanker):
         two sides of equal width: the ridge is then ``alpha ‖W − a I‖²`` with the best a, which
         `prior_scale_` tells. Embeddings are taken as they are: of length 1, I is their cosine. It
         needs rows in memory with labels, and no constraints, ``scale=True``, ``form="dual"`` or
-        "leave-pair-out". Where products are too many for a matrix, folds are held out.
+        "leave-pair-out". Where products are too many for a matrix, folds are held out,
+        but for queries that share one list.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
 "list-standard", "runs"} or None, default=None
         What becomes of the columns of X before the feature map or the kernel sees them:

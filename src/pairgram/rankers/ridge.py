@@ -1005,7 +1005,7 @@ def _rows_of(
         feature_map = KernelMap(given, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
     from_identity = isinstance(model.prior, str) and model.prior == IDENTITY
     if from_identity:
-        no_table = "prior='identity' needs all rows in memory, so a table cannot be fitted"
+        no_table = "prior='identity' needs all rows in memory: give a frame, not a table of it"
     return Preparation(
         tuple(kinds),
         feature_map,

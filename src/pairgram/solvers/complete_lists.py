@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,8 @@ from pairgram.solvers.ridge_path import RidgePath, scale_factors, smallest_eigen
 EQUAL_WEIGHTS = 8 * float(np.finfo(np.float64).eps)
 # A query has lost its digits where it holds all but this share of a direction.
 LEAST_REST = 1e-10
+# Halvings of an interval of double precision.
+BISECTIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class CompleteLists:
             return None
         n_kept = data.n_features - sides.n_left * sides.n_right
         grouped = data.group_of is not None
-        if n_kept or grouped or data.free is not None or queries.n_filled < 2:
+        if n_kept or grouped or queries.n_filled < 2:
             return None
         n_things = len(data.y) // queries.n_queries
         if (queries.sizes != n_things).any():
@@ -96,8 +98,13 @@ class CompletePath(RidgePath):
         t⁻_qj = (t_qj − e_qj h_qj / s_j) / (1 − e_qj),
         e_qj = c_q s_j Σ_i Z_qi² / (a_i s_j + alpha).
 
+    Where multiples of a model E have no ridge, the best multiple m is known for every ridge, and
+    the model is ``(G + alpha I)⁻¹ (g + alpha m E)``. What a query gets of E by the statistics
+    without it has the form of t⁻, and so has the multiple that is best without it.
+
     Time: ``9 (p³ + r³)`` flops for the eigenvectors, and for every ridge 2 p r (p + r) for the
-    coefficients; held-out scores take ``4 q p r + 2 n r`` for n rows of q queries.
+    coefficients; held-out scores take ``4 q p r + 2 n r`` for n rows of q queries, and 4 q p r more
+    with E.
 
     Parameters
     ----------
@@ -139,21 +146,50 @@ class CompletePath(RidgePath):
                 np.where(squares > 0, scale_factors(squares) if scale else 1.0, 0.0)
                 for squares in (left.diagonal(), right.diagonal())
             )
-            self._a, P = _positive(u[:, None] * left * u)
-            self._s, Q = _positive(v[:, None] * right * v)
+            has_free = data.free is not None
+            self._a, P = _decomposed(u[:, None] * left * u, has_free)
+            self._s, Q = _decomposed(v[:, None] * right * v, has_free)
             self._P, self._Q = u[:, None] * P, v[:, None] * Q
             self._weight, self._Z = weight, lists.left @ self._P
             self._h = (targets * b) @ (V @ self._Q)
-            self._g = self._Z.T @ (weight[:, None] * self._h)
+            self._products = np.outer(self._a, self._s)
+            # What the right side has outside of the range of G is rounding error.
+            right_side = self._Z.T @ (weight[:, None] * self._h)
+            self._g = np.where(self._products > 0, right_side, 0.0)
+            self._free = np.zeros_like(self._g)
+            if data.free is not None:
+                free = self._P.T @ data.free.reshape(len(left), len(right)) @ self._Q
+                least = smallest_eigenvalue(
+                    free.size, float(left.diagonal().max() * right.diagonal().max())
+                )
+                if float((free**2 * self._products).sum()) > least:
+                    self._free = free  # otherwise no pair of rows has another score by it
 
     @property
     def largest(self) -> float:
-        """λ_max, the largest eigenvalue."""
-        return float(self._a.max(initial=0.0) * self._s.max(initial=0.0))
+        """λ_max, the largest eigenvalue; with E, that of `EigenPath.beside`."""
+        products, moved = self._products.ravel(), (self._free * self._products).ravel()
+        weight = float(self._free.ravel() @ moved)
+        if weight == 0:
+            return float(products.max(initial=0.0))
+        # Of D − D e eᵀ D / γ, between the two largest numbers of D (the secular equation).
+        low, high = np.partition(np.append(products, 0.0), -2)[-2:].tolist()
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                is_above = float((moved**2 / (products - middle)).sum()) < weight
+            low, high = (middle, high) if is_above else (low, middle)
+        return float(max(low, weight))
 
-    def _inverse(self, alpha: float) -> Vector:
-        """Return the eigenvalues of ``(G + alpha I)⁻¹``, (n_left, n_right)."""
-        return 1 / (np.outer(self._a, self._s) + alpha)
+    def _ridge(self, alpha: float) -> _Ridge:
+        """Return what a ridge makes of the statistics."""
+        shifted = self._products + alpha
+        inverse = 1 / np.where(shifted > 0, shifted, np.inf)
+        rest = np.where(shifted > 0, alpha * inverse, 1.0)
+        own = float((self._free**2 * (self._products * inverse)).sum())
+        return _Ridge(
+            inverse, self._free * rest, float((self._free * self._g * inverse).sum()), own
+        )
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions, shape (n_alphas, n_features)."""
@@ -161,8 +197,9 @@ class CompletePath(RidgePath):
         out = np.empty((len(alphas), len(self._P) * len(self._Q)))
 
         def solve(number: int) -> None:
-            W = self._P @ (self._g * self._inverse(alphas[number])) @ self._Q.T
-            out[number] = W.ravel()
+            ridge = self._ridge(alphas[number])
+            X = self._g * ridge.inverse + ridge.free * (ridge.along / (ridge.own or 1.0))
+            out[number] = (self._P @ X @ self._Q.T).ravel()
 
         _in_threads(solve, len(alphas), self._threads)
         return out
@@ -172,16 +209,22 @@ class CompletePath(RidgePath):
 
         Those of a query that leaves no digits of a direction are NaN.
         """
-        Z, c, targets = self._Z, self._weight[:, None], self._h / self._s
+        Z, c, s, h = self._Z, self._weight[:, None], self._s, self._h
+        targets = h / np.where(s > 0, s, np.inf)
         of_things = np.ascontiguousarray((self._lists.right @ self._Q).T)
         order = self._queries.order
         out = np.empty((len(alphas), len(Z) * of_things.shape[1]))
 
         def score(number: int) -> None:
-            inverse = self._inverse(alphas[number])
-            t = Z @ (self._g * inverse)
-            own = c * (Z**2 @ (self._s * inverse))
-            t = (t - own * targets) / np.where(1 - own > LEAST_REST, 1 - own, np.nan)
+            ridge = self._ridge(alphas[number])
+            own = c * (Z**2 @ (s * ridge.inverse))
+            left = _if_digits(1 - own, 1.0)
+            t = (Z @ (self._g * ridge.inverse) - own * targets) / left
+            if ridge.own:
+                of_free, other = Z @ ridge.free / left, c * (Z @ (self._free * ridge.inverse))
+                along = ridge.along + (other * (s * t - h)).sum(axis=1)
+                rest = ridge.own - (other * s * of_free).sum(axis=1)
+                t += of_free * (along / _if_digits(rest, ridge.own))[:, None]
             scores = (t @ of_things).ravel()
             if order is None:
                 out[number] = scores
@@ -192,15 +235,44 @@ class CompletePath(RidgePath):
         return out
 
 
+class _Ridge(NamedTuple):
+    """What one alpha makes of statistics G and g, in their basis, and of a model E without a ridge.
+
+    Attributes
+    ----------
+    inverse : ndarray of shape (n_left, n_right)
+        The eigenvalues of ``(G + alpha I)⁻¹``, 0 where G + alpha I has none.
+    free : ndarray of shape (n_left, n_right)
+        ``alpha (G + alpha I)⁻¹ E``.
+    along, own : float
+        ``Eᵀ (G + alpha I)⁻¹ g`` and ``1 − alpha Eᵀ (G + alpha I)⁻¹ E``, whose ratio is the best
+        multiple of E; 0 without E.
+    """
+
+    inverse: Vector
+    free: Vector
+    along: float
+    own: float
+
+
+def _if_digits(rest: Vector, whole: float) -> Vector:
+    """Return what is left of a number, NaN where it has lost its digits."""
+    return np.where(rest > LEAST_REST * whole, rest, np.nan)
+
+
 def _in_threads(work: Callable[[int], None], count: int, n_threads: int) -> None:
     """Call `work` for each of some numbers; each writes only what is its own."""
     with single_threaded_blas, ThreadPoolExecutor(max(1, min(n_threads, count))) as pool:
         list(pool.map(work, range(count)))
 
 
-def _positive(matrix: Vector) -> Eigen:
-    """Return the eigenvalues above rounding error, and their eigenvectors."""
+def _decomposed(matrix: Vector, whole: bool) -> Eigen:
+    """Return the eigenvalues above rounding error, and their eigenvectors.
+
+    With `whole` the others are there too, and are 0.
+    """
     found = Eigen.of(matrix)
-    least = smallest_eigenvalue(len(matrix), found.values.max(initial=0.0))
-    large = found.values > least
+    large = found.values > smallest_eigenvalue(len(matrix), found.values.max(initial=0.0))
+    if whole:
+        return found._replace(values=np.where(large, found.values, 0.0))
     return Eigen(found.values[large], np.ascontiguousarray(found.vectors[:, large]))

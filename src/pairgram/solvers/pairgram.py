@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support import limits
-from pairgram._support.arrays import check_alphas, real_array
+from pairgram._support.arrays import check_alphas, real_array, with_entries
 from pairgram._support.checks import ArgumentError, naming_not_finite, verbatim
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import lacking, single_threaded_blas
@@ -288,6 +288,7 @@ class Pairgram:
             return self._update_table(table)
         if y is None:
             raise ValueError("y must be the labels of the rows of X, got None")
+        X = with_entries(X)
         names = names_of(X)
         self._require_names(names)
         data = RankingData.make(X, y, qid=qid, group=group, **others)
@@ -353,6 +354,7 @@ class Pairgram:
             raise ValueError("forget needs statistics that remember the ids of their queries")
         table = as_table(X, y=y, qid=qid, **others)
         self._require_clicks(propensity is not None if table is None else table.is_of_clicks)
+        X = with_entries(X) if table is None else X
         names = names_of(X) if table is None else table.feature_names
         self._require_names(names)
         has_gaps = False

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import (
+    entries_of,
     kind_of,
     not_numbers,
     read_rows,
@@ -330,11 +331,6 @@ def whole_numbers(column: pyarrow.ChunkedArray) -> tuple[Any, int]:
             return None, encoded.indices.index(code).as_py()
         found.append(int(text) if known else None)
     return pyarrow.array(found, pyarrow.int64()).take(encoded.indices), -1
-
-
-def entries_of(column: str, width: int) -> list[str]:
-    """Return the names of the features of a column of lists."""
-    return [f"{column}[{entry}]" for entry in range(width)]
 
 
 _FIRST_ENTRY = re.compile(r"(.+)\[0\]", re.DOTALL)
