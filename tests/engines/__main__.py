@@ -1,0 +1,183 @@
+"""Run exported models in their engines, and hold the scores against those of the models."""
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.engines import engines
+from tests.engines.cases import NAMES, cases, rows, runs
+
+from pairgram import export
+
+RECORDED = Path(__file__).parent / "recorded"
+STORED = 40_000  # a longer model is run, and not recorded
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What makes a model for an engine, and what runs it.
+
+    `gaps` is what a missing value counts as: "null", so that rows with one are compared only if the
+    model fills them, "zero", or "default", which is 0 or what the model filled.
+    """
+
+    export: Callable[[Any], Any]
+    run: Callable[..., engines.Answers]
+    gaps: str = "zero"
+    wide: bool = False  # whether the engine computes in float64
+
+
+def _solr(case, **options):
+    return export.to_solr(case.model, case.name, store=case.name, features=NAMES, **options)
+
+
+def _sql(case, dialect):
+    return export.to_sql(case.model, features=NAMES, dialect=dialect)
+
+
+ENGINES = {
+    "solr": Engine(_solr, engines.solr, gaps="default"),
+    "solr, normalizers": Engine(
+        lambda c: _solr(c, normalizers="engine"), engines.solr, gaps="default"
+    ),
+    "ranklib": Engine(lambda c: export.to_ranklib(c.model, features=NAMES), engines.ranklib),
+    "onnx": Engine(
+        lambda c: export.to_onnx(c.model, features=NAMES), engines.of_onnxruntime, gaps="null"
+    ),
+    "sqlite": Engine(lambda c: _sql(c, "sqlite"), engines.sqlite, gaps="null", wide=True),
+    "duckdb": Engine(lambda c: _sql(c, "standard"), engines.duckdb, gaps="null", wide=True),
+    "postgresql": Engine(lambda c: _sql(c, "standard"), engines.postgresql, gaps="null", wide=True),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """How the scores of an engine differ from those of a model."""
+
+    error: float  # the largest, relative to the range of the scores of a query
+    reordered: int  # queries
+    wrong: str = ""  # what may not be, in words
+
+    def __str__(self):
+        return f"{self.error:.0e}" + f", {self.reordered} reordered" * bool(self.reordered)
+
+
+def held(engine, case, exported, answers):
+    """Hold the scores and the order of an engine against `predict`."""
+    X, qid = runs() if case.lists else rows()
+    theirs = np.array(answers.scores[case.name])
+    place = np.arange(len(X))
+    if case.fills and engine.gaps != "zero":
+        X = np.where(np.isnan(X), case.model.fill_values_, X)
+    elif engine.gaps != "null" and not case.lists:
+        X = np.nan_to_num(X)
+    elif not case.lists:
+        place = np.flatnonzero(~np.isnan(X).any(axis=1))
+    X, qid, theirs = X[place], qid[place], theirs[place]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = case.model.predict(X, **({"qid": qid} if case.lists else {}))
+        bound = export.verify(exported, case.model, X, qid).bound
+    if engine.wide:
+        bound *= 2.0**-26
+    if not np.isfinite(theirs).all():
+        return Found(np.inf, 0, f"{(~np.isfinite(theirs)).sum()} rows have no score")
+    difference = np.abs(theirs - own - np.median(theirs - own))
+    ratios, reordered = [0.0], []
+    orders = answers.orders.get(case.name, {})
+    for query in dict.fromkeys(qid.tolist()):
+        members = np.flatnonzero(qid == query)
+        order = members[np.argsort(-theirs[members], kind="stable")]
+        if query in orders:
+            order = np.array(orders[query])
+            if sorted(order.tolist()) != members.tolist():
+                return Found(np.inf, 0, f"query {query!r} has other rows")
+        if np.ptp(own[members]) > bound:
+            ratios.append(difference[members].max() / np.ptp(own[members]))
+        lower = np.minimum.accumulate(own[order])
+        if (own[order] > lower + 2 * bound).any():
+            reordered.append(query)
+    wrong = f"an error of {difference.max():.2g}, and {bound:.2g} may be"
+    if reordered:
+        wrong = f"the order of {', '.join(reordered)} differs"
+    elif difference.max() <= bound:
+        wrong = ""
+    return Found(max(ratios), len(reordered), wrong)
+
+
+def exported_to(engine):
+    """Return the exported models of an engine, without what it refuses."""
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in cases():
+            try:
+                found[case] = engine.export(case)
+            except ValueError:
+                continue
+    return found
+
+
+def record(name, exported, answers):
+    """Write what an engine answered to a file, a case on a line."""
+    lines = []
+    for case, one in exported.items():
+        text = one if isinstance(one, str) else json.dumps(one, separators=(",", ":"))
+        if len(text) <= STORED:
+            entry = {"case": str(case), "names": one.feature_names, "exported": text}
+            entry["template"] = getattr(one, "template", "")
+            entry["fills"] = case.model.fill_values_.tolist() if case.fills else None
+            lines.append(json.dumps(entry | {"scores": answers.scores[case.name]}))
+    RECORDED.mkdir(exist_ok=True)
+    file = RECORDED / f"{name.replace(', ', '_')}.jsonl"
+    X, qid = rows()
+    head = json.dumps({"engine": answers.version, "rows": X.tolist(), "queries": qid.tolist()})
+    file.write_text("\n".join([head, *lines]) + "\n")
+
+
+def main():
+    """Run the engines, print what was found, and return whether nothing is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.engines", description=__doc__)
+    parser.add_argument("--engines", nargs="+", choices=[*ENGINES], default=[*ENGINES])
+    parser.add_argument("--record", action="store_true", help="write the answers to files")
+    given = parser.parse_args()
+    table, n_wrong = {}, 0
+    for name in given.engines:
+        engine, start = ENGINES[name], time.perf_counter()
+        exported = exported_to(engine)
+        try:
+            answers = engine.run(exported, *rows())
+        except engines.Unavailable as reason:
+            print(f"{name}: skipped, because {reason}")
+            continue
+        print(
+            f"{name}: {answers.version}, started in {answers.seconds:.1f} s, "
+            f"{answers.mebibytes:.0f} MiB, {len(exported)} models in "
+            f"{time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
+        for case, one in exported.items():
+            found = table[str(case), name] = held(engine, case, one, answers)
+            if found.wrong:
+                n_wrong += 1
+                print(f"  wrong: {case}: {found.wrong}")
+        if given.record:
+            record(name, exported, answers)
+    ran = list(dict.fromkeys(name for _, name in table))
+    print("", f"| model, inputs | {' | '.join(ran)} |", "|---" * (1 + len(ran)) + "|", sep="\n")
+    for case in map(str, cases()):
+        if any((case, name) in table for name in ran):
+            print(f"| {case} | {' | '.join(str(table.get((case, n), '')) for n in ran)} |")
+    print(f"{len(table) - n_wrong} passed, {n_wrong} failed")
+    return 1 if n_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,343 @@
+"""The engines: each is given exported models and rows, and answers with scores and orders."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+
+
+class Unavailable(Exception):
+    """An engine that is not to be had on this machine, and why."""
+
+
+@dataclass
+class Answers:
+    """What an engine answers.
+
+    `scores` has a list of the scores of the rows for every case, NaN for none, `orders` the rows of
+    every query in the engine's order, where it has one.
+    """
+
+    version: str
+    seconds: float = 0.0  # of starting it
+    mebibytes: float = 0.0  # the most that it had in memory
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    orders: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+
+
+def class_path(profile):
+    """Return the class path of a profile of pom.xml, which Maven downloads."""
+    maven = shutil.which("mvn")
+    if maven is None or shutil.which("java") is None:
+        raise Unavailable("there is no Maven, or no Java")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "path")
+        command = [maven, "-q", "-B", "-f", HERE / "pom.xml", "-P", profile]
+        done = subprocess.run(
+            [*command, "dependency:build-classpath", f"-Dmdep.outputFile={file}"],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        if done.returncode or not file.exists():
+            errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
+            raise Unavailable(f"Maven does not get it: {(errors or ['no error is told'])[0]}")
+        return file.read_text()
+
+
+@contextmanager
+def java(profile, source, *arguments):
+    """Run a source file in Java; yield the process, and the seconds until its first line."""
+    path = class_path(profile)
+    with tempfile.TemporaryDirectory() as folder:
+        listed, log = Path(folder, "arguments"), Path(folder, "log")
+        listed.write_text(f'-cp "{path}"\n-Xmx1g\n')
+        start = time.perf_counter()
+        with log.open("w") as errors:
+            process = subprocess.Popen(
+                ["java", f"@{listed}", HERE / source, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        try:
+            process.log = log
+            process.first_line = process.stdout.readline().strip()
+            process.seconds = time.perf_counter() - start
+            if not process.first_line:
+                raise RuntimeError(f"{source} ended at its start:\n{log.read_text()[:4000]}")
+            yield process
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+
+def peak(pid):
+    """Return the most memory that a process had, in MiB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def version_of(profile, artifact):
+    """Return a version of pom.xml."""
+    text = (HERE / "pom.xml").read_text().split(f"<id>{profile}</id>")[1]
+    return text.split(f"<artifactId>{artifact}</artifactId>")[1].split("<version>")[1].split("<")[0]
+
+
+SOLR_FILES = {
+    "solr.xml": "<solr/>",
+    "rows/core.properties": "name=rows\n",
+    "rows/conf/schema.xml": """<schema name="rows" version="1.6">
+  <fieldType name="string" class="solr.StrField"/>
+  <fieldType name="number" class="solr.FloatPointField" docValues="true"/>
+  <field name="id" type="string" stored="true"/>
+  <field name="query" type="string" indexed="true"/>
+  <dynamicField name="f*" type="number"/>
+  <uniqueKey>id</uniqueKey>
+</schema>""",
+    "rows/conf/solrconfig.xml": """<config>
+  <luceneMatchVersion>LATEST</luceneMatchVersion>
+  <schemaFactory class="ClassicIndexSchemaFactory"/>
+  <requestHandler name="/query" class="solr.SearchHandler"/>
+  <queryParser name="ltr" class="org.apache.solr.ltr.search.LTRQParserPlugin"/>
+</config>""",
+}
+# Above this size a model goes to the server as a file that a wrapper names.
+WRAPPED = 20_000
+
+
+def request(url, body=None, method="PUT"):
+    """Send JSON, and return the answer; raise a RuntimeError with the engine's words."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    sent = urllib.request.Request(url, data, headers, method=method if data else "GET")
+    try:
+        with urllib.request.urlopen(sent, timeout=60) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(error.read().decode()[:1000]) from None
+
+
+def solr(exported, rows, qid):
+    """Upload features and models by REST, index the rows, and rerank all documents of a query."""
+    answers = Answers(f"Solr {version_of('solr', 'solr-ltr')}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in SOLR_FILES.items():
+            Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, name).write_text(text)
+        with java("solr", "Solr.java", folder) as server:
+            answers.seconds = server.seconds
+            url = f"http://127.0.0.1:{server.first_line.split()[1]}/solr/rows"
+            _fill_solr(url, rows, qid)
+            for case, body in exported.items():
+                _upload(url, Path(folder, "rows", "conf"), case, body)
+                scores = np.full(len(rows), np.nan)
+                orders = answers.orders.setdefault(case.name, {})
+                for query in dict.fromkeys(qid.tolist()):
+                    rerank = f"{{!ltr model={case.name} reRankDocs=1000}}"
+                    asked = {"q": f"query:{query}", "rq": rerank, "fl": "id,score", "rows": 1000}
+                    text = urllib.parse.urlencode(asked)
+                    found = request(f"{url}/query?{text}")["response"]["docs"]
+                    orders[query] = [int(one["id"]) for one in found]
+                    for one in found:
+                        scores[int(one["id"])] = one["score"]
+                answers.scores[case.name] = scores.tolist()
+            answers.mebibytes = peak(server.pid)
+    return answers
+
+
+def _fill_solr(url, rows, qid):
+    """Index the rows."""
+    documents = [
+        {"id": str(row), "query": query}
+        | {f"f{j}": value for j, value in enumerate(values) if not np.isnan(value)}
+        for row, (values, query) in enumerate(zip(rows.tolist(), qid.tolist(), strict=True))
+    ]
+    request(f"{url}/update?commit=true", documents, method="POST")
+
+
+def _upload(url, conf, case, body):
+    """Upload the features and the model of a case."""
+    fills = getattr(case.model, "fill_values_", None)
+    features = []
+    for j, name in enumerate(body.feature_names):
+        params = {"field": f"f{j}"}
+        if fills is not None:
+            params["defaultValue"] = float(fills[j])
+        made = {"class": "org.apache.solr.ltr.feature.FieldValueFeature", "params": params}
+        features.append({"store": case.name, "name": name, **made})
+    request(f"{url}/schema/feature-store", features)
+    if len(json.dumps(body)) > WRAPPED:
+        (conf / f"{case.name}.json").write_text(json.dumps(body))
+        body = {
+            "store": case.name,
+            "name": case.name,
+            "class": "org.apache.solr.ltr.model.DefaultWrapperModel",
+            "params": {"resource": f"{case.name}.json"},
+        }
+    request(f"{url}/schema/model-store", body)
+
+
+@contextmanager
+def harness(answers, profile, source, folder):
+    """Run a source file that reads models and rows in a folder, until it has written scores."""
+    with java(profile, source, folder) as process:
+        answers.seconds = process.seconds
+        # An engine may print lines of its own.
+        if not any(line.strip() == "done" for line in process.stdout):
+            raise RuntimeError(f"{source} failed:\n{process.log.read_text()[:4000]}")
+        answers.mebibytes = peak(process.pid)
+    yield
+
+
+def ranklib(exported, rows, qid):
+    """Let RankLib read the text of models and of rows."""
+    answers = Answers(f"RankyMcRankFace {version_of('ranklib', 'RankyMcRankFace')}")
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [
+            f"0 qid:{query} "
+            + " ".join(f"{j}:{value!r}" for j, value in enumerate(row, 1) if value == value)
+            for row, query in zip(rows.tolist(), qid.tolist(), strict=True)
+        ]
+        Path(folder, "rows").write_text("\n".join(lines) + "\n")
+        for case, text in exported.items():
+            Path(folder, f"{case.name}.model").write_text(text)
+        with harness(answers, "ranklib", "Ranklib.java", folder):
+            for case in exported:
+                found = Path(folder, f"{case.name}.scores").read_text().split()
+                answers.scores[case.name] = [*map(float, found)]
+    return answers
+
+
+def of_onnxruntime(exported, rows, qid):
+    """Score rows by onnxruntime."""
+    import onnxruntime
+
+    answers = Answers(f"onnxruntime {onnxruntime.__version__}")
+    for case, file in exported.items():
+        start = time.perf_counter()
+        session = onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
+        answers.seconds = max(answers.seconds, time.perf_counter() - start)
+        scores = session.run(None, {"features": rows.astype(np.float32)})[0][:, 0]
+        answers.scores[case.name] = scores.tolist()
+    return answers
+
+
+def _selects(exported):
+    """Return the text that creates a table of the rows, and a query of the scores per case."""
+    columns = dict.fromkeys(name for text in exported.values() for name in text.feature_names)
+    listed = ", ".join(f'"{name}" DOUBLE PRECISION' for name in columns)
+    create = f"CREATE TEMPORARY TABLE listed (place INTEGER, {listed})"
+    selects = {
+        case: f"SELECT {text} AS score FROM listed ORDER BY place"
+        for case, text in exported.items()
+    }
+    return create, selects
+
+
+def _numbers(found):
+    """Return a column of numbers, NaN for NULL."""
+    return [float("nan") if value is None else float(value) for (value,) in found]
+
+
+def sqlite(exported, rows, qid):
+    """Score the rows of a table in SQLite, where a missing value is NULL."""
+    import sqlite3
+
+    answers = Answers(f"SQLite {sqlite3.sqlite_version}")
+    create, selects = _selects(exported)
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(create)
+        marks = ", ".join("?" * (1 + rows.shape[1]))
+        places = [(place, *row) for place, row in enumerate(rows.tolist())]
+        connection.executemany(f"INSERT INTO listed VALUES ({marks})", places)
+        for case, select in selects.items():
+            answers.scores[case.name] = _numbers(connection.execute(select).fetchall())
+    connection.close()
+    return answers
+
+
+def duckdb(exported, rows, qid):
+    """Score the rows of a table in DuckDB, where a missing value is NaN."""
+    import duckdb as package
+
+    answers = Answers(f"DuckDB {package.__version__}")
+    create, selects = _selects(exported)
+    start = time.perf_counter()
+    with package.connect() as connection:
+        answers.seconds = time.perf_counter() - start
+        connection.execute(create)
+        marks = ", ".join("?" * (1 + rows.shape[1]))
+        places = [(place, *row) for place, row in enumerate(rows.tolist())]
+        connection.executemany(f"INSERT INTO listed VALUES ({marks})", places)
+        for case, select in selects.items():
+            answers.scores[case.name] = _numbers(connection.execute(select).fetchall())
+    return answers
+
+
+def postgresql(exported, rows, qid):
+    """Start a PostgreSQL on a socket of its own, and score the rows of a table; NULL is missing."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found or shutil.which("psql") is None:
+        raise Unavailable("no PostgreSQL is installed")
+    binaries = found[-1].parent
+    create, selects = _selects(exported)
+    # The server refuses to run as root.
+    own = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory() as folder:
+        if own:
+            shutil.chown(folder, "postgres")
+        data = f"{folder}/data"
+        start = time.perf_counter()
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}'"
+        for command in (
+            [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync"],
+            [binaries / "pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start"],
+        ):
+            done = subprocess.run(
+                [*own, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=folder
+            )
+            done.check_returncode()
+        try:
+            seconds = time.perf_counter() - start
+            lines = [create.replace("TEMPORARY ", "") + ";", "COPY listed FROM STDIN;"]
+            for place, row in enumerate(rows.tolist()):
+                values = ["\\N" if value != value else repr(value) for value in row]
+                lines.append("\t".join([str(place), *values]))
+            lines.append("\\.")
+            lines += [f"\\echo case {case.name}\n{text};" for case, text in selects.items()]
+            text = "SHOW server_version;\n" + "\n".join(lines) + "\n"
+            asked = ["psql", "-h", folder, "-U", "postgres", "-At", "-q", "-v", "ON_ERROR_STOP=1"]
+            done = subprocess.run([*own, *asked], input=text, capture_output=True, text=True)
+            if done.returncode:
+                case = done.stdout.rpartition("case ")[2].split("\n")[0]
+                raise RuntimeError(f"{case}: {done.stderr[:2000]}")
+            pid = int(Path(data, "postmaster.pid").read_text().split()[0])
+            memory = peak(pid)
+        finally:
+            stop = [*own, binaries / "pg_ctl", "-D", data, "-m", "fast", "stop"]
+            subprocess.run(stop, stdout=subprocess.DEVNULL, cwd=folder)
+    version, *parts = done.stdout.split("case ")
+    answers = Answers(f"PostgreSQL {version.split()[0]}", seconds, memory)
+    for part in parts:
+        name, *scores = part.rstrip("\n").split("\n")
+        answers.scores[name] = [float(one) if one else float("nan") for one in scores]
+    return answers
