@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
+MAVEN_SECONDS = 180
 
 
 class Unavailable(Exception):
@@ -45,12 +46,15 @@ def class_path(profile):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "path")
         command = [maven, "-q", "-B", "-f", HERE / "pom.xml", "-P", profile]
-        done = subprocess.run(
-            [*command, "dependency:build-classpath", f"-Dmdep.outputFile={file}"],
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        try:
+            done = subprocess.run(
+                [*command, "dependency:build-classpath", f"-Dmdep.outputFile={file}"],
+                capture_output=True,
+                text=True,
+                timeout=MAVEN_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"Maven does not get it in {MAVEN_SECONDS} s") from None
         if done.returncode or not file.exists():
             errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
             raise Unavailable(f"Maven does not get it: {(errors or ['no error is told'])[0]}")
@@ -78,7 +82,7 @@ def java(profile, source, *arguments):
             process.first_line = process.stdout.readline().strip()
             process.seconds = time.perf_counter() - start
             if not process.first_line:
-                raise RuntimeError(f"{source} ended at its start:\n{log.read_text()[:4000]}")
+                raise Unavailable(f"{source} ended at its start: {log.read_text()[-1000:]}")
             yield process
         finally:
             process.stdin.close()
@@ -315,7 +319,8 @@ def postgresql(exported, rows, qid):
             done = subprocess.run(
                 [*own, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=folder
             )
-            done.check_returncode()
+            if done.returncode:
+                raise Unavailable(f"{command[0].name} failed with code {done.returncode}")
         try:
             seconds = time.perf_counter() - start
             lines = [create.replace("TEMPORARY ", "") + ";", "COPY listed FROM STDIN;"]

@@ -1,5 +1,6 @@
 """The parts of export that have tests of their own."""
 
-from pairgram.export.verify import _is_reordered
+from pairgram.export.form import RanklibModel, SolrModel
+from pairgram.export.verify import _is_reordered, _scores
 
-__all__ = ["_is_reordered"]
+__all__ = ["RanklibModel", "SolrModel", "_is_reordered", "_scores"]

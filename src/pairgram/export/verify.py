@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from pairgram._support.arrays import with_entries
 from pairgram.data.queries import Queries, plain_ids
@@ -340,7 +341,7 @@ def _activated(name: str, values: Vector) -> Vector:
     if name == "relu":
         return np.maximum(values, np.float32(0))
     if name == "sigmoid":  # Solr computes it in double precision
-        return (1 / (1 + np.exp(-values.astype(np.float64)))).astype(np.float32)
+        return np.asarray(expit(values.astype(np.float64)), np.float32)
     return np.tanh(values) if name == "tanh" else values
 
 
