@@ -42,12 +42,20 @@ def _sql(case, dialect):
     return export.to_sql(case.model, features=NAMES, dialect=dialect)
 
 
+def _vespa(case):
+    profile = export.to_vespa(case.model, name=case.name, features=NAMES)
+    if profile.onnx is not None or case.lists:
+        raise ValueError("onnxruntime runs the first, and the global phase of a node the second")
+    return profile
+
+
 ENGINES = {
     "solr": Engine(_solr, engines.solr, gaps="default"),
     "solr, normalizers": Engine(
         lambda c: _solr(c, normalizers="engine"), engines.solr, gaps="default"
     ),
     "ranklib": Engine(lambda c: export.to_ranklib(c.model, features=NAMES), engines.ranklib),
+    "vespa": Engine(_vespa, engines.vespa, wide=True),
     "onnx": Engine(
         lambda c: export.to_onnx(c.model, features=NAMES), engines.of_onnxruntime, gaps="null"
     ),

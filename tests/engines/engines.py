@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -225,6 +226,22 @@ def ranklib(exported, rows, qid):
         for case, text in exported.items():
             Path(folder, f"{case.name}.model").write_text(text)
         with harness(answers, "ranklib", "Ranklib.java", folder):
+            for case in exported:
+                found = Path(folder, f"{case.name}.scores").read_text().split()
+                answers.scores[case.name] = [*map(float, found)]
+    return answers
+
+
+def vespa(exported, rows, qid):
+    """Let Vespa evaluate expressions; a feature is never without a value, and counts 0 then."""
+    answers = Answers(f"Vespa {version_of('vespa', 'searchlib')}")
+    with tempfile.TemporaryDirectory() as folder:
+        lines = ["\t".join(map(repr, row)) for row in np.nan_to_num(rows).tolist()]
+        Path(folder, "rows").write_text("\n".join(lines) + "\n")
+        for case, profile in exported.items():
+            (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
+            Path(folder, f"{case.name}.expression").write_text(text)
+        with harness(answers, "vespa", "Vespa.java", folder):
             for case in exported:
                 found = Path(folder, f"{case.name}.scores").read_text().split()
                 answers.scores[case.name] = [*map(float, found)]
