@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from tests.engines import engines
 from tests.engines.cases import NAMES, cases, rows, runs
+from tests.engines.journey import journey
 
 from pairgram import export
 
@@ -178,12 +179,17 @@ def main():
                 print(f"  wrong: {case}: {found.wrong}")
         if given.record:
             record(name, exported, answers)
+    if "solr" in {name for _, name in table}:
+        told, wrong = journey()
+        n_wrong += len(wrong)
+        lines = [*told, *(f"wrong: {one}" for one in wrong)]
+        print("from Solr's log to a model in Solr:", *lines, sep="\n  ")
     ran = list(dict.fromkeys(name for _, name in table))
     print("", f"| model, inputs | {' | '.join(ran)} |", "|---" * (1 + len(ran)) + "|", sep="\n")
     for case in map(str, cases()):
         if any((case, name) in table for name in ran):
             print(f"| {case} | {' | '.join(str(table.get((case, n), '')) for n in ran)} |")
-    print(f"{len(table) - n_wrong} passed, {n_wrong} failed")
+    print(f"{len(table)} models in engines, {n_wrong} wrong")
     return 1 if n_wrong else 0
 
 
