@@ -34,8 +34,8 @@ REFUSED = {
     "durations": ([datetime.timedelta(hours=int(k)) for k in TICKS], "durations: divide"),
     "text": (["a", "b"] * (N // 2), "text: encode text as numbers, as OneHotEncoder does"),
     "numerals": (["1", "2"] * (N // 2), "text: encode text as numbers, as OneHotEncoder does"),
-    "lists": ([[1.0, 2.0]] * N, "lists: scan takes columns of lists"),
 }
+LISTS = ([[1.0, 2.0]] * N, "lists: join lists to rows by numpy.vstack")  # in arrays
 ROADS = {
     "fit": lambda frame: RankRLS().fit(frame, Y, qid=QID),
     "Pairgram": lambda frame: Pairgram.from_rows(frame, Y),
@@ -60,18 +60,36 @@ def test_a_column_that_is_no_numbers_gets_one_message(kind, package, road):
     frame = FRAMES[package]({"one": ONE, "it": values})
     first = refusal(ROADS["fit"], FRAMES["polars"]({"one": ONE, "it": values}))
     assert first.startswith(f"column 'it' must hold numbers, got {said}")
-    if kind == "lists" and road == "scan":  # which takes them
-        assert scan(frame, features=["one", "it"]).feature_names == ["one", "it[0]", "it[1]"]
-        return
     assert refusal(ROADS[road], frame) == first
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("package", FRAMES)
+def test_columns_of_lists_are_their_entries(package, road):
+    entries = np.column_stack([ONE, TICKS % 5, TICKS % 4]).astype(float)
+    frame = FRAMES[package]({"one": ONE, "it": entries[:, 1:].tolist()})
+    call = ROADS[road]
+    if road == "scan":
+        assert call(frame).feature_names == ["one", "it[0]", "it[1]"]
+    elif road == "kernel_matrix":
+        np.testing.assert_array_equal(call(frame), call(entries))
+    else:
+        result, wanted = call(frame), call(entries)
+        if road == "feature map":
+            np.testing.assert_array_equal(result.transform(frame), wanted.transform(entries))
+            return
+        assert list(result.feature_names_in_) == ["one", "it[0]", "it[1]"]
+        for name in {"fit": ["coef_"], "Pairgram": ["G", "g"]}[road]:
+            np.testing.assert_allclose(getattr(result, name), getattr(wanted, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [*REFUSED, "lists"])
 def test_arrays_get_the_same_message_with_the_number_of_the_column(kind):
+    values, said = LISTS if kind == "lists" else REFUSED[kind]
     rows = np.empty((N, 2), dtype=object)
     rows[:, 0] = ONE
-    rows[:, 1] = REFUSED[kind][0]
-    wanted = f"column 1 must hold numbers, got {REFUSED[kind][1]}"
+    rows[:, 1] = values
+    wanted = f"column 1 must hold numbers, got {said}"
     model = RankRLS().fit(np.column_stack([ONE, ONE]), Y, qid=QID)
     for call in (ROADS["fit"], model.predict, lambda X: RankRLS().fit(X.tolist(), Y, qid=QID)):
         if kind == "lists" and call not in (ROADS["fit"], model.predict):
