@@ -1,4 +1,4 @@
-"""People × things: one model of products, beside products that are made, LightGBM and ALS.
+"""People × things: one model of products, beside products that are made, and peers.
 
     python bench/cross.py [TABLE ...] [--people N] [--things N] [--rows N] [--repeat N]
         [--threads N]
@@ -251,9 +251,10 @@ def best_things(options: Options) -> Iterator[str]:
 
 
 def quality(options: Options) -> Iterator[str]:
-    """NDCG@10 for people and things that were seen or not, beside LightGBM and ALS."""
+    """NDCG@10 for people and things that were seen or not, beside LightGBM, LightFM and ALS."""
     import lightgbm
     from implicit.als import AlternatingLeastSquares
+    from lightfm import LightFM  # of lightfm-next, which builds
 
     n_people, n_things, left, right = 1000, 500, 8, 10
     ndcg = get_metric("ndcg@10")
@@ -290,12 +291,37 @@ def quality(options: Options) -> Iterator[str]:
                 model.fit(scipy.sparse.csr_matrix(liked), show_progress=False)
             return model.user_factors @ model.item_factors.T
 
+        def warp(y=y, person=person, thing=thing, known=known, world=world):
+            liked = known & (y >= 2)
+            pairs = scipy.sparse.coo_matrix(
+                (y[liked] - 1, (person[liked], thing[liked])), shape=(n_people, n_things)
+            )
+            sides = [
+                scipy.sparse.csr_matrix(np.hstack([np.ones((len(rows), 1)), rows]))
+                for rows in (world.people, world.things)
+            ]
+            model = LightFM(32, loss="warp", random_state=0)
+            model.fit(
+                pairs.astype(bool).astype(np.float32),
+                user_features=sides[0],
+                item_features=sides[1],
+                sample_weight=pairs.astype(np.float32),
+                epochs=30,
+                num_threads=options.threads,
+            )
+            _, people = model.get_user_representations(sides[0])
+            biases, things = model.get_item_representations(sides[1])
+            return people @ things.T + biases
+
         predicts = {
             "`RankRLSCV` of `Cross`": ours(),
             "`RankRLSCV`, the same list for all": for_all(),
             "LightGBM lambdarank, 300 trees": trees(),
         }
-        factors = als()
+        tables = {
+            "LightFM, WARP of features, 32 factors, 30 epochs": (warp(), True),
+            "implicit ALS, 32 factors": (als(), False),
+        }
         for people, things in (
             (range(800), range(400)),
             (range(800, 1000), range(400)),
@@ -317,10 +343,11 @@ def quality(options: Options) -> Iterator[str]:
                 value = ndcg(grades, predict(rows), lists)
                 found.setdefault(name, [[], [], [], []])[_number(people, things)].append(value)
             seen = people.start == 0 and things.start == 0
-            value = ndcg(grades, factors[np.ix_(some, shown)].ravel(), lists) if seen else np.nan
-            found.setdefault("implicit ALS, 32 factors", [[], [], [], []])[
-                _number(people, things)
-            ].append(value)
+            for name, (scores, has_features) in tables.items():
+                value = np.nan
+                if seen or has_features:
+                    value = ndcg(grades, scores[np.ix_(some, shown)].ravel(), lists)
+                found.setdefault(name, [[], [], [], []])[_number(people, things)].append(value)
     yield f"NDCG@10 of all things, {n_people:,} × {n_things}, {left} × {right} features, 3 seeds:"
     yield markdown_table(
         ["way", "people and things seen", "new people", "new things", "both new"],
@@ -391,7 +418,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=6_040, metavar="N")
     parser.add_argument("--things", type=int, default=3_700, metavar="N")
     parser.add_argument("--rows", type=int, default=800_000, metavar="N")
-    packages = ("numpy", "scipy", "lightgbm", "implicit")
+    packages = ("numpy", "scipy", "lightgbm", "implicit", "lightfm-next")
     print_tables(parser, TABLES, Options, packages, repeat=3)
 
 
