@@ -294,6 +294,10 @@ def test_files_with_wrong_columns(lists, tmp_path, name, columns, message):
         ({"left": [0, 1]}, "left must not have columns of the right side, got 0"),
         ({"right": [5, 5]}, "right must name a column once, got 5 twice"),
         ({"right": [9]}, "right must name columns of X, of n_features=8, got 9"),
+        (
+            {"right": slice(3, 9)},
+            "right must name columns of X, of .*=8, got slice\\(3, 9, None",
+        ),
         ({"keep": "age"}, "keep must name columns of X, got 'age'; X has no names"),
         ({"left": 1.5}, "left must name columns of X, got 1.5"),
         ({"right": [[5]]}, "right must name columns of X, got \\[5\\]"),

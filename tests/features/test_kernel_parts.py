@@ -366,7 +366,7 @@ def test_other_places_that_take_kernels(tmp_path):
     ("kernel", "message"),
     [
         (Kernel("rbf", 13), r"columns of the rbf kernel must name columns of X.*got 13"),
-        (Kernel("rbf", "size 9"), r"columns of the rbf kernel must .* got 'size 9'; X has \['bit"),
+        (Kernel("rbf", "size 9"), r"columns of the rbf kernel must .* got 'size 9'; X has 'bit"),
         (Kernel("rbf", []), "columns of the rbf kernel must name a column or more, got none"),
         (Kernel("rbf", slice(5, 5)), "columns of the rbf kernel must name a column or more"),
         (Kernel("rbf", [3, "bit 3"]), "must name a column once, got 'bit 3' twice"),

@@ -14,6 +14,7 @@ from pairgram._support.parameters import is_integer
 if TYPE_CHECKING:
     from pairgram._support.checks import Rows
 
+N_SHOWN = 20  # so many names does a message list
 Columns = str | int | slice | Sequence[str | int]
 
 
@@ -25,11 +26,16 @@ def column_numbers(
     Raises
     ------
     ValueError
-        If a column is unknown, or is there twice.
+        If a column is unknown, or is there twice, or if a slice goes beyond the columns.
     """
     if columns is None:
         return np.empty(0, np.int64)
     if isinstance(columns, slice):
+        ends = [end for end in (columns.start, columns.stop) if end is not None]
+        if any(not -n_features <= end <= n_features for end in ends):
+            raise ArgumentError(
+                parameter, f"must name columns of X, of n_features={n_features}, got {columns}"
+            )
         return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
     listed: Any = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
     places = {} if names is None else {name: place for place, name in enumerate(names)}
@@ -47,7 +53,10 @@ def column_numbers(
             entries = map(f"{column}[{{}}]".format, count())
             found += takewhile(lambda place: place >= 0, (places.get(e, -1) for e in entries))
         else:
-            known = "X has no names: give numbers" if names is None else f"X has {list(names)}"
+            known = "X has no names: give numbers"
+            if names is not None:
+                shown = ", ".join(map(repr, names[:N_SHOWN])) + ", …" * (len(names) > N_SHOWN)
+                known = f"X has {shown}"
             raise ArgumentError(
                 parameter,
                 verbatim(f"must name columns of X, got {column!r}; {known}"),
