@@ -350,6 +350,26 @@ def test_train_with_one_alpha(file, data, tmp_path):
     assert "leave-query-out" in lines["held-out"] and f"{len(y)} rows, 30 queries" in text
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--weighting", "documents"), RankRLSCV(weighting="documents", scoring="evidence")),
+        (("--model", "rls"), RankRLSCV(pairs=None, scoring="evidence")),
+        (("--model", "elm-pointwise"), PointwiseELMCV(random_state=0, scoring="evidence")),
+    ],
+)
+def test_the_evidence_chooses(options, expected, file, data, tmp_path):
+    X, y, qid = data
+    arguments = ("--metric", "evidence", *options)
+    report = json.loads(run("train", file, "-o", tmp_path / "m", *arguments, "--json"))
+    expected.fit(X, y, qid=qid)
+    assert report["metric"] == "evidence" and report["held_out"] == "nothing held out"
+    assert report["score"] == expected.best_score_
+    np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
+    assert "held-out" not in run("train", file, "-o", tmp_path / "m", *arguments)
+    assert "*" in run("cv", file, *arguments)
+
+
 def test_train_on_pairs_of_all_rows(file, data, tmp_path):
     """MPRank with a kernel."""
     X, y, qid = data
@@ -1381,6 +1401,12 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24 or 2^-30:2^20:2, got"),
         (("--metric", "ndgc"), "--metric: unknown metric 'ndgc', did you mean 'ndcg'? The metrics"),
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
+        (("--metric", "evidence"), "scoring must not be 'evidence' with --weighting pairs, where"),
+        (
+            ("--metric", "evidence", "--convention", "letor"),
+            "--convention is for metrics, and --metric evidence is none",
+        ),
+        (("--metric", "evidence", "--model", "elmrank"), "scoring must name a metric of rankings"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of 'default', 'letor', 'trec'"),
         (("--time-budget", 0), "--time-budget must be None or a finite number > 0, got 0"),

@@ -108,8 +108,7 @@ def letor(
       pairgram letor MQ2008 --pairs gain_difference --pairs with_ties --metric ndcg@10
       pairgram letor MQ2008 --json | jq .mean.test.map
     """
-    scoring = opt.choice_metric(metric, convention)
-    assert scoring is not None
+    scoring = opt.metric_of(metric, convention)
     entry = get_model(model, settings)
     protocol = {n: grid for n, grid in entry.protocol.items() if n not in settings}
     settings = {**settings, **protocol}
@@ -273,8 +272,10 @@ def train(
     if clicks is not None or position is not None or item is not None:
         columns, estimated = of_clicks(file, columns, clicks, position, item)
     if columns.propensity is not None:
-        settings = _for_clicks(settings, model)
+        settings = _with_pairs("clicks", settings, model)
         metric = metric or "ips_dcg@10"
+    if metric == opt.EVIDENCE:  # which cannot compare pairs
+        settings = _with_pairs("with_ties", settings, model)
     on_table = columns.make_table(file, valid)
     is_replaced = model is None and default_model(settings, False) != "rankrls"
     model = default_model(settings, on_table) if model is None else model
@@ -331,6 +332,8 @@ def train(
         return
     (params,), made = show_rows([report.pop("params")]), report.pop("trials", [])
     looks = report.pop("propensities", [])
+    name = search.scoring_.name
+    judged_by = name if name == opt.EVIDENCE else f"held-out {name}"
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -338,7 +341,7 @@ def train(
         [
             ("model", f"{model} of {name_of(path)}: {shape}"),
             *params.items(),
-            (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}{lower}, {held_by}"),
+            (judged_by, f"{search.best_score_:.4f}{lower}, {held_by}"),
             ("seconds", f"{seconds:.2f}"),
             ("written", output),
         ],
@@ -354,11 +357,11 @@ def train(
         )
 
 
-def _for_clicks(settings: Settings, model: str | None) -> Settings:
-    """Return the settings with the pairs of clicks, for models that choose their pairs."""
+def _with_pairs(pairs: str, settings: Settings, model: str | None) -> Settings:
+    """Return the settings with these pairs, for models that choose their pairs."""
     name = "rankrls" if model in (None, "auto") else model
     takes = "pairs" in MODELS[name].takes and "pairs" not in settings
-    return {**settings, "pairs": ["clicks"]} if takes else settings
+    return {**settings, "pairs": [pairs]} if takes else settings
 
 
 def _fit_table(
@@ -563,7 +566,10 @@ def cv(
     estimated = None
     if clicks is not None or position is not None or item is not None:
         columns, estimated = of_clicks(file, columns, clicks, position, item)
-        settings, metric = _for_clicks(settings, model), metric or "ips_dcg@10"
+        settings = _with_pairs("clicks", settings, model)
+        metric = metric or "ips_dcg@10"
+    if metric == opt.EVIDENCE:  # which cannot compare pairs
+        settings = _with_pairs("with_ties", settings, model)
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
@@ -612,6 +618,8 @@ def cv(
 
 def _held_out(entry: Model, search: BaseEstimator, has_groups: bool) -> str:
     """Return as text what was held out if there was no validation set."""
+    if search.scoring_.name == opt.EVIDENCE:
+        return "nothing held out"
     search = getattr(search, "best_estimator_", search)
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
     if n_splits:

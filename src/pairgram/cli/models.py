@@ -82,7 +82,7 @@ class Model:
             return settings
         return {**settings, "inputs": [None, "maxabs" if sparse else "standard"]}
 
-    def search(self, settings: Settings, scoring: Metric | None) -> Any:
+    def search(self, settings: Settings, scoring: Metric | str | None) -> Any:
         """Return an estimator that chooses its settings in ``fit``.
 
         It does so as `RankRLSCV` does: with ``validation``, ``predict``, ``save``, ``best_score_``,

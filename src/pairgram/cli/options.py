@@ -392,6 +392,7 @@ def _parsed(name: str, value: Any) -> Any:
 
 
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
+EVIDENCE = "evidence"  # chooses too, and is no metric
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 
 ROWS = (
@@ -408,8 +409,9 @@ ChoiceMetric = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help="Metric to choose by. [default: ndcg@10, or pairwise_accuracy if labels are not "
-        "grades; pairwise_squared_error for elmrank]",
+        help="Metric to choose by; with rankrls, rls and the ELMs also evidence, the likelihood of "
+        "the labels, which holds nothing out. [default: ndcg@10, or pairwise_accuracy for labels "
+        "that are no grades; pairwise_squared_error for elmrank]",
         show_default=False,
     ),
 ]
@@ -501,8 +503,14 @@ def checked_names(metrics: list[str] | None, convention: str | None) -> None:
     metric_of("map", convention or "default")
 
 
-def choice_metric(name: str | None, convention: str, default: str | None = None) -> Metric | None:
-    """Return the metric to choose by, or None if it depends on the labels."""
+def choice_metric(
+    name: str | None, convention: str, default: str | None = None
+) -> Metric | str | None:
+    """Return what to choose by: a metric, "evidence", or None if it depends on the labels."""
+    if name == EVIDENCE:
+        if convention != "default":
+            raise ValueError("--convention is for metrics, and --metric evidence is none")
+        return name
     if name is not None and "," in name:
         raise ValueError(f"--metric takes one name to choose by, got {name!r}")
     name = name or default

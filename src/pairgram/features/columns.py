@@ -55,8 +55,8 @@ def column_numbers(
         else:
             known = "X has no names: give numbers"
             if names is not None:
-                shown = ", ".join(map(repr, names[:N_SHOWN])) + ", …" * (len(names) > N_SHOWN)
-                known = f"X has {shown}"
+                first = ", ".join(map(repr, names[:N_SHOWN]))
+                known = f"X has {first}" + ", …" * (len(names) > N_SHOWN)
             raise ArgumentError(
                 parameter,
                 verbatim(f"must name columns of X, got {column!r}; {known}"),

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram.data.queries import Queries
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sklearn.base import BaseEstimator
@@ -241,7 +239,8 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
     check_count("n_first", n_first, 1)
     wanted = ("row", "score", "deviation", "best", "worst")
     n_rows = len(_columns_of(table, wanted, "rank_ranges", None)["row"])
-    if "qid" in table and Queries.make(n_rows, qid=table["qid"]).n_queries > 1:
+    lists = [*table["qid"]] if "qid" in table else []
+    if any(one != lists[0] for one in lists):
         raise ValueError("table must be of one list: take the rows of one query")
     if names is not None and len(names) != n_rows:
         raise ValueError(f"names must have a name for each of {n_rows} rows, got {len(names)}")
