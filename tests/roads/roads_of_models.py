@@ -207,7 +207,7 @@ def pipeline(journey: Journey) -> Outcome:
     refuses=(r"^keep_covariance (must|needs)", r"does not tell the kernel of two rows"),
 )
 def with_certainty(journey: Journey) -> Outcome | None:
-    """A model that keeps how sure it is has the same scores, and deviations of differences."""
+    """A model that keeps how sure it is has the same scores, deviations, and ranks to go by."""
     pairs = journey.parameters.get("pairs", "with_ties")
     if pairs not in ("with_ties", None):
         return None
@@ -224,4 +224,12 @@ def with_certainty(journey: Journey) -> Outcome | None:
     assert (of_pairs[2] <= of_pairs[0] + of_pairs[1] + slack).all()
     assert (of_pairs[0] <= of_list[:-2] + of_list[1:-1] + slack).all()
     _same_bits(pickle.loads(pickle.dumps(model)).predict(X, return_std=True)[1], of_list)
+    ranges = model.rank_ranges(X)
+    _same_bits(ranges["deviation"], of_list[ranges["row"]])
+    _same_bits(np.sort(ranges["row"]), np.arange(len(X)))
+    above = np.array([model.probability_above(X, np.tile(x, (len(X), 1))) for x in X])
+    surely, maybe = above > 0.95 + 1e-6, above > 0.95 - 1e-6
+    for row, best, worst in zip(ranges["row"], ranges["best"], ranges["worst"], strict=True):
+        assert 1 + surely[row].sum() <= best <= 1 + maybe[row].sum()
+        assert len(X) - maybe[:, row].sum() <= worst <= len(X) - surely[:, row].sum()
     return outcome_of(journey, model)

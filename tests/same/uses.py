@@ -542,6 +542,24 @@ def _precomputed(make: str, named: dict[str, Any], folder: Path) -> Any:
     return of_model(model, pg.kernel_matrix(rows.new, rows.X, "tanimoto"))
 
 
+def _certainty(named: dict[str, Any], folder: Path) -> Any:
+    rows = rows_of("tall")
+    make = pg.RankRLSCV if "scoring" in named else pg.RankRLS
+    model = make(weighting="documents", keep_covariance=True, **named)
+    model.fit(rows.X, rows.y, qid=rows.query)
+    return {
+        "model": of_model(model, rows.new),
+        "of lists": model.predict(rows.new, return_std=True)[1],
+        "of training": model.predict(rows.new, return_std=True, reference="training")[1],
+        "above": model.probability_above(rows.new[1:], rows.new[:-1]),
+        "ranges": model.rank_ranges(rows.new, level=0.8),
+        "proposed": [
+            pg.propose(model, rows.new, 3, strategy=strategy, random_state=0)
+            for strategy in ("improvement", "variance", "thompson")
+        ],
+    }
+
+
 def _splits(folder: Path) -> Any:
     rows, found = rows_of("tall"), {}
     for shuffle, ids in ((False, rows.query), (True, rows.query), (True, rows.query.astype(str))):
@@ -596,6 +614,12 @@ SINGLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("LSSVR", {"kernel": "polynomial", "degree": 2, "coef0": 0.5}),
     ("RankRLS", {}),
     ("RankSVM", {}),
+)
+CERTAIN: tuple[dict[str, Any], ...] = (
+    {},
+    {"kernel": "rbf"},
+    {"inputs": "standard"},
+    {"scoring": "evidence"},
 )
 LABELS = ("real", "signed", "binary")
 
@@ -747,6 +771,8 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
         ("LSSVR", {}),
     ):
         yield f"precomputed/{make_name}", partial(_precomputed, make_name, named)
+    for number, certain in enumerate(CERTAIN):
+        yield f"certainty/{number}", partial(_certainty, certain)
     yield "splits", _splits
     yield "interactions", _interactions
     yield "grid search", _grid_search
