@@ -73,7 +73,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {page: [] for page in ("index", "start", "which", "mathematics")}
+html_sidebars = {page: [] for page in ("index", "start", "which", "questions", "mathematics")}
 
 sphinx_gallery_conf = {
     "examples_dirs": str(Path(__file__).parent / "examples"),
