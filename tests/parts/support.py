@@ -11,8 +11,10 @@ from pairgram._support.machine import (
     single_threaded_blas,
     until,
 )
+from pairgram._support.tabled import Tabled
 
 __all__ = [
+    "Tabled",
     "cached_property",
     "deadline",
     "limits",

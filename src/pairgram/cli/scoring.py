@@ -160,7 +160,7 @@ def compare(
         print_json({"file": str(files[0] if qrels is None else qrels), **result.to_dict()})
         return
     short = _short(names)
-    for number, (title, table) in enumerate(result._tables()):
+    for number, (title, table) in enumerate(result._tables().values()):
         if number:
             print_lines([""])
         columns_of_table = [

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 import pairgram
 from pairgram._support.arrays import predicted, require_label_each, take_rows
+from pairgram._support.tabled import Table, Tabled
 from pairgram.data.queries import Queries, check_weights
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ CONSTRAINTS = ("scale", "positive", "l1_ratio", "n_nonzero_coefs")
 
 
 @dataclass(frozen=True, eq=False)
-class LearningCurve:
+class LearningCurve(Tabled):
     """What `learning_curve` measured.
 
     Attributes
@@ -61,11 +62,9 @@ class LearningCurve:
             errors: NDArray[np.float64] = np.sqrt(squares.sum(axis=1) / (n_folds - 1) / n_folds)
         return errors
 
-    def __str__(self) -> str:
-        lines = [f"queries  {self.metric}"]
-        for size, mean, error in zip(self.n_queries, self.mean, self.standard_error, strict=True):
-            lines.append(f"{size:>7}  {mean:.4f}" + ("" if np.isnan(error) else f" ± {error:.4f}"))
-        return "\n".join(lines)
+    def _tables(self) -> dict[str, tuple[str, Table]]:
+        columns = {"queries": self.n_queries, self.metric: self.mean}
+        return {"curve": ("", {**columns, "standard_error": self.standard_error})}
 
 
 def learning_curve(

@@ -13,6 +13,7 @@ from scipy.stats import permutation_test, t as student, ttest_ind
 
 from pairgram._support.arrays import object_array
 from pairgram._support.parameters import check_size
+from pairgram._support.tabled import Table, Tabled, rows_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, listed_metrics
@@ -166,8 +167,6 @@ def percentile_intervals(means: Values, confidence: float) -> tuple[Values, Valu
     return low, high
 
 
-Table = dict[str, NDArray[Any]]
-
 _ORDER = "; the order is compare(y, qid, scores, metrics)"
 _ORDER_OF_RUNS = "; the order is compare_runs(qrels, runs, metrics)"
 # Values that differ by rounding alone are ties.
@@ -175,12 +174,13 @@ _TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabled):
     """What `compare` and `compare_runs` return; printed, it is three tables.
 
     The text has the queries that differ most in the first metric alone; `changed` has all.
 
-    A table is a dict of columns, which ``pandas.DataFrame`` takes.
+    A table is a dict of columns. ``to_frame("means")`` and ``to_latex("differences")`` make a frame
+    and the table of a paper of it; notebooks show all three.
 
     Attributes
     ----------
@@ -231,27 +231,23 @@ class Comparison:
         return {
             "n_queries": len(self.qid),
             "confidence": self.confidence,
-            "means": rows_of_table(self.means),
-            "differences": rows_of_table(self.differences),
-            "changed": [
-                row | {"qid": _for_json(row["qid"])} for row in rows_of_table(self.changed)
-            ],
+            "means": rows_of(self.means),
+            "differences": rows_of(self.differences),
+            "changed": [row | {"qid": _for_json(row["qid"])} for row in rows_of(self.changed)],
         }
 
-    def _tables(self) -> list[tuple[str, Table]]:
-        """Return the tables that are printed, with their titles."""
+    def _tables(self) -> dict[str, tuple[str, Table]]:
         title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
-        parts = [(title, self.means), ("Differences, system minus against", self.differences)]
+        tables = {
+            "means": (title, self.means),
+            "differences": ("Differences, system minus against", self.differences),
+        }
         metric = self.means["metric"][0]
         of_metric = self.changed["metric"] == metric
         if of_metric.any():
             changed = {name: column[of_metric] for name, column in self.changed.items()}
-            parts += [(f"Queries that differ most in {metric}", changed)]
-        return parts
-
-    def __str__(self) -> str:
-        """Return the tables as text."""
-        return "\n\n".join(f"{title}\n{text_of_table(table)}" for title, table in self._tables())
+            tables["changed"] = (f"Queries that differ most in {metric}", changed)
+        return tables
 
 
 def compare(
@@ -617,32 +613,3 @@ def _changed(
 
 def _for_json(one: object) -> Any:
     return one if isinstance(one, (int, float, str)) else str(one)
-
-
-def rows_of_table(table: Table) -> list[dict[str, Any]]:
-    """Return the rows of a table as dicts of plain values."""
-    names, columns = list(table), [column.tolist() for column in table.values()]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def text_of_table(table: Table) -> str:
-    """Return a table with aligned columns, numbers to the right."""
-    lines = [
-        list(table),
-        *([_cell(value) for value in row.values()] for row in rows_of_table(table)),
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    right = [column.dtype.kind != "O" for column in table.values()]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
-def _cell(value: object) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.4g}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"

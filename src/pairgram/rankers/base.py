@@ -766,3 +766,18 @@ class LinearSearch(LinearRanker):
         """
         info = RowInfo(qid, group, sample_weight, query_weight, offset, groups, propensity)
         return self._fit(X, y, info, validation)
+
+    def to_frame(self) -> Any:
+        """Return `cv_results_` as a frame of pandas, which must be installed, the best row first.
+
+        Raises
+        ------
+        NotFittedError
+            If the search was not fitted.
+        """
+        check_is_fitted(self)
+        import pandas
+
+        results = {name: column for name, column in self.cv_results_.items() if name != "params"}
+        frame = pandas.DataFrame(results)
+        return frame.sort_values("rank_test_score", kind="stable", ignore_index=True)

@@ -13,10 +13,11 @@ from scipy.stats import t as student
 
 from pairgram._support.arrays import BLOCK_ROWS
 from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.tabled import Table as Columns, Tabled, rows_of
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.queries import Queries
 from pairgram.data.seen_columns import SeenColumns
-from pairgram.metrics.compare import Table as Columns, holm, rows_of_table, text_of_table
+from pairgram.metrics.compare import holm
 from pairgram.solvers.pairgram import Pairgram
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
@@ -30,7 +31,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Drift:
+class Drift(Tabled):
     """What `drift` returns; printed, it is a table of the columns that changed.
 
     Attributes
@@ -87,21 +88,16 @@ class Drift:
             "level": self.level,
             "n_queries": {"reference": self.n_queries[0], "today": self.n_queries[1]},
             "changed": self.changed,
-            "columns": rows_of_table(self.table),
+            "columns": rows_of(self.table),
         }
 
-    def __str__(self) -> str:
-        """Return the columns that changed as text."""
+    def _tables(self) -> dict[str, tuple[str, Columns]]:
         kept, n_columns = self.table["changed"], len(self.table["column"])
         title = (
             f"{np.count_nonzero(kept)} of {n_columns} columns changed: {self.n_queries[1]} queries "
             f"beside {self.n_queries[0]}, level {self.level:g}"
         )
-        if not kept.any():
-            return title
-        return (
-            f"{title}\n{text_of_table({name: column[kept] for name, column in self.table.items()})}"
-        )
+        return {"columns": (title, {name: column[kept] for name, column in self.table.items()})}
 
 
 def drift(

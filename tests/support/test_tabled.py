@@ -1,0 +1,79 @@
+"""Results that are tables: text, notebooks, frames, papers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from pairgram import RankRLSCV, compare, drift, learning_curve, make_ranking
+from parts.support import Tabled
+
+
+class Two(Tabled):
+    """Two tables, of which the second is empty."""
+
+    def _tables(self):
+        first = {
+            "name_of": np.array(["a & b", "<c>_%"], dtype=object),
+            "value": np.array([0.5, 1e-5]),
+            "count": np.array([1, 20]),
+        }
+        return {"first": ("one <title>", first), "none": ("empty", {"x": np.empty(0)})}
+
+
+def test_text_has_numbers_at_the_right():
+    assert str(Two()).splitlines() == [
+        "one <title>",
+        "name_of   value  count",
+        "a & b    0.5000      1",
+        "<c>_%     1e-05     20",
+        "",
+        "empty",
+    ]
+
+
+def test_notebooks_get_what_the_text_has():
+    found = Two()._repr_html_()
+    assert "<p>one &lt;title&gt;</p><table>" in found and found.endswith("<p>empty</p>")
+    assert '<td style="text-align:left">&lt;c&gt;_%</td>' in found
+    assert '<td style="text-align:right">20</td>' in found
+
+
+def test_papers_get_rules_and_escapes():
+    assert Two().to_latex().splitlines() == [
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"name\_of & value & count \\",
+        r"\midrule",
+        r"a \& b & 0.5000 & 1 \\",
+        r"<c>\_\% & 1e-05 & 20 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_frames_have_the_numbers_as_they_are():
+    pd.testing.assert_frame_equal(Two().to_frame(), pd.DataFrame(Two()._tables()["first"][1]))
+    assert Two().to_frame("none").empty
+    for make in (Two().to_frame, Two().to_latex):
+        with pytest.raises(ValueError, match="table must be one of 'first', 'none', got 'other'"):
+            make("other")
+
+
+def test_results_of_the_library_are_tables():
+    X, y, qid = make_ranking(20, 10, 4, random_state=0)
+    model = RankRLSCV().fit(X, y, qid=qid)
+    compared = compare(y, qid, {"model": model.predict(X), "column": X[:, 0]}, ["map", "mrr"])
+    for name in ("means", "differences"):
+        frame = compared.to_frame(name)
+        assert frame.to_dict("list") == {n: c.tolist() for n, c in getattr(compared, name).items()}
+    assert set(compared.to_frame("changed")["metric"]) == {"map"}
+    curve = learning_curve(model, X, y, qid=qid, sizes=[4, 8], cv=2)
+    np.testing.assert_array_equal(curve.to_frame()["ndcg@10"], curve.mean)
+    moved = drift(X[:100], X[100:] + 5)
+    assert moved.to_frame()["column"].tolist() == moved.changed == [0, 1, 2, 3]
+    best = model.to_frame().iloc[0]
+    assert best["param_alpha"] == model.alpha_ and best["mean_test_score"] == model.best_score_
+    assert len(model.to_frame()) == len(model.alphas_) and "params" not in model.to_frame()
+    with pytest.raises(NotFittedError, match="not fitted"):
+        RankRLSCV().to_frame()
