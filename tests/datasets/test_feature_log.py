@@ -177,3 +177,9 @@ def test_refusals():
         read_feature_log([line], "lucene")
     with pytest.raises(ValueError, match="unjudged must be one of"):
         read_feature_log([line], "solr", unjudged="keep")
+
+
+def test_a_mapping_tells_what_the_whole_log_left_out():
+    lines = [solr("q1", {"a": {"bm25": 2.5}}), solr("q2", {"c": {"bm25": 1.0}})]
+    table = read_feature_log(lines, "solr", features={"bm25": 0.0, "discount": 1.0})
+    assert table["discount"].tolist() == [1.0, 1.0] and table["bm25"].tolist() == [2.5, 1.0]

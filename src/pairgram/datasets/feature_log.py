@@ -74,7 +74,8 @@ def read_feature_log(
         or have the label 0.
     features : sequence of str, mapping of str to float, or None
         The columns of features and their order. None takes all, in the order in which they are
-        first met. A mapping has what a feature counts where the engine left it out, see the notes.
+        first met. A mapping has what a feature counts where the engine left it out, see the notes;
+        its features may be absent from the whole log.
     query : str, default="qid"
         The member of a response that is the id of its query. For Solr it may also be a parameter of
         the request, which ``echoParams=explicit`` has in the response.
@@ -155,7 +156,7 @@ def read_feature_log(
         columns["label"] = np.array(labels, np.float64)
     wanted = names if features is None else list(features)
     lacking = [name for name in wanted if name not in names]
-    if lacking:
+    if lacking and not isinstance(features, Mapping):
         raise ArgumentError("features", f"must be features of the log, which lacks {lacking[0]!r}")
     for name in wanted:
         if name in OWN:
