@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "support/parallel.hpp"
+#include "support/prefix_sums.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {
@@ -154,7 +155,7 @@ void interval_pairs::concordant(std::ptrdiff_t n_models, const double* scores, d
     parallel_for(n_models, n_threads, [&](std::ptrdiff_t model) {
         const double* const score = scores + model * n_rows();
         buffer<std::ptrdiff_t> order(by_lower), rank(n_rows());
-        buffer<std::int64_t> tree;  // a Fenwick tree of the rows below, by their scores
+        buffer<std::int64_t> tree;  // of the rows below, by their scores
         for (std::ptrdiff_t q = 0; q < n_queries(); ++q) {
             check_interrupt();
             const auto begin = offsets[q], end = offsets[q + 1];
@@ -167,18 +168,13 @@ void interval_pairs::concordant(std::ptrdiff_t n_models, const double* scores, d
             }
             std::int64_t twice = 0;
             tree.assign(size_of(n_ranks) + 2, 0);
-            const auto up_to = [&](std::ptrdiff_t n) {  // how many are among the first n ranks
-                std::int64_t sum = 0;
-                for (auto k = size_of(n); k > 0; k &= k - 1) sum += tree[k];
-                return sum;
-            };
             for (auto k = begin, p = begin; k < end; ++k) {
                 const auto row = by_lower[k];
                 for (; p - begin < n_below[row]; ++p)
-                    for (auto t = size_of(rank[by_upper[p]]) + 1; t < tree.size();
-                         t += t & (~t + 1))
-                        ++tree[t];
-                if (n_below[row] > 0) twice += up_to(rank[row]) + up_to(rank[row] + 1);
+                    add_at(tree.data(), n_ranks + 1, rank[by_upper[p]], std::int64_t{1});
+                if (n_below[row] > 0)
+                    twice += sum_of_first(tree.data(), rank[row]) +
+                             sum_of_first(tree.data(), rank[row] + 1);
             }
             out[model * n_queries() + q] = static_cast<double>(twice) / 2;
         }

@@ -7,6 +7,7 @@
 
 #include "data/query_rows.hpp"
 #include "support/buffer.hpp"
+#include "support/prefix_sums.hpp"
 
 namespace pairgram {
 
@@ -82,7 +83,7 @@ pair_counts count_pairs(std::ptrdiff_t n, const ranked_document* ranked,
                         buffer<std::int64_t>& scratch) {
     pair_counts counts{pairs_of(n), levels.tied_pairs, 0, 0, 0};
     scratch.assign(2 * levels.n_levels + 1, 0);
-    std::int64_t* tree = scratch.data();  // 1-based: documents ranked higher
+    std::int64_t* tree = scratch.data();                          // of documents ranked higher
     std::int64_t* in_run = scratch.data() + levels.n_levels + 1;  // by level
     const auto level_of = [&](std::ptrdiff_t i) { return levels.level[ranked[i].index]; };
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
@@ -91,12 +92,12 @@ pair_counts count_pairs(std::ptrdiff_t n, const ranked_document* ranked,
         for (std::ptrdiff_t i = begin; i < end; ++i) {
             const std::ptrdiff_t level = level_of(i);
             counts.tied_both += in_run[level]++;
-            for (std::ptrdiff_t k = level; k > 0; k -= k & -k) counts.discordant += tree[k];
+            counts.discordant += sum_of_first(tree, level);
         }
         for (std::ptrdiff_t i = begin; i < end; ++i) {
             const std::ptrdiff_t level = level_of(i);
             in_run[level] = 0;
-            for (std::ptrdiff_t k = level + 1; k <= levels.n_levels; k += k & -k) ++tree[k];
+            add_at(tree, levels.n_levels, level, std::int64_t{1});
         }
     }
     return counts;
@@ -143,26 +144,19 @@ double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_docume
                      const std::ptrdiff_t* tie_end, const label_levels& levels,
                      buffer<label_tally>& tallies, buffer<double>& run) {
     if (n < 2) return undefined;
-    tallies.assign(levels.n_levels + 1, {});  // 1-based: documents ranked higher
+    tallies.assign(levels.n_levels + 1, {});  // of documents ranked higher
     double sum = 0;
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
         end = tie_end[begin];
         run.clear();
         for (std::ptrdiff_t i = begin; i < end; ++i) {
             run.push_back(labels[ranked[i].index] - labels[0]);
-            label_tally lower;
-            for (auto k = levels.level[ranked[i].index]; k > 0; k -= k & -k) {
-                lower.count += tallies[k].count;
-                lower.sum += tallies[k].sum;
-            }
+            const label_tally lower = sum_of_first(tallies.data(), levels.level[ranked[i].index]);
             sum += lower.count * run.back() - lower.sum;
         }
         for (std::ptrdiff_t i = begin; i < end; ++i) {
-            const auto level = levels.level[ranked[i].index];
-            for (auto k = level + 1; k <= levels.n_levels; k += k & -k) {
-                tallies[k].count += 1;
-                tallies[k].sum += run[i - begin];
-            }
+            const label_tally own{1, run[i - begin]};
+            add_at(tallies.data(), levels.n_levels, levels.level[ranked[i].index], own);
         }
         std::sort(run.begin(), run.end());
         for (std::ptrdiff_t i = 0; i < end - begin; ++i) {

@@ -46,6 +46,12 @@ double misranked_fraction(const pair_counts& counts);
 // Documents of a part of the levels: how many, and their labels from that of document 0 on.
 struct label_tally {
     double count = 0, sum = 0;
+
+    label_tally& operator+=(const label_tally& other) {
+        count += other.count;
+        sum += other.sum;
+        return *this;
+    }
 };
 
 // The mean over pairs i < j of |label_i - label_j| times 1 where the scores are in the opposite

@@ -5,29 +5,9 @@
 #include <utility>
 
 #include "support/parallel.hpp"
+#include "support/prefix_sums.hpp"
 
 namespace pairgram {
-
-namespace {
-
-// Running sums over the first places of an order: a Fenwick tree.
-class prefix_sums {
-  public:
-    explicit prefix_sums(std::ptrdiff_t n) : tree_(n + 1, 0.0) {}
-    void add(std::ptrdiff_t place, double x) {
-        for (auto k = size_of(place) + 1; k < tree_.size(); k += k & (~k + 1)) tree_[k] += x;
-    }
-    double first(std::int64_t n) const {
-        double sum = 0;
-        for (auto k = size_of(n); k > 0; k &= k - 1) sum += tree_[k];
-        return sum;
-    }
-
-  private:
-    buffer<double> tree_;
-};
-
-}  // namespace
 
 interval_loss::interval_loss(std::shared_ptr<const interval_pairs> pairs, const double* low,
                              const double* high, pair_loss loss)
@@ -74,7 +54,8 @@ void interval_loss::sort(std::ptrdiff_t query, const double* scores, const doubl
 
 void interval_loss::sum_partners(std::ptrdiff_t query, const side& rows, const side& partners,
                                  const double* values, double* sums) const {
-    prefix_sums found(pairs_->offsets[query + 1] - pairs_->offsets[query]);
+    const auto n_places = pairs_->offsets[query + 1] - pairs_->offsets[query];
+    buffer<double> found(n_places + 1, 0.0);
     const bool down = &rows == &winners_, all = loss_ == pair_loss::squared;
     const auto n = rows.offsets[query + 1] - rows.offsets[query];
     const auto n_others = partners.offsets[query + 1] - partners.offsets[query];
@@ -88,9 +69,9 @@ void interval_loss::sum_partners(std::ptrdiff_t query, const side& rows, const s
             const auto other = at(partners, p);
             const double reach = rows.value[row] - partners.value[other];
             if (!all && !(down ? reach > 0 : reach < 0)) break;
-            found.add(partners.place[other], values[other]);
+            add_at(found.data(), n_places, partners.place[other], values[other]);
         }
-        sums[row] = found.first((*rows.n_partners)[row]);
+        sums[row] = sum_of_first(found.data(), (*rows.n_partners)[row]);
     }
 }
 

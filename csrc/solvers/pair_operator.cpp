@@ -8,6 +8,7 @@
 #include "data/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
+#include "support/prefix_sums.hpp"
 
 namespace pairgram {
 
@@ -29,20 +30,16 @@ class few_levels {
     double smaller_[Width] = {};
 };
 
-// The same for any number of levels in O(log levels): a Fenwick tree.
+// The same for any number of levels in O(log levels).
 class many_levels {
   public:
     explicit many_levels(buffer<double>& tree) : tree_(tree) {
         std::fill(tree.begin(), tree.end(), 0.0);
     }
     void add(std::int32_t level, double x) {
-        for (auto k = size_of(level) + 1; k < tree_.size(); k += k & (~k + 1)) tree_[k] += x;
+        add_at(tree_.data(), static_cast<std::ptrdiff_t>(tree_.size()) - 1, level, x);
     }
-    double smaller(std::int32_t level) const {
-        double sum = 0;
-        for (auto k = size_of(level); k > 0; k &= k - 1) sum += tree_[k];
-        return sum;
-    }
+    double smaller(std::int32_t level) const { return sum_of_first(tree_.data(), level); }
 
   private:
     buffer<double>& tree_;  // (levels + 1,)
