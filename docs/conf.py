@@ -12,6 +12,7 @@ import pairgram
 
 # A machine that builds pages has other things to do, which says nothing about a budget.
 warnings.filterwarnings("ignore", message="the trials took more than")
+sys.path.insert(0, str(Path(__file__).parent))
 
 # The page of pairgram.pyterrier.Ranker needs the name of its base alone, and PyTerrier needs Java.
 sys.modules["pyterrier"] = types.ModuleType("pyterrier")
@@ -32,6 +33,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "whole_entries",
 ]
 exclude_patterns = ["examples/*", "requirements.txt"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

@@ -74,3 +74,10 @@ def test_the_search_finds_it(asked, index):
         ]
         found &= {page for one in pages for page in ([one] if isinstance(one, int) else one)}
     assert ASKED[asked] in [names[page] for page in found]
+
+
+@pytest.mark.parametrize("name", ["RankRLSCV", "PairwiseELMCV"])
+def test_a_page_of_an_estimator_can_be_read_alone(name):
+    text = Path(SITE, "api", "generated", f"pairgram.{name}.html").read_text()
+    for meaning in ("The number does not change a bit of the result", "solves a system"):
+        assert meaning in text
