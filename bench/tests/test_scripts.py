@@ -12,7 +12,9 @@ from threadpoolctl import threadpool_limits
 import pairgram
 
 FOLDER = Path(__file__).parents[1]
-SCRIPTS = [path for path in FOLDER.rglob("*.py") if path.parent.name != "tests"]
+SCRIPTS = [
+    path for path in FOLDER.rglob("*.py") if path.parent.name != "tests" and path.stem != "__main__"
+]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS))
@@ -116,3 +118,38 @@ def test_tables_of_what_to_measure(script, monkeypatch, capsys):
     assert len(found) == 6 and found['`propose`, "upper"'] > found["random"]
     regrets = [float(cells[3].split("±")[0]) for cells in tables[10:]]
     assert len(regrets) == 12 and min(regrets) > 0
+
+
+def test_every_table_of_the_page_has_a_command(script):
+    """And all commands are run by ``python -m bench --all``."""
+    every = script("every")
+    page = every.PAGES[0].read_text()
+    commands = [one for text in every.PAGES for one in every.commands_of(text.read_text())]
+    assert {part.split()[1] for _, part in commands} <= {
+        path.relative_to(FOLDER.parent).as_posix() for path in SCRIPTS
+    }
+    with_tables = {
+        section.partition("\n")[0] for section in page.split("\n## ")[1:] if "\n|" in section
+    }
+    assert with_tables == {section for section, _ in commands} & with_tables
+
+
+def test_commands_are_run_once(script, monkeypatch, tmp_path, capsys):
+    every = script("every")
+    page = tmp_path / "page.md"
+    page.write_text("## Made\n\n```sh\npython bench/made.py 3  # a remark\n```\n")
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "made.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    monkeypatch.setattr(every, "PAGES", [page])
+    monkeypatch.setattr(every, "ROOT", tmp_path)
+    monkeypatch.setattr(every, "revision", lambda: "one")
+    words = ["bench", "--all", "--results", str(tmp_path / "results")]
+    monkeypatch.setattr(sys, "argv", words)
+    assert every.main() == 0 and "running" in capsys.readouterr().out
+    assert (tmp_path / "results" / "01.txt").read_text() == "['3']\n"
+    assert every.main() == 0 and "running" not in capsys.readouterr().out
+    monkeypatch.setattr(every, "revision", lambda: "two")
+    (tmp_path / "bench" / "made.py").write_text("raise SystemExit(7)")
+    assert every.main() == 1 and "exit 7" in capsys.readouterr().out
+    page.write_text("```sh\npython bench/made.py --data FOLDER\n```\n")
+    assert every.main() == every.NO_DATA and "give --data" in capsys.readouterr().out
