@@ -2003,3 +2003,15 @@ def test_inputs_of_sparse_files(file, data, tmp_path):
     refused = error(*options, "--inputs", "x")
     assert "--inputs must be one of 'standard', 'minmax', 'maxabs', 'quantile', " in refused
     assert "'list-standard', 'runs', 'none', got 'x'" in refused
+
+
+def test_help_of_many_options_has_panels():
+    """What people need first is in sight, and every option is in one panel."""
+    text = run("train", "--help")
+    parts = re.split(r"\n(?=[A-Z][\w ]*:\n)", text)[1:]
+    panels = {head: body for head, _, body in (part.partition(":\n") for part in parts)}
+    titles = ["First options", "Data", "Model", "Choice", "Output and machine"]
+    assert [title for title in panels if title not in ("Arguments", "Examples")] == titles
+    first = re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", panels["First options"])
+    assert {"--output", "--qid", "--label", "--metric", "--valid"} <= {*first} and len(first) == 10
+    assert "Options:" in run("demo", "--help")

@@ -70,8 +70,41 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 INTERRUPTED = 130
 
 
+# The help of a command with more options than these has a panel for each kind of option.
+FEW_OPTIONS = 20
+# The first are what people need first. Options that stand nowhere are of the model.
+PANELS = {
+    "First options": "output model valid metric label qid features exclude missing time-budget",
+    "Data": "one-query weight groups propensity clicks position item feature-log qrels offset "
+    "group-queries dask float32 sparse",
+    "Model": "",
+    "Choice": "alphas Cs convention",
+    "Output and machine": "plot threads json keep scores head trec help",
+}
+
+
 class Command(TyperCommand):
     """A command that refuses an option given twice, because it could use only the last one."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options; many of them stand in panels."""
+        params = self.get_params(ctx)
+        is_long = len(params) > FEW_OPTIONS
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        sections |= {name: [] for name in (PANELS if is_long else ())}
+        for param in params:
+            record = param.get_help_record(ctx)
+            if record is not None:
+                other = "Model" if is_long else "Options"
+                words = {option.lstrip("-") for option in param.opts}
+                panel = next((n for n, own in PANELS.items() if words & {*own.split()}), other)
+                title = panel if is_long else other
+                is_argument = param.param_type_name == "argument"
+                sections.setdefault("Arguments" if is_argument else title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments of the command line."""
