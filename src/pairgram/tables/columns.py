@@ -159,7 +159,7 @@ def together(parts: Sequence[TableRows]) -> TableRows:
 
 
 def counted(name: str) -> str:
-    """Return whence the rows of a partition are counted, by its name."""
+    """Return from where the rows of a partition are counted, by its name."""
     if name.lower().endswith(WITH_HEADERS):
         return "counted from 0 after the header"
     return f"counted from 0{' there' if ' from row ' in name else ''}"
