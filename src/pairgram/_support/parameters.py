@@ -36,7 +36,7 @@ InputsName = Literal[
     "runs",
 ]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
-Missing = Literal["zero", "mean"]
+Missing = Literal["zero", "mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
 EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]

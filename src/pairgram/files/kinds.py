@@ -188,7 +188,7 @@ def _kind(settings: Record, more: Mapping[str, Array] = {}) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {**more, "coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["fill_values?"] = Array(FLOAT64, ("filled",))
-    return Kind({**settings, **stored("inputs?")}, arrays, _model)
+    return Kind({**settings, **stored("inputs?", "missing?")}, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {
@@ -360,6 +360,7 @@ BATCHES: Mapping[str, Kind] = {
             "n_queries": Array(INT64, ("models",)),
             "is_dual": Array(INT64, ("models",)),
             "intercept?": Array(FLOAT64, ("models",)),
+            "fills?": Array(FLOAT64, ("models", "filled")),
             "alpha?": Array(FLOAT64, ("models",)),
             "C?": Array(FLOAT64, ("models",)),
             "best_score?": Array(FLOAT64, ("models",)),
@@ -388,6 +389,9 @@ def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
         if name == "model" and "coefs" in rest:
             same = own["model.coef_"].shape == rest["coefs"].shape[1:]
             require(same, "coefs must have a column for every coefficient of the model")
+            known = [own["model.fill_values"].shape] if "model.fill_values" in own else []
+            fills = [rest["fills"].shape[1:]] if "fills" in rest else []
+            require(fills == known, "fills must have a column for every fill value of the model")
         for key in ("alpha", "C") if name == "model" else ():
             if key in rest and key in part["settings"]:
                 fits = MODELS[part["kind"]].settings[key].fits

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import until
-from pairgram._support.parameters import EngineName, InputsName, check_parameters, check_text
+from pairgram._support.parameters import (
+    EngineName,
+    InputsName,
+    Missing,
+    check_parameters,
+    check_text,
+)
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
@@ -121,6 +127,7 @@ class TrialsSpec(Spec):
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
         common |= {
             "store_held_out": self.search.store,
+            "missing": self.rows.missing,
             "cv": cv if compares else splits and list(splits),
         }
         named = rows.arguments | {"validation": validation}
@@ -413,6 +420,7 @@ default=None
     kernels: KernelLike | Sequence[KernelLike] | None = None
     verbose: bool = False
     random_state: RandomState = 0
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> TrialsSpec:
@@ -438,7 +446,7 @@ default=None
                     f"must have names, or be of parts that have, got {verbatim(repr(kernel))}",
                 )
         return TrialsSpec(
-            Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
+            Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.parameters import Form, InputsName, check_C
+from pairgram._support.parameters import Form, InputsName, Missing, check_C
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import KernelLike
 from pairgram.features.random_nodes import Activations, RandomNodes
@@ -76,6 +76,7 @@ class _Machine(LinearRanker):
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
 
@@ -101,6 +102,7 @@ class _MachineSearch(LinearSearch):
     store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Vector, require_finite
-from pairgram._support.parameters import InputsName, Scope, check_parameters
+from pairgram._support.parameters import InputsName, Missing, Scope, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairSettings
@@ -107,6 +107,7 @@ class DrawnSpec(LeastSquares):
                 tuple(kinds),
                 takes_offset=False,
                 no_table=needs_rows(model),
+                missing=model.missing,
                 n_threads=model.n_threads,
             ),
             (PairSettings(model.pairs, model.scope),),
@@ -419,6 +420,7 @@ class ELMRank(LinearRanker):
     n_estimators: int = 1
     random_state: RandomState = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:
@@ -529,6 +531,7 @@ feature_names_in_, uses_qid_ :
     random_state: RandomState = None
     store_held_out: bool = False
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:

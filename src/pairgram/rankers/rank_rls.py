@@ -12,6 +12,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import (
     Form,
     InputsName,
+    Missing,
     Scope,
     Target,
     Weighting,
@@ -49,6 +50,7 @@ class _Preset(LinearRanker):
     form: Form = "auto"
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
 
@@ -423,6 +425,7 @@ class RankRLS(Certain, LinearRanker):
     keep_covariance: bool | Literal["sandwich"] = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:
@@ -743,6 +746,7 @@ prior_scale_, posterior_ :
     keep_covariance: bool | Literal["sandwich"] = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:

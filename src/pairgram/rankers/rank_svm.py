@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
-from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
+from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
@@ -537,6 +537,7 @@ class RankSVM(_Probabilities, LinearRanker):
     memory_limit: float | None = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
@@ -545,7 +546,11 @@ class RankSVM(_Probabilities, LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         rows = Preparation(
-            (self.inputs,), self.feature_map, prior=self.prior, n_threads=self.n_threads
+            (self.inputs,),
+            self.feature_map,
+            prior=self.prior,
+            missing=self.missing,
+            n_threads=self.n_threads,
         )
         last = None
         if self.warm_start and hasattr(self, "coef_"):
@@ -663,6 +668,7 @@ uses_qid_, prior_, uses_offset_ :
     store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
@@ -680,6 +686,7 @@ uses_qid_, prior_, uses_offset_ :
             prior=self.prior,
             no_columns=no_columns,
             other_maps=tuple(maps[1:]),
+            missing=self.missing,
             n_threads=self.n_threads,
         )
         told = ("inputs",) if self.inputs is not None else ()
