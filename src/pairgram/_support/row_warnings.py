@@ -62,10 +62,10 @@ def warn_of_empty_columns(names: Sequence[str], missing: str) -> None:
     """Warn of columns without any value, in whose place there is no mean or median."""
     if not _silent.get():
         listed = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
-        plural = "s" * (len(names) > 1)
+        column = "column {} of X has" if len(names) == 1 else "columns {} of X have"
         warn_caller(
-            f"column{plural} {listed} of X ha{'ve' if plural else 's'} no value in any row, so that "
-            f"0 takes the place of the {missing}: leave such columns out, or give missing='zero'",
+            f"{column.format(listed)} no value in any row, so that 0 takes the place "
+            f"of the {missing}: leave such columns out, or give missing='zero'",
             UserWarning,
         )
 

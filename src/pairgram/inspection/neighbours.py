@@ -13,7 +13,6 @@ import pairgram
 from pairgram._support.arrays import blocks, read_rows, reads_lists, without_names
 from pairgram._support.checks import ArgumentError, require_finite
 from pairgram._support.parameters import check_size
-from pairgram.features.gaps import filled
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
@@ -29,7 +28,10 @@ def _checked(model: BaseEstimator, X: RowsLike) -> Any:
         raise ArgumentError(
             "model", "must score rows alone: one with inputs within lists has no score of a row"
         )
-    rows = filled(read_rows(X, estimator=model, sparse="csr"), model.fill_values_)
+    rows = read_rows(X, estimator=model, sparse="csr")
+    fill = getattr(model, "fill_values_", None)
+    if fill is not None and not scipy.sparse.issparse(rows):
+        rows = np.where(np.isnan(rows), fill.astype(rows.dtype), rows)
     require_finite(rows, "X")
     return rows
 
