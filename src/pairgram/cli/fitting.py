@@ -405,7 +405,9 @@ def _filling(search: Any, columns: Columns) -> tuple[Any, Columns]:
     """Return a search that fills missing values as --missing says, and columns that do not."""
     from pairgram._support.parameters import check
 
-    return search.set_params(missing=check("missing", columns.missing)), replace(columns, missing=None)
+    return search.set_params(missing=check("missing", columns.missing)), replace(
+        columns, missing=None
+    )
 
 
 def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,12 +91,12 @@ def _require_finite(fill: Vector, X: NDArray[Any]) -> None:
         )
 
 
-def without_unknown(fill: Vector, missing: Missing, names: Sequence[Any] | None) -> Vector:
+def without_unknown(fill: Vector, missing: Missing, names: Any) -> Vector:
     """Return fill values with 0 in the place of NaN, for columns without a value; warn of these."""
     empty = np.flatnonzero(np.isnan(fill)).tolist()
     if not empty:
         return fill
-    warn_of_empty_columns([repr(names[j]) if names else str(j) for j in empty], missing)
+    warn_of_empty_columns([str(j) if names is None else repr(names[j]) for j in empty], missing)
     return np.nan_to_num(fill, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
@@ -105,7 +104,7 @@ def fill_values(
     missing: Missing,
     X: NDArray[Any],
     weights: Vector | None,
-    names: Sequence[Any] | None = None,
+    names: Any = None,
     n_threads: int | None = None,
 ) -> Vector:
     """Return what takes the place of missing values of dense rows, (n_features,).

@@ -248,6 +248,8 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
     names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
     require(names is None or len(names) == features, f"want {features} names of features")
+    filled = sizes.get("filled", sizes["features"])
+    require(filled == sizes["features"], f"want {sizes['features']} fill_values, got {filled}")
     scatter = settings["scope"] == "global" and settings["pairs"] == "with_ties"
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
@@ -305,6 +307,7 @@ STATISTICS: Mapping[str, Kind] = {
             "sums": Array(FLOAT64, ("columns", "columns")),
             "mean?": Array(FLOAT64, ("columns",)),
             "origin?": Array(FLOAT64, ("columns",)),
+            "fill_values?": Array(FLOAT64, ("filled",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
             "id_rows?": Array(("uint32",), ("ids",)),  # not in files of earlier versions

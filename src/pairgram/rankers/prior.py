@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -172,7 +172,7 @@ class Prior(NamedTuple):
             )
         return cls(coef, None)
 
-    def of_filled(self, names: Sequence[Any] | None, what: str = "X") -> Prior:
+    def of_filled(self, names: Iterable[Any] | None, what: str = "X") -> Prior:
         """Return a prior that scores arrays, whose columns have these names, or none.
 
         Raises

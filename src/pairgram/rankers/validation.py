@@ -167,7 +167,8 @@ def _read(
     given = X
     X, y = read_labelled(X, y, " of validation", estimator=model)
     if fill is not None:
-        given = X = filled(X, fill, model.n_threads)
+        X = filled(X, fill, model.n_threads)
+        given = X
     takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
     if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
         require_finite(X, "X of validation")  # maps of other packages may take NaN

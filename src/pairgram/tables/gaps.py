@@ -112,7 +112,7 @@ class Tally(NamedTuple):
 def _summed(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     """Return the different values in their order, and the sum of the weights of each."""
     known, place = np.unique(values, return_inverse=True)
-    return known, np.bincount(place, weights, len(known))
+    return known, np.asarray(np.bincount(place, weights, len(known)), np.float64)
 
 
 def means_of(table: Table) -> Vector:
