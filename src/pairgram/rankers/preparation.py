@@ -122,10 +122,10 @@ class Preparation:
         ValueError
             If it is none of the words above, or if X holds kernel values.
         """
-        check("missing", self.missing)
-        if self.missing is None or self.kernel is None:
+        if self.missing is None:
             return
-        if as_kernel(self.kernel).is_precomputed:
+        check("missing", self.missing)
+        if self.kernel is not None and as_kernel(self.kernel).is_precomputed:
             raise ArgumentError(
                 "missing", "must be None with {kernel='precomputed'}, whose X are kernel values"
             )
@@ -186,7 +186,7 @@ class Preparation:
         inputs = fit_inputs(str(kind), data.X, _weights_of(data), self.n_threads)
         return replace(inputs, feature_names_in_=data.names)
 
-    def fill(self, data: RankingData) -> Vector | None:
+    def fill(self, data: RankingData) -> Vector:
         """Return what takes the place of missing values, (n_features,), found from the rows.
 
         Raises
@@ -194,8 +194,7 @@ class Preparation:
         ValueError
             If the rows are sparse, if every row has weight 0, or if X holds infinity.
         """
-        if self.missing is None:
-            return None
+        assert self.missing is not None
         if scipy.sparse.issparse(data.X):
             refuse_sparse()
         weights = None if self.missing == "zero" else _weights_of(data)
@@ -488,8 +487,9 @@ class GivenArrays:
         if info.groups is not None and not (info.has_queries or model._needs_queries):
             info = info._replace(qid=info.groups, groups=None)  # queries only are held out
         self.data: RankingData = model._check_rows(X, y, info)
-        self.fill = preparation.fill(self.data)
-        if self.fill is not None:
+        self.fill: Vector | None = None
+        if preparation.missing is not None:
+            self.fill = preparation.fill(self.data)
             whole = filled(self.data.X, self.fill, preparation.n_threads)
             self.data = replace(self.data, X=whole)
         self._is_scored = not preparation.is_one or (

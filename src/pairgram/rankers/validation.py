@@ -164,18 +164,17 @@ def _read(
         wanted = "an offset: give (X, y, qid, offset)"
         wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
         raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
-    given = X
-    X, y = read_labelled(X, y, " of validation", estimator=model)
-    if fill is not None:
-        X = filled(X, fill, model.n_threads)
-        given = X
+    rows, y = read_labelled(X, y, " of validation", estimator=model)
+    rows = filled(rows, fill, model.n_threads)
     takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
     if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
-        require_finite(X, "X of validation")  # maps of other packages may take NaN
-    data = RankingData.delimit(X, y, qid, offset=offset, propensity=propensity)
+        require_finite(rows, "X of validation")  # maps of other packages may take NaN
+    data = RankingData.delimit(rows, y, qid, offset=offset, propensity=propensity)
     if (data.preferences is None) != (pattern.preferences is None):
         wanted = "labels" if pattern.preferences is None else "Preferences"
         raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
     if started is None:
         return data
-    return data.plus_offset(started(given, prepared_as(data, pattern, None), None))
+    return data.plus_offset(
+        started(X if fill is None else rows, prepared_as(data, pattern, None), None)
+    )

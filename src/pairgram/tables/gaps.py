@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from pairgram._support.checks import Vector
 from pairgram.features.gaps import known_means
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task
-
-if TYPE_CHECKING:
-    from pairgram.tables.table import Table
 
 # The bounds of a median are so many standard errors away from the median of a sample. They miss the
 # median of all rows once in three million columns, for which one more pass is made.
@@ -115,13 +112,13 @@ def _summed(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     return known, np.asarray(np.bincount(place, weights, len(known)), np.float64)
 
 
-def means_of(table: Table) -> Vector:
+def means_of(table: Any) -> Vector:
     """Return the means of the columns of a table whose missing values are NaN; NaN for none."""
     found = table.reduce(Task(Means.of, Means.join, needs_queries=False))
     return np.where(found.weights > 0, found.means, np.nan)
 
 
-def medians_of(table: Table) -> Vector:
+def medians_of(table: Any) -> Vector:
     """Return the medians of the columns of a table whose missing values are NaN; NaN for none.
 
     Rows that are drawn bound the median of every column. A pass counts what is below the bounds,
