@@ -143,10 +143,8 @@ def medians_of(table: Any) -> Vector:
         left = every
         while len(left):
             for columns in _groups(left, 16.0 * n_rows * shares[left]):
-                task = Task(
-                    partial(Tally.of, columns, low[columns], high[columns]), Tally.join, False
-                )
-                tally = table.reduce(task)
+                block = partial(Tally.of, columns, low[columns], high[columns])
+                tally = table.reduce(Task(block, Tally.join, needs_queries=False))
                 found[columns] = [tally.median(k) for k in range(len(columns))]
             below, above = (found == -np.inf).any(axis=1), (found == np.inf).any(axis=1)
             missed = (below & (low > -np.inf)) | (above & (high < np.inf))

@@ -205,6 +205,8 @@ class Table:
         except ValueError as error:
             if getattr(error, "found", None) == "infinity":
                 rows = self.for_scores()
+                if rows.layout.fill is not None:  # which may be NaN
+                    rows = rows.filling(np.zeros(rows.n_features))
                 names = tuple(map(self._name_of, range(len(self.partitions))))
                 check = partial(require_finite_rows, rows.layout, names)
                 task = Task(check, max, needs_queries=False)
