@@ -343,7 +343,7 @@ class Table:
             return self.filling(np.zeros(self.n_features))
         known = self.filling(np.full(self.n_features, np.nan))
         fill = means_of(known) if self.missing == "mean" else medians_of(known)
-        table = self.filling(without_unknown(fill, self.missing, self.layout.feature_names()))
+        table = self.filling(without_unknown(fill, self.missing, self.feature_names))
         if not np.isfinite(fill[~np.isnan(fill)]).all():
             with table._naming_infinity():
                 raise ArgumentError("X", "must not hold infinity", found="infinity")
