@@ -344,7 +344,8 @@ class AutoRanker(LinearSearch):
 default=None
         Inputs within lists, as in `RankRLS`, that linear models try too, before all others. They
         are not tried unasked, because `predict` then needs `qid`. Models of other inputs may still
-        win. With "runs" and NaN, which says that a run lacks a row, all others are left out.
+        win. With "runs" and NaN, which says that a run lacks a row, all others are left out unless
+        `missing` fills it.
     kernels : str, Kernel, Product, Sum, a list of these, or None, default=None
         Kernels to try too, before other features and kernels: what the columns mean is known to you
         alone, such as which are bits. Each is tried on the columns as they are, and divided by
@@ -354,6 +355,8 @@ default=None
         left out.
     random_state : int, RandomState instance, Generator or None, default=0
         Seed of the random features.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`; all models that are tried have it.
     n_threads : int or None, default=None
         As in `RankRLS`, but that more trials may end in time.
 

@@ -361,6 +361,8 @@ class ELMRank(LinearRanker):
         Source of the seeds. Every draw has its own seed.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the nodes.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``.
@@ -453,7 +455,8 @@ class ELMRankCV(LinearSearch):
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
         seeds.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
+    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, missing, \
+n_threads :
         As in `ELMRank`.
     store_held_out : bool, default=False
         As in `RankRLSCV`.

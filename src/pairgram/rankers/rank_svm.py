@@ -421,6 +421,8 @@ class RankSVM(_Probabilities, LinearRanker):
         a fitted model with `predict`, which stays fitted in clones. See the notes.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the feature map.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The result has the same bits for any number.
@@ -594,7 +596,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
-    loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
+    loss, weighting, tol, max_iter, memory_limit, missing, n_threads : as in `RankSVM`
     store_held_out : bool, default=False
         As in `RankRLSCV`.
     prior : array-like of shape (n_features,), fitted model or None, default=None
