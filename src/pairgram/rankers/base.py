@@ -144,8 +144,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             and weights of rows itself, so all other arguments must be left out. A first pass reads
             these columns alone. Its features are read once, and once more for each of: scales of
             `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
-            ``missing="mean"``; ``missing="median"`` reads them twice. Kernels other than "linear" and the dual form take no table. The
-            notes of `RankSVM` say how often its solver reads the features.
+            ``missing="mean"``; ``missing="median"`` reads them twice. Kernels other than "linear"
+            and the dual form take no table. The notes of `RankSVM` say how often its solver reads
+            the features.
         y : array-like of shape (n_rows,), or Preferences
             Relevance labels, any real numbers. Only a table does without. `RankRLS`, `RankSVM` and
             their searches also take comparisons of rows, `Preferences`, beside which `qid`,
@@ -304,8 +305,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If X has another number of features than in `fit`, holds infinity, or NaN that the model
-            does not fill, or has columns of times, text, lists or other objects; if `qid` has another length; or if
-            `offset` is missing, or given to a model that was fitted without.
+            does not fill, or has columns of times, text, lists or other objects; if `qid` has
+            another length; or if `offset` is missing, or given to a model that was fitted without.
 
         Warns
         -----

@@ -59,7 +59,6 @@ from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
@@ -676,7 +675,7 @@ class GivenTable:
     def _moments(self) -> Moments:
         """What scales are made of; they are exact."""
         block = partial(Moments.of, self._preparation.n_threads)
-        return self.table.reduce(Task(block, Moments.join, needs_queries=False))
+        return self.table.of_rows(block, Moments.join)
 
     def reader(self, kind: str | None, preparation: Preparation) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.

@@ -13,7 +13,6 @@ from pairgram._support import limits
 from pairgram._support.checks import Vector
 from pairgram.features.gaps import known_means
 from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task
 
 # The bounds of a median are so many standard errors away from the median of a sample. They miss the
 # median of all rows once in three million columns, for which one more pass is made.
@@ -114,7 +113,7 @@ def _summed(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
 
 def means_of(table: Any) -> Vector:
     """Return the means of the columns of a table whose missing values are NaN; NaN for none."""
-    found = table.reduce(Task(Means.of, Means.join, needs_queries=False))
+    found = table.of_rows(Means.of, Means.join)
     return np.where(found.weights > 0, found.means, np.nan)
 
 
@@ -144,7 +143,7 @@ def medians_of(table: Any) -> Vector:
         while len(left):
             for columns in _groups(left, 16.0 * n_rows * shares[left]):
                 block = partial(Tally.of, columns, low[columns], high[columns])
-                tally = table.reduce(Task(block, Tally.join, needs_queries=False))
+                tally = table.of_rows(block, Tally.join)
                 found[columns] = [tally.median(k) for k in range(len(columns))]
             below, above = (found == -np.inf).any(axis=1), (found == np.inf).any(axis=1)
             missed = (below & (low > -np.inf)) | (above & (high < np.inf))

@@ -180,6 +180,10 @@ class Table:
             raise no_rows()
         return result
 
+    def of_rows(self, block: Callable[[TableRows], S], join: Callable[[S, S], S]) -> S:
+        """Return what is made of all rows, block by block, wherever queries end."""
+        return self.reduce(Task(block, join, needs_queries=False))
+
     def each(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows.
 
@@ -259,7 +263,7 @@ class Table:
         ValueError
             As in `survey`.
         """
-        found = self.reduce(Task(Loaded.of, Loaded.join, needs_queries=False))
+        found = self.of_rows(Loaded.of, Loaded.join)
         self._known["bytes"] = COPIES * found.n_bytes
         if found.parts is None:
             return None
