@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import pairgram
 from pairgram import (
     LSSVR,
+    AutoRanker,
     ELMRank,
     ELMRankCV,
     Nystroem,
@@ -66,6 +67,14 @@ def test_all_estimators_are_checked():
         RankSVM(feature_map=Nystroem(n_components=None)),
         RankSVM(feature_map=Nystroem(kernel="tanimoto", random_state=0)),
         RankSVMCV(cv=3),
+        RankRLS(missing="mean"),
+        RankRLS(missing="median", inputs="quantile"),
+        RankRLS(missing="zero", kernel="rbf"),
+        RankRLSCV(missing="mean"),
+        PairwiseELM(missing="mean", n_nodes=20, random_state=0),
+        ELMRank(n_nodes=10, missing="median"),
+        RankSVM(missing="mean"),
+        AutoRanker(time_budget=0.5, missing="mean"),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ]
 )

@@ -183,16 +183,16 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 135),
-        (lines_of_code, 34_130),
-        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1019),
+        (lambda: len(PATHS), 137),
+        (lines_of_code, 34_513),
+        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1020),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),
         (lambda: len(hooks()), 4),
-        (lambda: stands_on("rankers.rank_rls"), 75),
-        (lambda: stands_on("rankers.fit_many"), 55),
-        (lambda: stands_on("solvers.pairgram"), 33),
-        (lambda: stands_on("metrics.evaluation"), 19),
+        (lambda: stands_on("rankers.rank_rls"), 77),
+        (lambda: stands_on("rankers.fit_many"), 57),
+        (lambda: stands_on("solvers.pairgram"), 36),
+        (lambda: stands_on("metrics.evaluation"), 21),
         (patched_constants, 0),
         (imports_of_private_modules, 16),
     ],
@@ -219,7 +219,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 167, 26), (pairgram.RankRLSCV(), 363, 33), (pairgram.RankSVM(), 209, 24)],
+    [(pairgram.RankRLS(), 168, 26), (pairgram.RankRLSCV(), 365, 33), (pairgram.RankSVM(), 210, 24)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

@@ -4,6 +4,7 @@
 
 #include "bindings/bindings.hpp"
 #include "features/column_statistics.hpp"
+#include "features/gaps.hpp"
 #include "features/input_columns.hpp"
 #include "features/list_columns.hpp"
 #include "features/seen_columns.hpp"
@@ -93,6 +94,35 @@ array<double> order_statistics_of(const array<T>& X, const array<std::int64_t>& 
     return out;
 }
 
+// X with fill in the place of NaN.
+template <class T>
+array<T> filled(const array<T>& X, const array<T>& fill, int n_threads) {
+    check_matrix(X);
+    check(fill.ndim() == 1 && fill.size() == X.shape(1), "fill must be (n_columns,)");
+    const T *const rows = pointer(X), *const values = pointer(fill);
+    array<T> out({X.shape(0), X.shape(1)});
+    T* const data = out.mutable_data();
+    const without_gil release(X.size());
+    fill_gaps(X.shape(0), X.shape(1), rows, values, data, n_threads);
+    return out;
+}
+
+// The medians of the values that are not NaN, (n_columns,); NaN without any.
+template <class T>
+array<double> known_medians_of(const array<T>& X, const optional_array<double>& weights,
+                               int n_threads) {
+    check_matrix(X);
+    check(!weights || (weights->ndim() == 1 && weights->size() == X.shape(0)),
+          "weights must be (n_rows,)");
+    const T* const rows = pointer(X);
+    const double* const v = pointer(weights);
+    array<double> out(X.shape(1));
+    double* const data = out.mutable_data();
+    const without_gil release(X.size());
+    find_known_medians(X.shape(0), X.shape(1), rows, v, data, n_threads);
+    return out;
+}
+
 // The values below and above places, and the share of the way, (3, n_columns, n_places).
 template <class T>
 array<double> weighted_places_of(const array<T>& X, const array<double>& weights,
@@ -173,6 +203,10 @@ void bind_statistics(py::module_& m) {
           py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),
           py::arg("ranks").noconvert(), py::arg("n_threads"));
+    m.def("fill_gaps", &filled<T>, py::arg("X").noconvert(), py::arg("fill").noconvert(),
+          py::arg("n_threads"));
+    m.def("known_medians", &known_medians_of<T>, py::arg("X").noconvert(),
+          py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("weighted_places", &weighted_places_of<T>, py::arg("X").noconvert(),
           py::arg("weights").noconvert(), py::arg("places").noconvert(), py::arg("n_threads"));
 }

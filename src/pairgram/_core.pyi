@@ -39,6 +39,10 @@ def seen_columns(
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)
+def fill_gaps(X: NDArray[_T], fill: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
+def known_medians(
+    X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
+) -> NDArray[np.float64]: ...  # (n_columns,), NaN for columns without a value
 def weighted_places(
     X: NDArray[_T], weights: NDArray[np.float64], places: NDArray[np.float64], n_threads: int
 ) -> NDArray[np.float64]: ...  # values below and above, share: (3, n_columns, n_places)

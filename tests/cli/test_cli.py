@@ -1043,6 +1043,7 @@ def test_inspect_a_model(model_file):
             "keep_covariance": False,
             "kernel": None,
             "l1_ratio": 0.0,
+            "missing": None,
             "n_nonzero_coefs": None,
             "pairs": "without_ties",
             "positive": False,

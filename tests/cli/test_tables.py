@@ -166,6 +166,18 @@ def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
     assert shown["missing_features"] == "take values that the file holds"
 
 
+@pytest.mark.parametrize("model", ["auto", "elmrank", "ranksvm"])
+def test_models_that_read_tables_as_a_whole_fill_as_others_do(model, tmp_path, data):
+    X, y, qid = data
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    write(tmp_path / "a.parquet", X[qid < 20], y[qid < 20], qid[qid < 20])
+    write(tmp_path / "b.parquet", X[qid >= 20], y[qid >= 20], qid[qid >= 20])
+    given = ("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--missing", "median")
+    run(*given, "--valid", tmp_path / "b.parquet", "--model", model, "-o", tmp_path / "m")
+    medians = np.nanmedian(X[qid < 20], axis=0)
+    np.testing.assert_allclose(load_model(tmp_path / "m").fill_values_, medians, rtol=1e-14)
+
+
 def test_predict_writes_parquet_with_columns_of_the_table(folder, model_file, tmp_path):
     want = load_model(model_file).predict(table_of(folder))
     for options, columns in (
@@ -213,15 +225,11 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ("--model", "auto", "--missing", "zero"),
-            "--missing is not for --model auto: take one of",
-        ),
         (("--kernel", "rbf"), "take --model rank-nystroem, which approximates kernels"),
         (("--sparse",), "--sparse is for LETOR files that are held in memory, not for tables"),
         (("--positive", "5"), "--positive: found feature 5, but {data} has 4 features"),
         (("--positive", "b,z"), "found 'z', but the features of {data} have columns b, a, c, d"),
-        (("--missing", "none"), "--missing must be one of 'zero', 'mean', got 'none'"),
+        (("--missing", "none"), "--missing must be one of 'zero', 'mean', 'median', got 'none'"),
         (("--weight", "w"), "--weight: there is no column 'w' in {data}, only 'b', 'a', "),
     ],
 )

@@ -450,21 +450,33 @@ def test_onnx_needs_no_names_of_columns(data):
     assert export.to_onnx(named).feature_names == tuple("hgfedcba")
 
 
-def test_missing_values_are_filled_in(data):
-    pandas = pytest.importorskip("pandas")
+@pytest.mark.parametrize("inputs", [None, "standard", "quantile"])
+@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
+def test_missing_values_are_filled_in(data, missing, inputs):
     from pairgram import scan
 
     X, y, qid = data
-    frame = pandas.DataFrame(X, columns=list("abcdefgh")).assign(y=y, qid=qid)
-    frame.loc[::7, "c"] = np.nan
-    model = RankRLS().fit(scan(frame, label="y", qid="qid", missing="mean"))
-    rows = frame[list("abcdefgh")].to_numpy()
-    for exported in (
-        export.to_onnx(model),
-        export.to_sql(model, dialect="sqlite"),
-        export.to_python(model),
+    X = X + np.arange(8.0)
+    X[::7, 2], X[3::5, 6] = np.nan, np.nan
+    table = scan(lambda: iter([(X, y, qid)]), missing=missing)
+    by_table = RankRLS(inputs=inputs).fit(table)
+    model = RankRLS(inputs=inputs, missing=missing).fit(X, y, qid=qid)
+    np.testing.assert_allclose(by_table.fill_values_, model.fill_values_, rtol=1e-13)
+    for exported, share in (
+        (export.to_onnx(model, features=NAMES), 1e-4),
+        (export.to_sql(model, features=NAMES, dialect="sqlite"), 1e-12),
+        (export.to_python(model, features=NAMES), 1e-12),
     ):
-        assert export.verify(exported, model._without_names(), rows, qid).n_reordered == 0
+        found = export.verify(exported, model, X, qid)
+        assert found.n_reordered == 0 and found.max_error <= share * found.spread
+    # Where fields have the default values that the export tells, search engines agree as well.
+    filled = np.where(np.isnan(X), model.fill_values_, X)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        exported = export.to_solr(model, "m", features=NAMES)
+    assert any("default values" in str(one.message) for one in told) == (missing != "zero")
+    assert export.verify(exported, model, filled, qid).n_reordered == 0
+    assert (export.verify(exported, model, X, qid).n_reordered == 0) == (missing == "zero")
 
 
 def test_names(data):

@@ -142,6 +142,8 @@ def models():
     half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
     few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
     yield "RankRLS rbf of some rows, CSR", few
+    gaps = np.where(X < 0.2, np.nan, X)
+    yield "RankRLS of gaps", partial(_fit, RankRLS(missing="median"), gaps, y, qid)
     yield "RankRLS of a table", partial(_fit_table, RankRLS(inputs="raw+quantile"))
     frame = _frame(X, ["a", "b b", "ç", "d\n"])
     yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
@@ -169,6 +171,8 @@ def statistics():
         yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
     frame = _frame(X, list("abcd"))
     yield "Pairgram, named columns", partial(Pairgram.from_rows, frame, y, qid=qid)
+    gaps = partial(Pairgram.from_rows, np.where(X < 0.2, np.nan, X), y, qid=qid, missing=[0.5] * 4)
+    yield "Pairgram of gaps", gaps
     yield "Pairgram, CSR", partial(Pairgram.from_rows, sp.csr_array(X), y, qid=qid)
     for name, feature_map in feature_maps():
         made = partial(Pairgram.from_rows, X, y, qid=qid, feature_map=feature_map)

@@ -2,6 +2,7 @@
 
 from pairgram.features import base, kernels, nystroem, random_nodes
 from pairgram.features.base import describe_map, node_map_of, same_map
+from pairgram.features.gaps import fill_values, filled
 from pairgram.features.inputs import fit_inputs
 from pairgram.features.kernel_values import kernel_nodes
 from pairgram.features.kernels import kernel_of
@@ -9,6 +10,8 @@ from pairgram.features.kernels import kernel_of
 __all__ = [
     "base",
     "describe_map",
+    "fill_values",
+    "filled",
     "fit_inputs",
     "kernel_nodes",
     "kernel_of",

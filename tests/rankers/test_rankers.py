@@ -89,7 +89,7 @@ def test_bad_columns_of_frames_are_named(ranker, data):
     bad.iloc[7, 3] = np.nan
     message = (
         r"^Input X contains NaN: row 7, column 3 \('d'\), counted from 0: "
-        r"fill such values .*missing='mean'\)$"
+        r"fill such values .*missing='mean'$"
     )
     for call in (
         lambda: ranker.fit(bad, y, qid=qid),

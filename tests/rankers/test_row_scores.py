@@ -260,7 +260,7 @@ def test_scores_are_those_of_the_formulas(fitted, name, support):
 # NaN and infinity --------------------------------------------------------------------------------
 
 
-FILL = ": fill such values before, or give scan(frame, ..., missing='mean')"
+FILL = ": fill such values before, or fit a ranker with missing='mean'"
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -134,10 +134,13 @@ class Journey:
         rng = np.random.default_rng(seed)
         X = self.rows.X.copy()
         for column in X.T:
-            values, place = np.unique(column, return_inverse=True)
+            known = ~np.isnan(column)
+            values, place = np.unique(column[known], return_inverse=True)
+            if not len(values):
+                continue
             centre = 0.0 if values_too else values[np.argmin(np.abs(values - np.median(values)))]
             moved = values + share * rng.choice([-1.0, 1.0], len(values)) * (values - centre)
-            column[:] = moved[place]
+            column[known] = moved[place]
         weight = np.ones(len(X)) if self.rows.weight is None else self.rows.weight
         least = min(share, 2.0**-40)
         weight = weight * (1.0 + least * rng.choice([-1.0, 1.0], len(X)))
@@ -270,11 +273,21 @@ def _comparisons(rows: Rows, rng: np.random.Generator) -> Rows:
     return replace(rows, weight=None, preferences=compared)
 
 
+def _with_gaps(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows of which some values are missing; a column has a value or none at all."""
+    X = rows.X.copy()
+    X[rng.random(X.shape) < rng.choice([0.05, 0.3])] = np.nan
+    if X.shape[1] > 2 and rng.random() < 0.2:
+        X[:, rng.integers(X.shape[1])] = np.nan
+    return replace(rows, X=X)
+
+
 OF_ROWS: dict[str, Callable[[Rows, np.random.Generator], Rows]] = {
     "labels": lambda rows, rng: rows,
     "clicks": _clicks,
     "groups": _in_groups,
     "comparisons": _comparisons,
+    "gaps": _with_gaps,
 }
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
@@ -297,6 +310,7 @@ HELD_OUT = {
     "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
     "store_held_out": (True, False),
 }
+MISSING = ("zero", "mean", "median")
 RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
 KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax", *PARTS), "gamma": (None, 0.3)}
 NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
@@ -422,6 +436,24 @@ KINDS = {
         {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, "forward")},
         told="groups",
     ),
+    "RankRLS with gaps": Kind(
+        RankRLS,
+        {**RIDGE, "missing": MISSING, "scale": (False, True), "inputs": INPUTS},
+        "alpha",
+        told="gaps",
+    ),
+    "RankRLSCV with gaps": Kind(
+        RankRLSCV,
+        {**RIDGE, **HELD_OUT, "missing": MISSING, "inputs": (None, "standard", [None, "quantile"])},
+        ridges="alphas",
+        told="gaps",
+    ),
+    "RankSVM with gaps": Kind(
+        RankSVM, {"missing": MISSING, "tol": (1e-9,), "C": (1e-2, 1.0)}, told="gaps"
+    ),
+    "PairwiseELM with gaps": Kind(
+        PairwiseELM, {**NODES, "missing": MISSING, "inputs": INPUTS}, told="gaps"
+    ),
     "RankRLS of comparisons": Kind(
         RankRLS,
         {
@@ -466,7 +498,8 @@ def journeys(draw: Any, name: str) -> Journey:
         assume(drawn.X.shape[1] > 2)  # a column for every part
     drawn = OF_ROWS[kind.told](drawn, np.random.default_rng(draw(st.integers(0, 1000))))
     settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}
-    columns = drawn.X - drawn.X.mean(axis=0)
+    known = np.nan_to_num(drawn.X)
+    columns = known - known.mean(axis=0)
     if any(
         settings.get(name) not in (None, "linear") for name in ("inputs", "kernel", "feature_map")
     ):

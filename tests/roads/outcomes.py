@@ -106,6 +106,12 @@ def predicted(model: Any, X: Any, query: np.ndarray) -> Any:
     return model.predict(X, qid=query) if reads_lists(model) else model.predict(X)
 
 
+def filled(model: Any, X: np.ndarray) -> np.ndarray:
+    """Return rows with what takes the place of missing values in a ranker, or in a pipeline."""
+    fill = getattr(model[-1] if hasattr(model, "steps") else model, "fill_values_", None)
+    return X if fill is None else np.where(np.isnan(X), fill, X)
+
+
 def _within_queries(scores: np.ndarray, query: np.ndarray) -> np.ndarray:
     if query.max() == 0:
         return scores
@@ -115,7 +121,7 @@ def _within_queries(scores: np.ndarray, query: np.ndarray) -> np.ndarray:
 
 def _amplification(journey: Journey, model: Any) -> dict[str, Any]:
     """Return bounds of λ_max / alpha, by which rounding errors of scores are multiplied."""
-    values = journey.rows.X
+    values = filled(model, journey.rows.X)
     before = np.ptp(values, axis=0)
     if getattr(model, "inputs_", None) is not None:
         values = model.inputs_.transform(values)

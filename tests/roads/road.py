@@ -70,6 +70,7 @@ SINGLE = tuple(kind for kind in KINDS if "CV" not in kind)
 SEARCHES = tuple(kind for kind in KINDS if "CV" in kind)
 OF_CLICKS = tuple(kind for kind in KINDS if KINDS[kind].told == "clicks")
 OF_GROUPS = tuple(kind for kind in KINDS if KINDS[kind].told == "groups")
+WITH_GAPS = tuple(kind for kind in KINDS if KINDS[kind].told == "gaps")
 COMPARED = tuple(kind for kind in KINDS if KINDS[kind].told == "comparisons")
 LINEAR = ("RankRLS", "RankRLSCV", "RankRLSCV of folds", "RankSVM", "RankSVMCV")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from journeys import Journey, Rows
-from outcomes import Outcome, outcome_of
+from outcomes import Outcome, filled, outcome_of
 from road import road
 from sklearn import config_context
 from sklearn.base import clone
@@ -48,8 +48,9 @@ def sql_text(journey: Journey) -> Outcome:
 def _of_text(journey: Journey, model: Any, scores: list[float]) -> Outcome:
     """A score errs by a share of its largest term, as the documentation says."""
     outcome = outcome_of(journey, model, scores=scores)
-    deviations = journey.rows.X.std(axis=0)
-    terms = np.abs(journey.rows.X).max(axis=0) / np.where(deviations > 0, deviations, 1.0)
+    X = filled(model, journey.rows.X)
+    deviations = X.std(axis=0)
+    terms = np.abs(X).max(axis=0) / np.where(deviations > 0, deviations, 1.0)
     known = np.maximum(outcome.amplification["predict"], terms.max(initial=1.0))
     return replace(outcome, amplification=outcome.amplification | {"predict": known})
 
@@ -83,6 +84,8 @@ def engines_of_float32(journey: Journey) -> Outcome | None:
     model = journey.fit()
     target = list(TARGETS.values())[journey.seed % len(TARGETS)]
     rows = journey.rows.rounded_to_float32()
+    if target not in (TARGETS["onnx"], TARGETS["onnx in float64"]):  # whose features have defaults
+        rows = replace(rows, X=filled(model, rows.X))
     parity = export.verify(target(model, rows.names), model, rows.X, rows.query)
     least = 1e-9 * np.ptp(journey.rows.y)  # below it, scores are rounding errors
     assert parity.max_error <= max(parity.bound, least), str(parity)

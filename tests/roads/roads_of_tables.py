@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from journeys import Journey
 from outcomes import Outcome, outcome_of, predicted
-from road import OF_CLICKS, OF_GROUPS, plain, road
+from road import OF_CLICKS, OF_GROUPS, WITH_GAPS, plain, road
 from roads_of_arrays import ITERATED, NUDGE_OF_STEPS, in_features, of_folds
 from scipy.sparse import csr_array
 
@@ -38,6 +38,7 @@ KINDS = (
     "PairwiseELM",
     "PairwiseELMCV",
     "RankSVM",
+    *WITH_GAPS,
     *OF_CLICKS,
     *OF_GROUPS,
 )

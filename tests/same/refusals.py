@@ -194,7 +194,7 @@ CASES: dict[str, Case] = {
     "table and y": lambda folder: pg.RankRLS().fit(_table(folder), Y),
     "a column that is missing": lambda folder: _table(folder, label="lable"),
     "qid that is the label": lambda folder: pg.RankRLS().fit(_table(folder, qid="label")),
-    "unknown missing": lambda folder: _table(folder, missing="median"),
+    "unknown missing": lambda folder: _table(folder, missing="most"),
     "a changed file": _changed_table,
     "files that are missing": lambda folder: pg.scan(str(folder / "*.parquet"), label="label"),
     "scan of a number": lambda folder: pg.scan(7, label="label"),

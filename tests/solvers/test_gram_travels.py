@@ -149,7 +149,9 @@ def test_what_a_table_needs_for_statistics(data):
         Pairgram.from_rows(table_of((X, y)))
     assert Pairgram.from_rows(table_of((X, y)), pairs=None).n_rows == len(y)
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    with pytest.raises(ValueError, match="missing must be 'zero' or None: statistics do not hold"):
+    with pytest.raises(
+        ValueError, match="missing of scan must be 'zero' or None: statistics do not"
+    ):
         Pairgram.from_rows(table_of((holes, y, qid), missing="mean"))
     zeros = Pairgram.from_rows(table_of((holes, y, qid), missing="zero"))
     np.testing.assert_allclose(zeros.G, statistics(np.nan_to_num(holes), y, qid).G, rtol=1e-12)

@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 
 
 # What to do about missing features, at the end of messages.
-_FILL = "fill such values before, or give scan(frame, ..., missing='mean')"
+_FILL = "fill such values before, or fit a ranker with missing='mean'"
 
 # What is found if there is no column of a name.
 NO_COLUMN = "no column"

@@ -45,6 +45,10 @@ class Limits:
     bucket_bits: int = 6
     # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
     sample_rows: int = 100_000
+    # Medians of the columns of a table are bounded by those of this many rows.
+    median_rows: int = 1 << 15
+    # A pass for medians keeps values of about this many bytes.
+    median_bytes: float = 1 << 28
     # At most this many ids of queries are remembered.
     most_ids: int = 1_000_000
 

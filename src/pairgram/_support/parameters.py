@@ -36,7 +36,7 @@ InputsName = Literal[
     "runs",
 ]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
-Missing = Literal["zero", "mean"]
+Missing = Literal["zero", "mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
 EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
@@ -496,8 +496,8 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "missing": Parameter(
         optional(choice(*words(Missing))),
         "--missing NAME",
-        "What takes the place of missing features of a table: zero, or mean, the mean of the "
-        "column. The model file holds it, and predict uses it. [default: they are an error]",
+        "What takes the place of missing features of a table: {names}, those of the column in the "
+        "training rows. The model file holds it, and predict uses it. [default: they are an error]",
     ),
     "feature_log": Parameter(
         choice(*words(LoggingEngine)),

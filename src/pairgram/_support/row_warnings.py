@@ -58,6 +58,18 @@ def warn_of_equal_labels() -> None:
         )
 
 
+def warn_of_empty_columns(names: Sequence[str], missing: str) -> None:
+    """Warn of columns without any value, in whose place there is no mean or median."""
+    if not _silent.get():
+        listed = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
+        column = "column {} of X has" if len(names) == 1 else "columns {} of X have"
+        warn_caller(
+            f"{column.format(listed)} no value in any row, so that 0 takes the place "
+            f"of the {missing}: leave such columns out, or give missing='zero'",
+            UserWarning,
+        )
+
+
 def warn_of_time(seconds: float, advice: str) -> None:
     """Warn if a fit is expected to take long; `advice` says what takes less time."""
     if seconds > limits.now.long_fit_seconds and not _silent.get():

@@ -283,12 +283,10 @@ def train(
     if on_table:
         require_table(model, settings)
         refuse_with_table(offset=offset, float32=float32, sparse=sparse, one_query=one_query)
-        if entry.in_memory and columns.missing is not None:
-            others = ", ".join(other for other, known in MODELS.items() if not known.in_memory)
-            raise ValueError(f"--missing is not for --model {model}: take one of {others}")
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
     search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
+    search, columns = _filling(search, columns)
     if plot is not None and not on_table and hasattr(search, "store_held_out"):
         search.set_params(store_held_out=True)  # for the standard errors of the picture
     start = time.perf_counter()
@@ -395,15 +393,24 @@ def _fit_table(
         table = watch(table)
         survey = table.survey()
         if entry.in_memory:
-            X, y, named_rows = _read_all(file, table)
+            X, y, named_rows = _read_all(file, table, search)
             validation = None
             if held_out is not None:
-                rows, labels, ids = _read_all(str(valid), held_out)
+                rows, labels, ids = _read_all(str(valid), held_out, search)
                 validation = (rows, labels, ids["qid"])
             search.fit(X, y, **named_rows, validation=validation)
         else:
             _fit_by_passes(search, table, held_out)
     return survey.n_rows, survey.n_queries
+
+
+def _filling(search: Any, columns: Columns) -> tuple[Any, Columns]:
+    """Return a search that fills missing values as --missing says, and columns that do not."""
+    from pairgram._support.parameters import check
+
+    return search.set_params(missing=check("missing", columns.missing)), replace(
+        columns, missing=None
+    )
 
 
 def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) -> None:
@@ -425,8 +432,10 @@ def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Ta
     return table
 
 
-def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+def _read_all(file: str, table: Table, search: Any) -> tuple[Any, Any, dict[str, Any]]:
     """Return the features of a table, with their names, its labels, and other arguments of fit.
+
+    Missing values stay NaN if the search fills them.
 
     Raises
     ------
@@ -436,7 +445,7 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     from pairgram._support import machine as memory
     from pairgram.data.queries import Queries
 
-    rows = None
+    rows, table = None, table if search.missing is None else table.with_gaps()
     if table.layout.sparse or memory.fits(table.bytes_in_memory):
         rows = table.in_memory()
     if rows is None:
@@ -573,12 +582,14 @@ def cv(
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
-    if columns.make_table(file):
+    on_table = columns.make_table(file)
+    search, columns = _filling(search, columns)
+    if on_table:
         refuse_with_table(float32=float32, sparse=sparse)
         with columns.reading(settings.get("n_threads")) as (client, watch):
             table = _scanned(file, columns, settings, client)
             columns.require(file, table, search._needs_queries)
-            X, y, named = _read_all(file, watch(table).filled())
+            X, y, named = _read_all(file, watch(table), search)
     else:
         data = _load(Path(file), entry, settings, float32, sparse)
         opt.warn_of_no_ids(Path(file), data)

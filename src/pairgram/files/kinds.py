@@ -188,7 +188,7 @@ def _kind(settings: Record, more: Mapping[str, Array] = {}) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {**more, "coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["fill_values?"] = Array(FLOAT64, ("filled",))
-    return Kind({**settings, **stored("inputs?")}, arrays, _model)
+    return Kind({**settings, **stored("inputs?", "missing?")}, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {
@@ -248,6 +248,8 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
     names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
     require(names is None or len(names) == features, f"want {features} names of features")
+    filled = sizes.get("filled", sizes["features"])
+    require(filled == sizes["features"], f"want {sizes['features']} fill_values, got {filled}")
     scatter = settings["scope"] == "global" and settings["pairs"] == "with_ties"
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
@@ -305,6 +307,7 @@ STATISTICS: Mapping[str, Kind] = {
             "sums": Array(FLOAT64, ("columns", "columns")),
             "mean?": Array(FLOAT64, ("columns",)),
             "origin?": Array(FLOAT64, ("columns",)),
+            "fill_values?": Array(FLOAT64, ("filled",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
             "id_rows?": Array(("uint32",), ("ids",)),  # not in files of earlier versions
@@ -360,6 +363,7 @@ BATCHES: Mapping[str, Kind] = {
             "n_queries": Array(INT64, ("models",)),
             "is_dual": Array(INT64, ("models",)),
             "intercept?": Array(FLOAT64, ("models",)),
+            "fills?": Array(FLOAT64, ("models", "filled")),
             "alpha?": Array(FLOAT64, ("models",)),
             "C?": Array(FLOAT64, ("models",)),
             "best_score?": Array(FLOAT64, ("models",)),
@@ -388,6 +392,9 @@ def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
         if name == "model" and "coefs" in rest:
             same = own["model.coef_"].shape == rest["coefs"].shape[1:]
             require(same, "coefs must have a column for every coefficient of the model")
+            known = [own["model.fill_values"].shape] if "model.fill_values" in own else []
+            fills = [rest["fills"].shape[1:]] if "fills" in rest else []
+            require(fills == known, "fills must have a column for every fill value of the model")
         for key in ("alpha", "C") if name == "model" else ():
             if key in rest and key in part["settings"]:
                 fits = MODELS[part["kind"]].settings[key].fits

@@ -29,6 +29,9 @@ def _checked(model: BaseEstimator, X: RowsLike) -> Any:
             "model", "must score rows alone: one with inputs within lists has no score of a row"
         )
     rows = read_rows(X, estimator=model, sparse="csr")
+    fill = getattr(model, "fill_values_", None)
+    if fill is not None and not scipy.sparse.issparse(rows):
+        rows = np.where(np.isnan(rows), fill.astype(rows.dtype), rows)
     require_finite(rows, "X")
     return rows
 

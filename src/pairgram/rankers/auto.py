@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import until
-from pairgram._support.parameters import EngineName, InputsName, check_parameters, check_text
+from pairgram._support.parameters import (
+    EngineName,
+    InputsName,
+    Missing,
+    check_parameters,
+    check_text,
+)
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
@@ -121,6 +127,7 @@ class TrialsSpec(Spec):
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
         common |= {
             "store_held_out": self.search.store,
+            "missing": self.rows.missing,
             "cv": cv if compares else splits and list(splits),
         }
         named = rows.arguments | {"validation": validation}
@@ -337,7 +344,8 @@ class AutoRanker(LinearSearch):
 default=None
         Inputs within lists, as in `RankRLS`, that linear models try too, before all others. They
         are not tried unasked, because `predict` then needs `qid`. Models of other inputs may still
-        win. With "runs" and NaN, which says that a run lacks a row, all others are left out.
+        win. With "runs" and NaN, which says that a run lacks a row, all others are left out unless
+        `missing` fills it.
     kernels : str, Kernel, Product, Sum, a list of these, or None, default=None
         Kernels to try too, before other features and kernels: what the columns mean is known to you
         alone, such as which are bits. Each is tried on the columns as they are, and divided by
@@ -347,6 +355,8 @@ default=None
         left out.
     random_state : int, RandomState instance, Generator or None, default=0
         Seed of the random features.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`; all models that are tried have it.
     n_threads : int or None, default=None
         As in `RankRLS`, but that more trials may end in time.
 
@@ -413,6 +423,7 @@ default=None
     kernels: KernelLike | Sequence[KernelLike] | None = None
     verbose: bool = False
     random_state: RandomState = 0
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> TrialsSpec:
@@ -438,7 +449,7 @@ default=None
                     f"must have names, or be of parts that have, got {verbatim(repr(kernel))}",
                 )
         return TrialsSpec(
-            Preparation(no_table=needs_rows(self), n_threads=self.n_threads),
+            Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             None if self.time_budget is None else float(self.time_budget),
             self.exportable_to,

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -45,12 +44,12 @@ from pairgram.rankers.preparation import (
 from pairgram.rankers.prior import IDENTITY, frozen
 from pairgram.rankers.scores import (
     Scorer,
-    checked_rows,
     column_weights_of,
     contributions_of,
     in_memory,
     lists_of,
     names_of,
+    rows_to_score,
     scores_of,
     scores_of_table,
 )
@@ -59,7 +58,7 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
-    from pairgram._support.parameters import Reference
+    from pairgram._support.parameters import Missing, Reference
     from pairgram._support.types import Matrix, RandomState, RowsLike
     from pairgram.rankers.validation import Validation
     from pairgram.solvers.posterior import Posterior
@@ -101,6 +100,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     posterior_: Posterior | None = None
     feature_map: Any
     inputs: Any = None
+    missing: Missing | None = None
     n_threads: int | None
     _column_sums: ColumnSums | None = None  # see `column_weights`
 
@@ -109,8 +109,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
         precomputed = getattr(self, "kernel", None) == "precomputed"
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
-        tags.input_tags.allow_nan = set(kinds) == {GAPS}
-        tags.input_tags.sparse = not (precomputed or others)
+        fills = self.missing is not None
+        tags.input_tags.allow_nan = fills or set(kinds) == {GAPS}
+        tags.input_tags.sparse = not (precomputed or others or fills)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
         return tags
@@ -143,8 +144,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             and weights of rows itself, so all other arguments must be left out. A first pass reads
             these columns alone. Its features are read once, and once more for each of: scales of
             `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
-            ``missing="mean"``. Kernels other than "linear" and the dual form take no table. The
-            notes of `RankSVM` say how often its solver reads the features.
+            ``missing="mean"``; ``missing="median"`` reads them twice. Kernels other than "linear"
+            and the dual form take no table. The notes of `RankSVM` say how often its solver reads
+            the features.
         y : array-like of shape (n_rows,), or Preferences
             Relevance labels, any real numbers. Only a table does without. `RankRLS`, `RankSVM` and
             their searches also take comparisons of rows, `Preferences`, beside which `qid`,
@@ -302,9 +304,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If X has another number of features than in `fit`, holds NaN or infinity, or has
-            columns of times, text, lists or other objects; if `qid` has another length; or if
-            `offset` is missing, or given to a model that was fitted without.
+            If X has another number of features than in `fit`, holds infinity, or NaN that the model
+            does not fill, or has columns of times, text, lists or other objects; if `qid` has
+            another length; or if `offset` is missing, or given to a model that was fitted without.
 
         Warns
         -----
@@ -365,7 +367,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _rows_to_score(self, X: RowsLike) -> Any:
         try:
-            rows = checked_rows(self, X)
+            return rows_to_score(self, X)
         except ValueError as error:
             if getattr(self, "kernel", None) == "precomputed" and "is expecting" in str(error):
                 raise ValueError(
@@ -373,12 +375,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                     f"every row with the {self.n_features_in_} training rows"
                 ) from None
             raise
-        if self.fill_values_ is None or scipy.sparse.issparse(rows):
-            return rows
-        missing = np.isnan(rows)
-        return (
-            np.where(missing, self.fill_values_.astype(rows.dtype), rows) if missing.any() else rows
-        )
 
     @by_keyword
     def score(

@@ -30,6 +30,7 @@ from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
 from pairgram.features.base import same_map
+from pairgram.features.gaps import filled
 from pairgram.features.inputs import after_inputs
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
@@ -44,7 +45,16 @@ if TYPE_CHECKING:
 # The parameters in which the models of a file may differ, and the attributes of a search for them.
 OWN = {"alpha": "alpha_", "C": "C_"}
 # Other attributes, in which they may not differ.
-SHARED = ("pairs_", "target_", "scale_", "gamma_", "weight_range_", "uses_qid_", "uses_offset_")
+SHARED = (
+    "pairs_",
+    "target_",
+    "scale_",
+    "gamma_",
+    "weight_range_",
+    "uses_qid_",
+    "uses_offset_",
+    "missing",
+)
 
 
 @dataclass(frozen=True)
@@ -295,7 +305,8 @@ class BatchFit:
                 raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
-        if not any(map(reads_lists, fitted)):  # which look for themselves
+        # Others look for themselves.
+        if not any(reads_lists(one) or _fills(one) for one in (*fitted, fallback)):
             require_finite(rows, "X")
         queries = Queries.make(rows.shape[0], qid=keys, name="keys")
         lists = (queries if qid is None else Queries.make(rows.shape[0], qid=qid)).index()
@@ -370,6 +381,9 @@ class BatchFit:
                 arrays[name] = np.where(fitted | (column.dtype.kind == "i"), column, 0)
         if hasattr(first, "intercept_"):
             arrays["intercept"] = np.array([getattr(m, "intercept_", 0.0) for m in self.models])
+        if _fills(first):
+            none = np.zeros(first.n_features_in_)
+            arrays["fills"] = np.array([none if m is None else m.fill_values_ for m in self.models])
         forms = [getattr(model, "form_", None) == "dual" for model in self.models]
         arrays["is_dual"] = np.array(forms, dtype=np.int64)
         keys = self.keys.tolist()
@@ -422,6 +436,8 @@ class BatchFit:
                 model.prior_scale_ = identity_scale(coef, first.feature_map_)
             if hasattr(first, "intercept_"):
                 model.intercept_ = float(arrays["intercept"][number])
+            if _fills(first):
+                model.fill_values_ = arrays["fills"][number]
             models.append(model)
         keys = arrays.get("keys")
         if keys is None:
@@ -521,7 +537,13 @@ def _map_of(model: BaseEstimator) -> Any:
 
 def is_product(model: BaseEstimator) -> bool:
     """Tell whether every score is the product of the row and the coefficients."""
-    return bool(getattr(model, "_is_linear", False)) and _map_of(model) is None
+    own = getattr(model, "_is_linear", False) and model.fill_values_ is None
+    return bool(own) and _map_of(model) is None
+
+
+def _fills(model: object) -> bool:
+    """Tell whether a model fills missing values."""
+    return getattr(model, "fill_values_", None) is not None
 
 
 def _columns_of(model: BaseEstimator) -> tuple[Any, ...]:
@@ -535,6 +557,7 @@ def _scores(model: BaseEstimator, rows: NDArray[Any], qid: Rows) -> Vector:
     if not isinstance(model, LinearRanker):
         return np.asarray(predicted(model, rows, qid))
     lists = lists_of(model, len(qid), qid)
+    rows = filled(rows, model.fill_values_, 1)
     scores = scores_of(model, rows, lists) + getattr(model, "intercept_", 0.0)
     return scores if model.prior_ is None else scores + _scores(model.prior_, rows, qid)
 

@@ -59,6 +59,7 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
     other = ranker_called("RankRLS")(
         getattr(model, "alpha_", getattr(model, "alpha", 1.0)),
         feature_map=nystroem,
+        missing=model.missing,
         n_threads=model.n_threads,
     )
     nystroem.fit(rows)

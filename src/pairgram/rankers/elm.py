@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.parameters import Form, InputsName, check_C
+from pairgram._support.parameters import Form, InputsName, Missing, check_C
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import KernelLike
 from pairgram.features.random_nodes import Activations, RandomNodes
@@ -76,6 +76,7 @@ class _Machine(LinearRanker):
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
 
@@ -101,6 +102,7 @@ class _MachineSearch(LinearSearch):
     store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
 
@@ -137,6 +139,8 @@ Kernel, Product, Sum, callable or None, default=None
         `random_state`.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the nodes or the kernel.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -199,7 +203,7 @@ class PairwiseELM(_Machine):
     pairs : str or callable, default="with_ties"
         Weights of pairs, as in `RankRLS` but not None. The paper takes those with ties.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, prior, inputs, n_threads :
+random_state, prior, inputs, missing, n_threads :
         As in `PointwiseELM`.
 
     Attributes
@@ -256,7 +260,7 @@ class PointwiseELMCV(_MachineSearch):
         Parameter of the kernel. None stands for ``1 / n_features``.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-prior, n_threads :
+prior, missing, n_threads :
         As in `PointwiseELM`.
     store_held_out : bool, default=False
         As in `RankRLSCV`.
@@ -323,7 +327,7 @@ class PairwiseELMCV(_MachineSearch):
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
     gamma, inputs : as in `PointwiseELMCV`
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-prior, n_threads :
+prior, missing, n_threads :
         As in `PointwiseELM`.
 
     Attributes

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Vector, require_finite
-from pairgram._support.parameters import InputsName, Scope, check_parameters
+from pairgram._support.parameters import InputsName, Missing, Scope, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairSettings
@@ -107,6 +107,7 @@ class DrawnSpec(LeastSquares):
                 tuple(kinds),
                 takes_offset=False,
                 no_table=needs_rows(model),
+                missing=model.missing,
                 n_threads=model.n_threads,
             ),
             (PairSettings(model.pairs, model.scope),),
@@ -360,6 +361,8 @@ class ELMRank(LinearRanker):
         Source of the seeds. Every draw has its own seed.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the nodes.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``.
@@ -419,6 +422,7 @@ class ELMRank(LinearRanker):
     n_estimators: int = 1
     random_state: RandomState = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:
@@ -451,7 +455,8 @@ class ELMRankCV(LinearSearch):
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
         seeds.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
+    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, missing, \
+n_threads :
         As in `ELMRank`.
     store_held_out : bool, default=False
         As in `RankRLSCV`.
@@ -529,6 +534,7 @@ feature_names_in_, uses_qid_ :
     random_state: RandomState = None
     store_held_out: bool = False
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:

@@ -202,5 +202,6 @@ def _tell_of_sums(model: BaseEstimator, total: PairSums) -> None:
     model.n_features_in_ = getattr(total.feature_map, "n_features_in_", total.n_features)
     if total.names is not None:
         model.feature_names_in_ = np.array(total.names, dtype=object)
+    model.fill_values_ = total.fill
     model.form_ = "primal"
     model.uses_qid_ = total.n_queries > 1

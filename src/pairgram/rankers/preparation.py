@@ -18,6 +18,7 @@ from pairgram._support import limits
 from pairgram._support.arrays import reads_lists
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.machine import cached_property
+from pairgram._support.parameters import Missing, check
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_rows,
@@ -27,6 +28,7 @@ from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import is_known, set_threads, sides_of
+from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
     GAPS,
     LIST_KINDS,
@@ -57,7 +59,6 @@ from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
@@ -94,6 +95,8 @@ class Preparation:
         Why the model cannot be fitted to a table; "" if it can.
     other_maps : tuple of unfitted transformer or None
         Further maps to choose from.
+    missing : {"zero", "mean", "median"} or None
+        What takes the place of missing values, before anything else sees the rows.
     n_threads : int or None
     """
 
@@ -107,7 +110,24 @@ class Preparation:
     takes_offset: bool = True
     no_table: str = ""
     other_maps: tuple[Any, ...] = ()
+    missing: Missing | None = None
     n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check `missing`, which is not for kernel values.
+
+        Raises
+        ------
+        ValueError
+            If it is none of the words above, or if X holds kernel values.
+        """
+        if self.missing is None:
+            return
+        check("missing", self.missing)
+        if self.kernel is not None and as_kernel(self.kernel).is_precomputed:
+            raise ArgumentError(
+                "missing", "must be None with {kernel='precomputed'}, whose X are kernel values"
+            )
 
     def refuse(self, model: BaseEstimator, info: RowInfo) -> None:
         """Raise a ValueError if the ranker does not take what is told of rows."""
@@ -162,16 +182,22 @@ class Preparation:
             return None
         check_inputs(kind)
         self.refuse_inputs(kind)
-        weights = None
-        if data.may_vanish:
-            data = data.with_weights_in_range()
-            weights = data.v * data.query_weight_of_rows
-        if weights is not None and not weights.any():
-            raise ValueError(
-                "no pair of rows counts: sample_weight times query_weight is 0 for every row"
-            )
-        inputs = fit_inputs(str(kind), data.X, weights, self.n_threads)
+        inputs = fit_inputs(str(kind), data.X, _weights_of(data), self.n_threads)
         return replace(inputs, feature_names_in_=data.names)
+
+    def fill(self, data: RankingData) -> Vector:
+        """Return what takes the place of missing values, (n_features,), found from the rows.
+
+        Raises
+        ------
+        ValueError
+            If the rows are sparse, if every row has weight 0, or if X holds infinity.
+        """
+        assert self.missing is not None
+        if scipy.sparse.issparse(data.X):
+            refuse_sparse()
+        weights = None if self.missing == "zero" else _weights_of(data)
+        return fill_values(self.missing, data.X, weights, data.names, self.n_threads)
 
     def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
@@ -235,6 +261,25 @@ class Preparation:
             X.dtype,
             feature_bytes=0.0 if precomputed else float(size),
         )
+
+
+def _weights_of(data: RankingData) -> Vector | None:
+    """Return how often every row counts for what is found from rows without labels, or None.
+
+    Raises
+    ------
+    ValueError
+        If every row has weight 0.
+    """
+    if not data.may_vanish:
+        return None
+    data = data.with_weights_in_range()
+    weights = data.v * data.query_weight_of_rows
+    if not weights.any():
+        raise ValueError(
+            "no pair of rows counts: sample_weight times query_weight is 0 for every row"
+        )
+    return weights
 
 
 def warn_of_inputs(feature_map: object, data: RankingData, inputs: FittedInputs | None) -> None:
@@ -417,6 +462,8 @@ class GivenArrays:
         The rows after the checks. They have the scores of a prior that are the same for all maps.
     has_queries : bool
         Whether queries were given, by ids or by sizes.
+    fill : ndarray of shape (n_features,), or None
+        What takes the place of missing values, which `data` has no more.
     prior : Prior or None
         What the parameter `prior` says. It is read when rows are mapped, and the same for all maps.
     """
@@ -439,6 +486,11 @@ class GivenArrays:
         if info.groups is not None and not (info.has_queries or model._needs_queries):
             info = info._replace(qid=info.groups, groups=None)  # queries only are held out
         self.data: RankingData = model._check_rows(X, y, info)
+        self.fill: Vector | None = None
+        if preparation.missing is not None:
+            self.fill = preparation.fill(self.data)
+            whole = filled(self.data.X, self.fill, preparation.n_threads)
+            self.data = replace(self.data, X=whole)
         self._is_scored = not preparation.is_one or (
             preparation.kernel is None and preparation.no_columns != ""
         )
@@ -461,8 +513,10 @@ class GivenArrays:
     def _started(self, data: RankingData, preparation: Preparation) -> RankingData:
         """Return the data with the scores of the prior, which is read for their map."""
         self.prior = Prior.of(preparation.prior, whole_map(data), preparation.no_columns)
-        scores = self.prior.scores(self.arguments["X"], data, preparation.n_threads)
-        return data.plus_offset(scores)
+        scorer, X = self.prior, self.arguments["X"]
+        if self.fill is not None:
+            scorer, X = scorer.of_filled(self.data.names), self.data.X
+        return data.plus_offset(scorer.scores(X, data, preparation.n_threads))
 
     def spec_of(self, spec: _Spec) -> _Spec:
         """Return what is fitted to rows like these: to labels, clicks or comparisons."""
@@ -478,15 +532,18 @@ class GivenArrays:
             "uses_qid_": self.has_queries,
             "uses_offset_": self._info.offset is not None,
             "prior_": None if self.prior is None else self.prior.kept,
-            "fill_values_": None,
+            "fill_values_": self.fill,
         }
 
     def held(self, validation: Validation, pattern: RankingData) -> RankingData | None:
         """Return the rows of a validation set as they are given, with the scores of the prior."""
         if validation is None:
             return None
-        started = None if self.prior is None else self.prior.scores
-        held = held_rows(self._model, validation, pattern, started, self._info)
+        prior = self.prior
+        if prior is not None and self.fill is not None:
+            prior = prior.of_filled(self.data.names)
+        started = None if prior is None else prior.scores
+        held = held_rows(self._model, validation, pattern, started, self._info, self.fill)
         return replace(held, row_weights=self.held_weights)
 
     def judge(
@@ -560,6 +617,7 @@ class GivenTable:
             otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
             raise ArgumentError(None, text)
+        table = table.with_missing(preparation.missing)
         sparse = table.layout.sparse
         self._whole = table.in_memory() if sparse else None
         table.survey()
@@ -617,7 +675,7 @@ class GivenTable:
     def _moments(self) -> Moments:
         """What scales are made of; they are exact."""
         block = partial(Moments.of, self._preparation.n_threads)
-        return self.table.reduce(Task(block, Moments.join, needs_queries=False))
+        return self.table.of_rows(block, Moments.join)
 
     def reader(self, kind: str | None, preparation: Preparation) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.
@@ -656,16 +714,7 @@ class GivenTable:
         self.prior = prior
         if prior is not None:
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
-            names = getattr(prior.model, "feature_names_in_", None)
-            if names is not None and table.feature_names not in (None, list(names)):
-                raise ArgumentError(
-                    "prior",
-                    verbatim(
-                        f": the table must have its features, {list(names)}, got "
-                        f"{table.feature_names}"
-                    ),
-                )
-            prior = prior.without_names()
+            prior = prior.of_filled(table.feature_names, "the table")
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
         whole = in_lists or (prior is not None and reads_lists(prior.model))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -171,8 +172,20 @@ class Prior(NamedTuple):
             )
         return cls(coef, None)
 
-    def without_names(self) -> Prior:
-        """Return a prior that scores arrays whose column names have been checked."""
+    def of_filled(self, names: Iterable[Any] | None, what: str = "X") -> Prior:
+        """Return a prior that scores arrays, whose columns have these names, or none.
+
+        Raises
+        ------
+        ValueError
+            If the prior knows its columns by other names. The message calls the rows `what`.
+        """
+        own = getattr(self.model, "feature_names_in_", None)
+        found = None if names is None else list(names)
+        if own is not None and found not in (None, list(own)):
+            raise ArgumentError(
+                "prior", verbatim(f": {what} must have its features, {list(own)}, got {found}")
+            )
         return self._replace(model=without_names(self.model))
 
     def scores(self, X: RowsLike, data: RankingData, n_threads: int | None) -> Vector:

@@ -12,6 +12,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import (
     Form,
     InputsName,
+    Missing,
     Scope,
     Target,
     Weighting,
@@ -49,6 +50,7 @@ class _Preset(LinearRanker):
     form: Form = "auto"
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
 
@@ -69,6 +71,8 @@ class MPRank(_Preset):
         As in `RankRLS`.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         What the fit starts from; see `RankRLS`.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
 
     Attributes
@@ -119,7 +123,7 @@ class LSSVR(_Preset):
     ----------
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖w‖²``; papers often call it γ.
-    kernel, gamma, degree, coef0, form, prior, inputs, n_threads :
+    kernel, gamma, degree, coef0, form, prior, inputs, missing, n_threads :
         As in `MPRank`.
 
     Attributes
@@ -290,6 +294,17 @@ class RankRLS(Certain, LinearRanker):
         without labels, and are held fixed where rows are held out. A weight of 2 is the same as
         having the row twice. CSR matrices, of which the values are copied, take "maxabs" only.
         Kernels that are precomputed or callable take no inputs.
+    missing : {"zero", "mean", "median"} or None, default=None
+        What takes the place of missing values of X, which are NaN, and null in frames and tables:
+        0, or the mean or median of the column. They are filled before anything else sees the rows:
+        `inputs`, maps, kernels, and a `prior`, whose own fill values do not count then. Means and
+        medians are those of all rows of `fit` that have a value, each as often as its weight says;
+        a median is the middle of the two values in the middle. No label takes part, and so they
+        are held fixed where rows are held out; rows of a validation set take no part. They are
+        kept as `fill_values_`, in files and in exports, and `predict` uses them. 0 takes the place
+        of the mean or median of a column without any value, with a warning. Infinity stays an
+        error, and so do CSR matrices and precomputed kernels. A table may say it instead, as
+        ``scan(..., missing=)``. With None, a missing value is an error.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The number does not change a bit of the result. It is not called
@@ -306,8 +321,8 @@ class RankRLS(Certain, LinearRanker):
         that `coef_` belongs to; ``inputs_.kind`` is the word. Of inputs within lists, it takes X
         for one list. None if there are none.
     fill_values_ : ndarray of shape (n_features,), float64, or None
-        What takes the place of missing values of X in `predict`, if the model was fitted to a table
-        with ``missing=``. CSR rows are taken as they are.
+        What takes the place of missing values of X, also in `predict`, if the model or its table
+        was told `missing`. CSR rows are taken as they are.
     feature_map_ : fitted transformer or None
         With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
         are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
@@ -423,6 +438,7 @@ class RankRLS(Certain, LinearRanker):
     keep_covariance: bool | Literal["sandwich"] = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:
@@ -562,6 +578,8 @@ class RankRLSCV(Certain, LinearSearch):
     keep_covariance, prior : as in `RankRLS`
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -743,6 +761,7 @@ prior_scale_, posterior_ :
     keep_covariance: bool | Literal["sandwich"] = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
-from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
+from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, same_map
@@ -421,6 +421,8 @@ class RankSVM(_Probabilities, LinearRanker):
         a fitted model with `predict`, which stays fitted in clones. See the notes.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the feature map.
+    missing : {"zero", "mean", "median"} or None, default=None
+        As in `RankRLS`.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The result has the same bits for any number.
@@ -537,6 +539,7 @@ class RankSVM(_Probabilities, LinearRanker):
     memory_limit: float | None = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
@@ -545,7 +548,11 @@ class RankSVM(_Probabilities, LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         rows = Preparation(
-            (self.inputs,), self.feature_map, prior=self.prior, n_threads=self.n_threads
+            (self.inputs,),
+            self.feature_map,
+            prior=self.prior,
+            missing=self.missing,
+            n_threads=self.n_threads,
         )
         last = None
         if self.warm_start and hasattr(self, "coef_"):
@@ -589,7 +596,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
-    loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
+    loss, weighting, tol, max_iter, memory_limit, missing, n_threads : as in `RankSVM`
     store_held_out : bool, default=False
         As in `RankRLSCV`.
     prior : array-like of shape (n_features,), fitted model or None, default=None
@@ -663,6 +670,7 @@ uses_qid_, prior_, uses_offset_ :
     store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
+    missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
@@ -680,6 +688,7 @@ uses_qid_, prior_, uses_offset_ :
             prior=self.prior,
             no_columns=no_columns,
             other_maps=tuple(maps[1:]),
+            missing=self.missing,
             n_threads=self.n_threads,
         )
         told = ("inputs",) if self.inputs is not None else ()

@@ -33,6 +33,7 @@ from pairgram._support.parameters import is_integer
 from pairgram.data.queries import as_ids, plain_ids
 from pairgram.features.base import checked, dense, node_map_of
 from pairgram.features.cross import Cross
+from pairgram.features.gaps import filled
 from pairgram.features.inputs import after_inputs
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
@@ -638,6 +639,8 @@ def _side(
             f"must have {len(columns)} columns, those of its side, got shape {np.shape(rows)}",
         )
     values = dense(read_rows(rows, name)).astype(np.float64, copy=False)
+    fill = getattr(model, "fill_values_", None)
+    values = filled(values, None if fill is None else fill[columns])
     finite = np.isfinite(values) | (np.isnan(values) & takes_gaps)
     bad = np.flatnonzero(~finite.all(axis=1))
     if len(bad):

@@ -1015,5 +1015,6 @@ def _rows_of(
         "a list of inputs" if len(kinds) > 1 else no_columns,
         from_identity=from_identity,
         no_table=no_table,
+        missing=model.missing,
         n_threads=model.n_threads,
     )

@@ -40,6 +40,7 @@ from pairgram.features.base import (
     scores_of_rows,
     scores_sparse,
 )
+from pairgram.features.gaps import filled
 from pairgram.features.inputs import FittedInputs, InputMap, after_inputs
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
@@ -222,6 +223,14 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     if is_frame and X.size > 0 and all(map(is_native_float, set(X.dtypes))):
         return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
     return read_rows(X, estimator=estimator)
+
+
+def rows_to_score(model: BaseEstimator, X: Any) -> Any:
+    """Return the rows that a model scores: checked, and without missing values if it fills them.
+
+    CSR rows are taken as they are.
+    """
+    return filled(checked_rows(model, X), model.fill_values_, model.n_threads)
 
 
 def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
@@ -635,7 +644,7 @@ def names_of(model: BaseEstimator) -> NDArray[Any]:
 
 def columns_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
     """Return the columns of rows that weights belong to; they are checked."""
-    rows, inputs = checked_rows(model, X), model.inputs_
+    rows, inputs = rows_to_score(model, X), model.inputs_
     if inputs is None or not inputs.reads_lists:
         require_finite(rows, "X")
     if inputs is None:

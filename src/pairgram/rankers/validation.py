@@ -13,6 +13,7 @@ from pairgram._support.checks import ArgumentError, Vector, require_finite, verb
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_known
+from pairgram.features.gaps import filled
 from pairgram.features.inputs import prepared_as
 from pairgram.tables.table import Table
 
@@ -103,11 +104,12 @@ def held_rows(
     pattern: RankingData,
     started: Callable[[RowsLike, RankingData, int | None], Vector] | None,
     info: RowInfo,
+    fill: Vector | None = None,
 ) -> RankingData:
     """Return the rows of a validation set, with the scores of the prior.
 
     `pattern` has the inputs and the map of the rows of `fit`. `started` returns the scores of the
-    prior, if there is one.
+    prior, if there is one. `fill` takes the place of missing values, also before the prior.
 
     Raises
     ------
@@ -121,7 +123,7 @@ def held_rows(
             f"{type(validation).__name__}",
         )
     try:
-        return _read(model, pattern, started, info, *validation)
+        return _read(model, pattern, started, info, fill, *validation)
     except ValueError as error:
         if getattr(error, "parameter", None) in _VALIDATION:
             raise
@@ -135,6 +137,7 @@ def _read(
     pattern: RankingData,
     started: Callable[[RowsLike, RankingData, int | None], Vector] | None,
     info: RowInfo,
+    fill: Vector | None,
     X: RowsLike,
     y: ArrayLike,
     qid: ArrayLike | None = None,
@@ -161,15 +164,17 @@ def _read(
         wanted = "an offset: give (X, y, qid, offset)"
         wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
         raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
-    given = X
-    X, y = read_labelled(X, y, " of validation", estimator=model)
+    rows, y = read_labelled(X, y, " of validation", estimator=model)
+    rows = filled(rows, fill, model.n_threads)
     takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
     if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
-        require_finite(X, "X of validation")  # maps of other packages may take NaN
-    data = RankingData.delimit(X, y, qid, offset=offset, propensity=propensity)
+        require_finite(rows, "X of validation")  # maps of other packages may take NaN
+    data = RankingData.delimit(rows, y, qid, offset=offset, propensity=propensity)
     if (data.preferences is None) != (pattern.preferences is None):
         wanted = "labels" if pattern.preferences is None else "Preferences"
         raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
     if started is None:
         return data
-    return data.plus_offset(started(given, prepared_as(data, pattern, None), None))
+    return data.plus_offset(
+        started(X if fill is None else rows, prepared_as(data, pattern, None), None)
+    )

@@ -90,6 +90,8 @@ class PairSums:
     degrees : float or None
         The sum over lists of how many rows count, less one, times what the sums were multiplied by:
         the labels' noise times this is what the best model leaves. None if it is not known.
+    fill : ndarray of shape (n_columns,), or of shape () before the first rows, or None
+        What takes the place of missing values of X. Rows without any suit every fill.
     """
 
     settings: PairSettings
@@ -105,6 +107,7 @@ class PairSums:
     parts: tuple[PairSums, ...] = ()
     free: Vector | None = None
     degrees: float | None = None
+    fill: Vector | None = None
 
     @classmethod
     def of(
@@ -353,6 +356,7 @@ class PairSums:
             self.n_threads,
             free=data.free,
             degrees=degrees_of(data, settings) if counts and data.has_root else None,
+            fill=self.fill,
         )
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):
@@ -378,6 +382,7 @@ class PairSums:
             n_queries=0,
             sums_weight=2 * sums.sums_weight,
             n_threads=self.n_threads,
+            fill=self.fill,
         )
         return added if self.sums is None else self + added
 
@@ -401,6 +406,13 @@ class PairSums:
             raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")
         if self.names != other.names:
             raise ValueError(f"cannot {verb} statistics of columns {other.names} and {self.names}")
+        if self.fill is not None and other.fill is not None and (self.fill != other.fill).any():
+            j = int(np.argmax(self.fill != other.fill))
+            raise ValueError(
+                f"cannot {verb} statistics whose missing values of column "
+                f"{j if self.names is None else repr(self.names[j])} are {other.fill[j]:g} and "
+                f"{self.fill[j]:g}: give all of them the same values, as missing="
+            )
 
     def __add__(self, other: PairSums) -> PairSums:
         """Return the sums over the queries of both."""
@@ -498,6 +510,7 @@ class PairSums:
             varying=varying,
             parts=(),
             degrees=degrees,
+            fill=other.fill if self.fill is None else self.fill,
         )
 
     def _settle(self, sums: NDArray[np.float64], before: Vector) -> None:

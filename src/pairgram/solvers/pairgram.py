@@ -10,11 +10,18 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, real_array, with_entries
-from pairgram._support.checks import ArgumentError, naming_not_finite, verbatim
+from pairgram._support.checks import (
+    ArgumentError,
+    Vector,
+    naming_not_finite,
+    not_finite,
+    verbatim,
+)
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import lacking, single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
@@ -23,6 +30,7 @@ from pairgram.data.hashed_ids import QueryIds, WeightedIds, hash_ids, too_many, 
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
+from pairgram.features.gaps import filled, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import Mean, PairSums
@@ -60,6 +68,13 @@ class Pairgram:
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``.
+    missing : "zero", array-like of shape (n_columns,) or None, default=None
+        What takes the place of missing values, which are NaN, in every update: 0, or the values
+        themselves, one for each column of X. Means and medians would differ from shard to shard,
+        so they are found before, as `fill_values_` of a model or ``statistics_`` of a
+        SimpleImputer. The values are kept, and models of the statistics have them. Statistics of
+        other values cannot be merged; those of rows without missing values go with all. With None,
+        a missing value is an error. A table of `scan` may say "zero" instead.
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
@@ -94,6 +109,8 @@ class Pairgram:
         The number of features, after the feature map.
     feature_names_in_ : list of str, or None
         Column names, if the rows came as a data frame.
+    fill_values_ : ndarray of shape (n_columns,), or None
+        What takes the place of missing values; None if they are an error.
 
     Notes
     -----
@@ -166,12 +183,14 @@ class Pairgram:
         target: Target = "label",
         feature_map: Transformer | None = None,
         n_threads: int | None = None,
+        missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> None:
         if ids is not None:
             check_text("ids", ids, ("check",))
         self.n_threads = n_threads
-        self._total = PairSums(PairSettings(pairs, scope, weighting, target), feature_map)
+        settings = PairSettings(pairs, scope, weighting, target)
+        self._total = PairSums(settings, feature_map, fill=_fixed(missing))
         self._ids = QueryIds(None if ids is None else WeightedIds())
         self._seen: SeenColumns | None = None
 
@@ -206,6 +225,7 @@ class Pairgram:
         target: Target = "label",
         feature_map: Transformer | None = None,
         n_threads: int | None = None,
+        missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> Self:
         """Build the statistics of one data set: of arrays, or of a table of `scan`.
@@ -219,6 +239,7 @@ class Pairgram:
             target=target,
             feature_map=feature_map,
             n_threads=n_threads,
+            missing=missing,
             ids=ids,
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
@@ -243,7 +264,8 @@ class Pairgram:
             C-contiguous arrays of float64 or float32 are not copied; everything else becomes
             float64. A table has labels, query ids and weights itself, so the other arguments must
             be left out. Its features are read once, or twice if a feature map must be fitted. Its
-            ``missing`` may be "zero", but not "mean", because statistics do not hold the means.
+            ``missing`` may be "zero", but not "mean" or "median", which other tables would not
+            share: give such values as `missing` of the statistics.
         y : array-like of shape (n_rows,), or Preferences
             Relevance labels, any real numbers. Only a table does without. Comparisons of rows,
             `Preferences`, are pairs like those of labels, each with its margin: they add to the
@@ -292,10 +314,12 @@ class Pairgram:
         names = names_of(X)
         self._require_names(names)
         data = RankingData.make(X, y, qid=qid, group=group, **others)
-        data = data if self._total.feature_map is not None else ColumnWatch.on(data)
+        fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
+        data, whole = _filled(data, fill, self.n_threads, self._total.feature_map is None)
         ids = self._ids_with(data)
         with naming_not_finite(names):
-            total = replace(self._total, names=names).with_rows(data, self.n_threads, counts=True)
+            before = replace(self._total, names=names, fill=fill)
+            total = before.with_rows(whole, self.n_threads, counts=True)
         warn_of_end(ids, self._ids)
         added = seen_of(data, self.settings, self.n_threads)
         seen = added if self._total.sums is None else _joined_seen(self._seen, added)
@@ -357,16 +381,15 @@ class Pairgram:
         X = with_entries(X) if table is None else X
         names = names_of(X) if table is None else table.feature_names
         self._require_names(names)
-        has_gaps = False
         if table is None:
             if y is None or qid is None:
                 raise ValueError("forget needs y and qid, the labels and query ids of the rows")
             data = RankingData.make(X, y, qid=qid, **others)
+            fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
         else:
-            has_gaps = table.missing is not None
-            data = _in_memory(
-                table.filling(np.full(table.n_features, np.nan)) if has_gaps else table, self
-            )
+            fill = self._fill_of_table(table)
+            gaps = np.full(table.n_features, np.nan)
+            data = _in_memory(table if fill is None else table.filling(gaps), self)
         ids, left = data.queries.ids, self
         assert ids is not None
         hashes, known = hash_ids(ids)
@@ -377,12 +400,12 @@ class Pairgram:
             own_ids = ids[factors == factor][own.queries.ids]
             own = replace(own, queries=replace(own.queries, ids=own_ids))
             empty = self._of(
-                PairSums(self.settings, self.feature_map, names),
+                PairSums(self.settings, self.feature_map, names, fill=fill),
                 self.n_threads,
                 QueryIds(WeightedIds()),
             )
             with naming_not_finite(names):
-                left = left - factor * _of_data(empty, own, has_gaps)
+                left = left - factor * _of_data(empty, own)
         self._total, self._ids, self._seen = left._total, left._ids, left._seen
         return self
 
@@ -396,11 +419,6 @@ class Pairgram:
 
     def _update_table(self, table: Table) -> Self:
         """Add the rows of a table, in one pass over its features."""
-        if table.missing == "mean":
-            raise ValueError(
-                "missing must be 'zero' or None: statistics do not hold the means that would take "
-                "the place of missing values"
-            )
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
         if not (table.has_queries or self.settings.joins_all_rows or self.settings.pairs is None):
@@ -411,28 +429,59 @@ class Pairgram:
             )
         self._require_names(table.feature_names)
         table.survey()
-        as_read, table = table, table.filled()
+        fill = self._fill_of_table(table)
+        table = table.filled() if fill is None else table.filling(fill)
         first, feature_map = self._total.sums is None, self.feature_map
         if feature_map is not None and first:
             rows = table.sample(limits.now.sample_rows).rows.X
             feature_map = self._total.fitted_map(rows, table.feature_names)
         empty = self._of(
-            PairSums(self.settings, feature_map, table.feature_names),
+            PairSums(self.settings, feature_map, table.feature_names, fill=fill),
             self.n_threads,
             QueryIds(None if self.ids is None else WeightedIds()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         # Columns are remembered by queries, also where all rows form pairs.
         needs_queries = not self.settings.joins_all_rows or table.has_queries
-        has_gaps = as_read.missing is not None
-        if has_gaps:  # which are seen, and then filled
+        if fill is not None:  # gaps are seen, and then filled
             table = table.filling(np.full(table.n_features, np.nan))
-        block = partial(_of_table, empty, pattern, has_gaps)
+        block = partial(_of_table, empty, pattern)
         added = table.reduce(Task(block, _joined, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
         self._total, self._ids, self._seen = total._total, total._ids, total._seen
         return self
+
+    def _fill_of(self, width: int, *, is_sparse: bool) -> Vector | None:
+        """Return what takes the place of missing values of rows with so many columns."""
+        fill = self._total.fill
+        if fill is None:
+            return None
+        if is_sparse:
+            refuse_sparse()
+        if fill.ndim and len(fill) != width:
+            raise ArgumentError(
+                "missing", f"must be one value for each of the {width} columns, got {len(fill)}"
+            )
+        return np.array(np.broadcast_to(fill, width))
+
+    def _fill_of_table(self, table: Table) -> Vector | None:
+        """Return what takes the place of missing values of a table, which may say "zero" itself."""
+        if table.missing not in (None, "zero"):
+            raise ValueError(
+                "missing of scan must be 'zero' or None: statistics do not hold means and medians, "
+                "which would differ from table to table. Give the values themselves, such as "
+                "Pairgram(missing=model.fill_values_)"
+            )
+        is_sparse = bool(table.layout.sparse)
+        fill = self._fill_of(table.n_features, is_sparse=is_sparse)
+        if table.missing is None:
+            return fill
+        if is_sparse:
+            refuse_sparse()
+        if fill is not None and fill.any():
+            raise ValueError("missing of scan must be None: the statistics have other values")
+        return np.zeros(table.n_features)
 
     def _require_names(self, names: list[str] | None) -> None:
         if self._total.sums is not None and names != self.feature_names_in_:
@@ -460,6 +509,12 @@ class Pairgram:
     def feature_names_in_(self) -> list[str] | None:
         """Column names, if the rows came as a data frame."""
         return self._total.names
+
+    @property
+    def fill_values_(self) -> NDArray[np.float64] | None:
+        """What takes the place of missing values, (n_columns,); None if they are an error."""
+        fill = self._total.fill
+        return None if fill is None or not fill.ndim else fill
 
     @property
     def n_rows(self) -> int:
@@ -736,6 +791,8 @@ class Pairgram:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
         if self._seen is not None:
             arrays |= self._seen.arrays()
+        if total.fill is not None:
+            arrays["fill_values"] = total.fill
         state = {
             "n_rows": total.n_rows,
             "n_queries": total.n_queries,
@@ -805,6 +862,7 @@ class Pairgram:
             mean,
             arrays.get("varying"),
             degrees=state.get("_degrees"),
+            fill=arrays.get("fill_values"),
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say
@@ -849,19 +907,50 @@ def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
     return WeightedIds.of_groups(hashes, rows, arrays["factors"], arrays["ids_of_factor"])
 
 
-def _of_table(empty: Pairgram, pattern: RankingData, has_gaps: bool, rows: TableRows) -> Pairgram:
+def _fixed(missing: object) -> Vector | None:
+    """Return the values of `missing`, of shape () for "zero"."""
+    if missing is None:
+        return None
+    if isinstance(missing, str) and missing == "zero":
+        return np.zeros(())
+    if isinstance(missing, str) or np.ndim(missing) != 1:  # type: ignore[arg-type]
+        raise ArgumentError(
+            "missing",
+            "must be None, 'zero' or one value for each column, such as fill_values_ of a "
+            f"model, got {verbatim(repr(missing))}: statistics that are merged must have one value "
+            "in the place of what is missing",
+        )
+    values = real_array(missing, "missing")
+    if (column := not_finite(values)) is not None:
+        raise ArgumentError("missing", f"must be finite, got {values[column]} for column {column}")
+    return values.copy()
+
+
+def _filled(
+    data: RankingData, fill: Vector | None, n_threads: int | None, watches: bool
+) -> tuple[RankingData, RankingData]:
+    """Return the data as they are seen, and without missing values.
+
+    If none is missing, the columns may be watched while the sums are made.
+    """
+    X = filled(data.X, fill, n_threads)
+    if X is not data.X:
+        return data, replace(data, X=X)
+    data = ColumnWatch.on(data) if watches else data
+    return data, data
+
+
+def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
-    return _of_data(empty, data_of_block(pattern, rows, empty.n_threads), has_gaps)
+    return _of_data(empty, data_of_block(pattern, rows, empty.n_threads))
 
 
-def _of_data(empty: Pairgram, data: RankingData, has_gaps: bool) -> Pairgram:
-    """Return the statistics of data, with the settings of empty ones. NaN counts as 0."""
-    data = data if has_gaps or empty.feature_map is not None else ColumnWatch.on(data)
+def _of_data(empty: Pairgram, data: RankingData) -> Pairgram:
+    """Return the statistics of data, with the settings of empty ones."""
+    total = empty._total
+    data, whole = _filled(data, total.fill, empty.n_threads, empty.feature_map is None)
     ids = empty._ids_with(data)
-    filled = data
-    if has_gaps:
-        filled = replace(data, X=np.where(np.isnan(data.X), data.X.dtype.type(0), data.X))
-    total = empty._total.with_rows(filled, empty.n_threads, counts=True)
+    total = total.with_rows(whole, empty.n_threads, counts=True)
     seen = seen_of(data, empty.settings, empty.n_threads)
     return empty._of(total, empty.n_threads, ids, seen)
 

@@ -98,11 +98,12 @@ def scan(
     propensity : str or None, default=None
         The column of propensities, as `propensity` of `RankRLS.fit`. The label is then the column
         of clicks.
-    missing : {"zero", "mean"} or None, default=None
-        What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
-        the column over the rows that have a value. The values become part of the fitted model, as
-        `fill_values_`. A model that has such values uses them for every table that it scores. With
-        None, a missing feature is an error.
+    missing : {"zero", "mean", "median"} or None, default=None
+        What takes the place of missing features, which are null or NaN, if the ranker itself does
+        not say it: 0, or the weighted mean or median of the column over the rows that have a value,
+        as `missing` of `RankRLS`. The values become part of the fitted model, as `fill_values_`. A
+        model that has such values uses them for every table that it scores. With None, and a ranker
+        without `missing`, a missing feature is an error.
     group_queries : bool, default=False
         Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
         query keep their order. Files, frames and functions are read once by `scan`; if the rows
@@ -153,6 +154,11 @@ def scan(
     order every time. Persist such a frame if the order or the bits matter, or name the rows by
     ``keep=`` of `predict`. For the sake of the order, Spark reads all columns of a frame that is
     scored, though it sends Python only those of the model: select columns before you shuffle.
+
+    Means of columns take one more pass. Medians take two, and are exact: 32,768 rows that are drawn
+    bound the median of every column, and then the values within the bounds are kept, about 3% of
+    all. Where these would take more than 256 MiB, some columns are taken at a time, with a pass for
+    each.
 
     LETOR files with more than 8,192 features are read as CSR rows. CSR rows that fit in memory
     three times are read once for a fit, which is then that of arrays. Others are read in passes,

@@ -172,31 +172,6 @@ def require_finite_rows(columns: Columns, names: tuple[str, ...], rows: TableRow
     return 0
 
 
-class Means(NamedTuple):
-    """The weight of the rows that have a value, and their weighted sum, for every column."""
-
-    weights: Vector
-    sums: Vector
-
-    @property
-    def means(self) -> Vector:
-        """The weighted means, (n_features,); 0 for columns without values."""
-        return np.asarray(
-            np.divide(self.sums, self.weights, out=np.zeros_like(self.sums), where=self.weights > 0)
-        )
-
-    @classmethod
-    def of(cls, rows: TableRows) -> Means:
-        """Return the sums of some rows, where they are not NaN."""
-        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-        known = ~np.isnan(rows.X)
-        return cls(weights @ known, weights @ np.where(known, rows.X, 0.0))
-
-    def join(self, other: Means) -> Means:
-        """Return the sums of the rows of both."""
-        return Means(self.weights + other.weights, self.sums + other.sums)
-
-
 class Moments(NamedTuple):
     """What scaled inputs are made of: (n_features,) each, and the weight of the rows."""
 
@@ -300,15 +275,19 @@ def drawn_of(
     size: int,
     before: tuple[int, ...],
     of_lists: Callable[[TableRows], TableRows] | None,
+    with_gaps: bool,
     rows: TableRows,
 ) -> Drawn:
-    """Draw the `size` rows with the smallest hashes of their numbers. All rows must be finite.
+    """Draw the `size` rows with the smallest hashes of their numbers.
+
+    All rows must be finite, unless they may have gaps.
 
     The draw depends on the order of the rows alone, not on the partitions: `before` are the
     numbers of rows before each. `of_lists` makes other features of rows of whole queries.
     """
     rows = rows if of_lists is None else of_lists(rows)
-    require_finite(rows.X, "X")
+    if not with_gaps:
+        require_finite(rows.X, "X")
     numbers = before[rows.partition] + rows.first + np.arange(rows.n_rows)
     return _smallest(size, numbers, replace(rows, ids=None))
 

@@ -17,6 +17,7 @@ from pairgram._support.arrays import without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
+from pairgram.features.gaps import refuse_sparse, without_unknown
 from pairgram.tables.columns import (
     Columns,
     TableRows,
@@ -26,13 +27,13 @@ from pairgram.tables.columns import (
     shown_id,
     together,
 )
+from pairgram.tables.gaps import means_of, medians_of
 from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.survey import (
     COPIES,
     NO_FILES,
     Drawn,
     Loaded,
-    Means,
     SeenFiles,
     Survey,
     drawn_of,
@@ -76,7 +77,7 @@ class Table:
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
     engine : Engine
         Where the rows are worked on.
-    missing : {"zero", "mean"} or None
+    missing : {"zero", "mean", "median"} or None
     source_has_queries : bool
         Whether LETOR files or arrays come with query ids.
     progress : callable or None
@@ -179,6 +180,10 @@ class Table:
             raise no_rows()
         return result
 
+    def of_rows(self, block: Callable[[TableRows], S], join: Callable[[S, S], S]) -> S:
+        """Return what is made of all rows, block by block, wherever queries end."""
+        return self.reduce(Task(block, join, needs_queries=False))
+
     def each(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows.
 
@@ -204,6 +209,8 @@ class Table:
         except ValueError as error:
             if getattr(error, "found", None) == "infinity":
                 rows = self.for_scores()
+                if rows.layout.fill is not None:  # which may be NaN
+                    rows = rows.filling(np.zeros(rows.n_features))
                 names = tuple(map(self._name_of, range(len(self.partitions))))
                 check = partial(require_finite_rows, rows.layout, names)
                 task = Task(check, max, needs_queries=False)
@@ -256,7 +263,7 @@ class Table:
         ValueError
             As in `survey`.
         """
-        found = self.reduce(Task(Loaded.of, Loaded.join, needs_queries=False))
+        found = self.of_rows(Loaded.of, Loaded.join)
         self._known["bytes"] = COPIES * found.n_bytes
         if found.parts is None:
             return None
@@ -286,37 +293,65 @@ class Table:
         itemsize = np.dtype(self.layout.dtype).itemsize
         return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
 
-    def sample(self, size: int, of_lists: Callable[[TableRows], TableRows] | None = None) -> Drawn:
+    def sample(
+        self,
+        size: int,
+        of_lists: Callable[[TableRows], TableRows] | None = None,
+        *,
+        with_gaps: bool = False,
+    ) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
 
-        With `of_lists`, they are drawn from the rows that it makes of rows of whole queries.
+        With `of_lists`, they are drawn from the rows that it makes of rows of whole queries. They
+        must be finite, unless the table has gaps.
         """
         self.survey()
         before = np.cumsum([0, *self._known["n_rows"]]).tolist()
-        draw = partial(drawn_of, size, tuple(before), of_lists)
+        draw = partial(drawn_of, size, tuple(before), of_lists, with_gaps)
         whole = of_lists is not None
         task: Task[Drawn] = Task(draw, partial(join_drawn, size), needs_queries=whole)
         return self.reduce(task)
 
+    def with_missing(self, missing: Missing | None) -> Table:
+        """Return the same table, whose missing values are replaced as a model says, if it does.
+
+        Raises
+        ------
+        ValueError
+            If `scan` was told another way.
+        """
+        if missing is None or missing == self.missing:
+            return self
+        if self.missing is not None:
+            raise ArgumentError(
+                "missing",
+                f"of the model is {missing!r}, but scan was told {{missing={self.missing!r}}}: "
+                "give one of them",
+            )
+        return replace(self, missing=missing)
+
     def filled(self) -> Table:
         """Return the same table with what takes the place of missing values, as `missing` says.
 
-        The means of columns are taken over the rows that have a value, with their weights. This
-        reads the rows once. The mean of a column without values is 0.
+        Means and medians of columns are taken over the rows that have a value, with their weights.
+        Means take one pass over the rows; medians take two, unless the rows are few. In the place
+        of those of a column without values there is 0, with a warning.
         """
         if self.missing is None:
             if self._known.get(GAP) is not None:
                 raise self._known[GAP]
             return self
         if self.layout.sparse:
-            raise ArgumentError(
-                "missing", "must be None for sparse rows, whose entries that are absent are 0"
-            )
-        fill = np.zeros(self.n_features)
-        if self.missing == "mean":
-            known = self.filling(np.full(self.n_features, np.nan))
-            fill = known.reduce(Task(Means.of, Means.join, needs_queries=False)).means
-        return self.filling(fill)
+            refuse_sparse()
+        if self.missing == "zero":
+            return self.filling(np.zeros(self.n_features))
+        known = self.filling(np.full(self.n_features, np.nan))
+        fill = means_of(known) if self.missing == "mean" else medians_of(known)
+        table = self.filling(without_unknown(fill, self.missing, self.feature_names))
+        if not np.isfinite(fill[~np.isnan(fill)]).all():
+            with table._naming_infinity():
+                raise ArgumentError("X", "must not hold infinity", found="infinity")
+        return table
 
     def with_gaps(self) -> Table:
         """Return the same table, whose missing values are NaN unless `missing` says otherwise."""

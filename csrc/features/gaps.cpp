@@ -1,0 +1,150 @@
+#include "features/gaps.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "features/selection.hpp"
+#include "support/buffer.hpp"
+#include "support/interrupt.hpp"
+#include "support/parallel.hpp"
+#include "support/simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr std::ptrdiff_t rows_of_task = 1024;
+constexpr std::ptrdiff_t columns_of_task = 16;  // neighbours, which share cache lines
+constexpr std::ptrdiff_t rows_ahead = 32;       // that are fetched
+constexpr double equal_share = 1e-12;           // of all weight
+
+template <class T>
+PAIRGRAM_CLONES void fill_rows(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const T* fill,
+                               T* out) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < d; ++j) {
+            const T value = X[i * d + j];
+            out[i * d + j] = value == value ? value : fill[j];
+        }
+}
+
+double middle(double low, double high) { return low == high ? low : low / 2 + high / 2; }
+
+// Of one value or more, which change their order.
+template <class T>
+double median_of(T* values, T* end) {
+    const auto n = end - values;
+    const std::int64_t ranks[] = {(n - 1) / 2, n / 2};
+    double found[2];
+    pick(values, n, places{2, ranks, found, 0}, 1);
+    return middle(found[0], found[1]);
+}
+
+template <class T>
+using weighted_value = std::pair<T, double>;
+
+// The least of the values, which change their order, up to which there is a weight of at least
+// `wanted`, or of more if it must be `above`. Halves the values that are in question.
+template <class T>
+T value_at(weighted_value<T>* first, weighted_value<T>* last, double wanted, bool above) {
+    double before = 0;
+    while (last - first > 1) {
+        weighted_value<T>* const half = first + (last - first) / 2;
+        std::nth_element(first, half, last);
+        double weight = before;
+        for (const auto* it = first; it != half; ++it) weight += it->second;
+        if (above ? weight > wanted : weight >= wanted) {
+            last = half;
+        } else {
+            before = weight;
+            first = half;
+        }
+    }
+    return first->first;
+}
+
+template <class T>
+double median(weighted_value<T>* first, weighted_value<T>* last) {
+    double total = 0;
+    for (const auto* it = first; it != last; ++it) total += it->second;
+    const double low =
+        static_cast<double>(value_at(first, last, total * (0.5 - equal_share), false));
+    const double high =
+        static_cast<double>(value_at(first, last, total * (0.5 + equal_share), true));
+    return middle(low, high);
+}
+
+double median(float* first, float* last) { return median_of(first, last); }
+double median(double* first, double* last) { return median_of(first, last); }
+
+void put(float value, double, float& to) { to = value; }
+void put(double value, double, double& to) { to = value; }
+template <class T>
+void put(T value, double weight, weighted_value<T>& to) {
+    to = {value, weight};
+}
+
+// The medians of neighbouring columns, at most columns_of_task. Of each, the known values are
+// gathered, one behind the other.
+template <class Value, class T>
+void take_medians(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t width, const T* X,
+                  const double* weights, double* out) {
+    const std::unique_ptr<Value[]> known(new Value[size_of(width * n)]);
+    Value* ends[columns_of_task];
+    for (std::ptrdiff_t j = 0; j < width; ++j) ends[j] = known.get() + j * n;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double weight = weights ? weights[i] : 1.0;
+        if (!(weight > 0)) continue;
+        const T* const x = X + i * d;
+        prefetch(x + rows_ahead * d);
+        prefetch(x + rows_ahead * d + width - 1);
+        for (std::ptrdiff_t j = 0; j < width; ++j) {
+            put(x[j], weight, *ends[j]);  // the next value takes the place of a NaN
+            ends[j] += x[j] == x[j];
+        }
+    }
+    for (std::ptrdiff_t j = 0; j < width; ++j) {
+        check_interrupt();
+        Value* const first = known.get() + j * n;
+        out[j] =
+            first == ends[j] ? std::numeric_limits<double>::quiet_NaN() : median(first, ends[j]);
+    }
+}
+
+}  // namespace
+
+template <class T>
+void fill_gaps(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const T* fill, T* out,
+               int n_threads) {
+    const auto n_tasks = (n + rows_of_task - 1) / rows_of_task;
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+        const auto first = task * rows_of_task;
+        fill_rows(std::min(rows_of_task, n - first), d, X + first * d, fill, out + first * d);
+    });
+}
+
+template <class T>
+void find_known_medians(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
+                        double* out, int n_threads) {
+    parallel_for((d + columns_of_task - 1) / columns_of_task, n_threads, [&](std::ptrdiff_t task) {
+        const auto begin = task * columns_of_task, width = std::min(columns_of_task, d - begin);
+        if (weights)
+            take_medians<weighted_value<T>>(n, d, width, X + begin, weights, out + begin);
+        else
+            take_medians<T>(n, d, width, X + begin, weights, out + begin);
+    });
+}
+
+template void fill_gaps<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
+                                double*, int);
+template void fill_gaps<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const float*, float*,
+                               int);
+template void find_known_medians<double>(std::ptrdiff_t, std::ptrdiff_t, const double*,
+                                         const double*, double*, int);
+template void find_known_medians<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const double*,
+                                        double*, int);
+
+}  // namespace pairgram

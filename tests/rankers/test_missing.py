@@ -1,0 +1,493 @@
+"""`missing` of every ranker: what takes the place of missing values is part of the model."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+
+from pairgram import (
+    LSSVR,
+    AutoRanker,
+    BatchFit,
+    Cross,
+    ELMRank,
+    ELMRankCV,
+    MPRank,
+    Nystroem,
+    Pairgram,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    Preferences,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    column_effects,
+    fit_many,
+    load_model,
+    make_ranking,
+    neighbours,
+    query_permutation_importance,
+    recommend,
+    scan,
+)
+
+WORDS = ("zero", "mean", "median")
+X, y, QID = make_ranking(n_queries=40, n_features=5, random_state=0)
+RNG = np.random.default_rng(0)
+X = X + np.arange(5)
+GAPS = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
+WEIGHT = RNG.choice([0.0, 1.0, 2.0, 3.0], len(y))
+NODES = {"n_nodes": 20, "random_state": 0}
+RANKERS = [
+    RankRLS(),
+    RankRLS(inputs="quantile"),
+    RankRLS(inputs="rank"),
+    RankRLS(inputs="runs"),
+    RankRLS(kernel="rbf", gamma=0.1),
+    RankRLS(form="dual"),
+    RankRLS(pairs=None),
+    RankRLS(positive=True),
+    RankRLS(feature_map=RandomNodes(**NODES), inputs="standard"),
+    RankRLSCV(),
+    RankRLSCV(cv=3, inputs=[None, "minmax"]),
+    RankRLSCV(scoring="evidence"),
+    MPRank(kernel="rbf"),
+    LSSVR(),
+    PointwiseELM(**NODES),
+    PointwiseELMCV(**NODES),
+    PairwiseELM(**NODES),
+    PairwiseELMCV(**NODES),
+    ELMRank(**NODES),
+    ELMRankCV([0.1], [1.0, 10.0], cv=3, **NODES),
+    RankSVM(tol=1e-10),
+    RankSVM(feature_map=Nystroem(n_components=10, random_state=0), tol=1e-10),
+    RankSVMCV([0.1, 1.0], cv=3, tol=1e-10),
+]
+
+
+MACHINES = (PointwiseELM, PointwiseELMCV, PairwiseELM, PairwiseELMCV, ELMRank, ELMRankCV)
+
+
+def imputer(missing):
+    word = "constant" if missing == "zero" else missing
+    return SimpleImputer(strategy=word, fill_value=0.0 if missing == "zero" else None)
+
+
+def predicted(model, rows, qid=QID):
+    return model.predict(rows, qid=qid)
+
+
+@pytest.mark.parametrize("missing", WORDS)
+@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+def test_it_is_simple_imputer_before_the_ranker(ranker, missing):
+    whole = imputer(missing).fit_transform(GAPS)
+    want = clone(ranker).fit(whole, y, qid=QID)
+    model = clone(ranker).set_params(missing=missing).fit(GAPS, y, qid=QID)
+    np.testing.assert_allclose(
+        model.fill_values_,
+        imputer(missing).fit(GAPS).statistics_.astype(float),
+        rtol=1e-12,
+        atol=1e-14,
+    )
+    size = np.abs(predicted(want, whole)).max()
+    # Rounding errors of the means grow with λ_max / alpha, which the ELMs and kernels have large.
+    loose = 1e-7 if isinstance(ranker, (*MACHINES, MPRank)) else 1e-12
+    np.testing.assert_allclose(
+        predicted(model, GAPS), predicted(want, whole), rtol=loose, atol=loose * size
+    )
+    if hasattr(want, "scores_"):
+        np.testing.assert_allclose(model.scores_, want.scores_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("missing", WORDS)
+def test_auto_ranker(missing, tmp_path):
+    model = AutoRanker(time_budget=None, missing=missing, kernels=["rbf"]).fit(
+        GAPS[:150], y[:150], qid=QID[:150]
+    )
+    fill = imputer(missing).fit(GAPS[:150])
+    np.testing.assert_allclose(
+        model.fill_values_, fill.statistics_.astype(float), rtol=1e-12, atol=1e-14
+    )
+    want = AutoRanker(time_budget=None, kernels=["rbf"]).fit(
+        fill.transform(GAPS[:150]), y[:150], qid=QID[:150]
+    )
+    scores = model.predict(GAPS)
+    np.testing.assert_allclose(scores, want.predict(fill.transform(GAPS)), rtol=1e-8, atol=1e-8)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(load_model(tmp_path / "m").predict(GAPS), scores)
+    assert list(model.trials_["outcome"]) == list(want.trials_["outcome"])
+
+
+@pytest.mark.parametrize("missing", ["mean", "median"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", "CF")
+def test_weights_are_numbers_of_rows(missing, dtype, order):
+    rows = np.asarray(GAPS, dtype, order=order)
+    before = rows.copy()
+    model = RankRLS(missing=missing).fit(rows, y, qid=QID, sample_weight=WEIGHT)
+    np.testing.assert_array_equal(rows, before)
+    assert model.predict(rows).dtype == dtype
+    times = WEIGHT.astype(int)
+    repeated = [np.repeat(array, times, axis=0) for array in (GAPS.astype(dtype), y, QID)]
+    fill = imputer(missing).fit(repeated[0].astype(np.float64)).statistics_
+    np.testing.assert_allclose(model.fill_values_, fill, rtol=1e-12)
+    # The weight of a query is that of its rows.
+    of_query = np.where(QID % 2, 2.0, 1.0)
+    by_query = RankRLS(missing=missing).fit(rows, y, qid=QID, query_weight=of_query)
+    both = RankRLS(missing=missing).fit(rows, y, qid=QID, sample_weight=of_query)
+    np.testing.assert_allclose(by_query.fill_values_, both.fill_values_, rtol=1e-15)
+
+
+FRAMES = {
+    "pandas": lambda rows, names: pd.DataFrame(rows, columns=names),
+    "nullable": lambda rows, names: pd.DataFrame(rows, columns=names).convert_dtypes(),
+    "pandas of pyarrow": lambda rows, names: pd.DataFrame(rows, columns=names).convert_dtypes(
+        dtype_backend="pyarrow"
+    ),
+    "polars": lambda rows, names: pl.DataFrame(rows, schema=names).fill_nan(None),
+    "pyarrow": lambda rows, names: pa.table(
+        {n: pa.array(c, from_pandas=True) for n, c in zip(names, rows.T, strict=True)}
+    ),
+}
+
+
+@pytest.mark.parametrize("missing", WORDS)
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_frames_are_their_arrays(make, missing):
+    rows = GAPS.copy()
+    rows[:, 4] = np.round(rows[:, 4])  # whole numbers, some of which are missing
+    names = [f"f{j}" for j in range(5)]
+    frame = make(rows, names)
+    model = RankRLS(missing=missing).fit(frame, y, qid=QID)
+    want = RankRLS(missing=missing).fit(rows, y, qid=QID)
+    np.testing.assert_array_equal(model.fill_values_, want.fill_values_)
+    np.testing.assert_array_equal(model.predict(frame), want.predict(rows))
+    columns = {"label": y, "qid": QID}
+    whole = make(np.column_stack([rows, y, QID]), [*names, *columns])
+    table = scan(whole, label="label", qid="qid")
+    by_table = RankRLS(missing=missing).fit(table)
+    np.testing.assert_allclose(by_table.fill_values_, want.fill_values_, rtol=1e-13)
+    np.testing.assert_allclose(by_table.predict(table), want.predict(rows), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [None, *WORDS])
+def test_the_tag_says_whether_nan_is_taken(missing):
+    for ranker in (*RANKERS, AutoRanker()):
+        tags = get_tags(clone(ranker).set_params(missing=missing)).input_tags
+        assert tags.allow_nan == (missing is not None or getattr(ranker, "inputs", 0) == "runs")
+        assert not (missing is not None and tags.sparse)
+    search = GridSearchCV(RankRLS(pairs=None), {"missing": list(WORDS)}, error_score="raise")
+    assert np.isfinite(search.fit(GAPS, y).cv_results_["mean_test_score"]).all()
+
+
+def test_nothing_changes_without_it():
+    for ranker in RANKERS:
+        if getattr(ranker, "inputs", None) != "runs":
+            with pytest.raises(
+                ValueError, match=r"NaN: row .* or fit a ranker with missing='mean'"
+            ):
+                clone(ranker).fit(GAPS, y, qid=QID)
+    model = RankRLS().fit(X, y, qid=QID)
+    assert model.fill_values_ is None
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(GAPS)
+
+
+def test_rows_without_gaps_have_fill_values_too():
+    model = RankRLS(missing="mean").fit(X, y, qid=QID)
+    np.testing.assert_allclose(model.fill_values_, X.mean(axis=0), rtol=1e-13)
+    np.testing.assert_array_equal(model.coef_, RankRLS().fit(X, y, qid=QID).coef_)
+    np.testing.assert_array_equal(
+        model.predict(np.full((2, 5), np.nan))[0], model.predict(model.fill_values_[None])[0]
+    )
+
+
+@pytest.mark.parametrize("missing", WORDS)
+def test_what_is_refused(missing):
+    ranker = RankRLS(missing=missing)
+    sparse = scipy.sparse.csr_array(np.nan_to_num(GAPS))
+    with pytest.raises(ValueError, match="missing must be None for sparse rows, whose entries"):
+        ranker.fit(sparse, y, qid=QID)
+    sparse.data[3] = np.nan
+    model = ranker.fit(GAPS, y, qid=QID)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(sparse)
+    with pytest.raises(ValueError, match="missing must be None with kernel='precomputed', whose"):
+        RankRLS(kernel="precomputed", missing=missing).fit(np.eye(len(y)), y, qid=QID)
+    infinite = GAPS.copy()
+    infinite[17, 3] = np.inf
+    with pytest.raises(ValueError, match="X contains infinity: row 17, column 3"):
+        ranker.fit(infinite, y, qid=QID)
+    with pytest.raises(ValueError, match="X contains infinity: row 17, column 3"):
+        model.predict(infinite)
+    with pytest.raises(
+        ValueError, match=r"missing must be .*'zero', 'mean', 'median'.*, got 'max'"
+    ):
+        RankRLS(missing="max").fit(X, y, qid=QID)
+    if missing != "zero":
+        with pytest.raises(ValueError, match=r"is 0 for every row|must not be zero for every row"):
+            ranker.fit(GAPS, y, qid=QID, sample_weight=np.zeros(len(y)))
+
+
+def test_comparisons_and_clicks():
+    pairs = Preferences([0, 5, 9], [3, 6, 1])
+    model = RankRLS(missing="mean").fit(GAPS[:10], pairs)
+    counted = GAPS[[0, 5, 9, 3, 6, 1]]
+    np.testing.assert_allclose(model.fill_values_, np.nanmean(counted, axis=0), rtol=1e-12)
+    clicks, shown = (y > y.mean()).astype(float), np.full(len(y), 0.5)
+    model = RankRLS(missing="median").fit(GAPS, clicks, qid=QID, propensity=shown)
+    np.testing.assert_array_equal(model.fill_values_, np.nanmedian(GAPS, axis=0))
+
+
+def test_validation_rows_take_the_values_of_the_training_rows():
+    train, held = QID < 30, QID >= 30
+    shifted = GAPS[held] + 5.0
+    for prior in (None, LinearRegression().fit(X, y)):
+        model = RankRLSCV(missing="mean", prior=prior).fit(
+            GAPS[train], y[train], qid=QID[train], validation=(shifted, y[held], QID[held])
+        )
+        fill = imputer("mean").fit(GAPS[train])
+        want = RankRLSCV(prior=prior).fit(
+            fill.transform(GAPS[train]),
+            y[train],
+            qid=QID[train],
+            validation=(fill.transform(shifted), y[held], QID[held]),
+        )
+        np.testing.assert_allclose(model.scores_, want.scores_, rtol=1e-10)
+        np.testing.assert_allclose(model.predict(GAPS), want.predict(fill.transform(GAPS)))
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    "prior",
+    [RankRLS(), RankRLS(missing="zero"), RankRLS(kernel="rbf", gamma=0.1), LinearRegression()],
+    ids=repr,
+)
+def test_a_prior_sees_rows_that_are_filled(prior, named, tmp_path):
+    names = [f"f{j}" for j in range(5)]
+    frame = (lambda rows: pd.DataFrame(rows, columns=names)) if named else (lambda rows: rows)
+    others = {"qid": QID} if hasattr(prior, "missing") else {}
+    before = clone(prior).fit(frame(X), y, **others)
+    fill = imputer("mean").fit(GAPS)
+    model = RankRLS(missing="mean", prior=before).fit(frame(GAPS), y, qid=QID)
+    whole = frame(fill.transform(GAPS))
+    want = RankRLS(prior=before).fit(whole, y, qid=QID)
+    np.testing.assert_allclose(model.predict(frame(GAPS)), want.predict(whole), rtol=1e-9)
+    columns = dict(zip(names, GAPS.T, strict=True)) | {"y": y, "q": QID}
+    if named:
+        by_table = RankRLS(missing="mean", prior=before).fit(
+            scan(pa.table(columns), label="y", qid="q")
+        )
+        np.testing.assert_allclose(by_table.predict(frame(GAPS)), want.predict(whole), rtol=1e-7)
+        other = pd.DataFrame(GAPS, columns=names[::-1])
+        with pytest.raises(ValueError, match=r"prior: X must have its features, .'f0'"):
+            RankRLS(missing="mean", prior=before).fit(other, y, qid=QID)
+    if hasattr(prior, "missing"):
+        model.save(tmp_path / "m")
+        loaded = load_model(tmp_path / "m")
+        np.testing.assert_array_equal(loaded.predict(frame(GAPS)), model.predict(frame(GAPS)))
+
+
+@pytest.mark.parametrize("missing", WORDS)
+@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+def test_models_that_are_kept(ranker, missing, tmp_path):
+    model = clone(ranker).set_params(missing=missing).fit(GAPS, y, qid=QID)
+    want = predicted(model, GAPS)
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert loaded.missing == missing
+    for other in (loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(predicted(other, GAPS), want)
+        np.testing.assert_array_equal(other.fill_values_, model.fill_values_)
+    again = clone(model).fit(GAPS, y, qid=QID)
+    np.testing.assert_array_equal(predicted(again, GAPS), want)
+    if not hasattr(model, "intercept_"):
+        scorer = model.row_scorer()
+        np.testing.assert_array_equal(scorer(GAPS, QID), want)
+        narrow = GAPS.astype(np.float32)
+        np.testing.assert_allclose(
+            model.row_scorer(np.float32)(narrow, QID),
+            predicted(model, narrow),
+            rtol=1e-4,
+            atol=1e-3,
+        )
+
+
+def test_what_else_reads_rows():
+    model = RankRLS(missing="mean", keep_covariance=True).fit(GAPS, y, qid=QID)
+    whole = np.where(np.isnan(GAPS), model.fill_values_, GAPS)
+    np.testing.assert_array_equal(model.contributions(GAPS), model.contributions(whole))
+    found, want = (model.column_weights(rows, qid=QID) for rows in (GAPS, whole))
+    np.testing.assert_array_equal(found["spread"], want["spread"])
+    for found, want in zip(
+        *(model.predict(r, return_std=True) for r in (GAPS, whole)), strict=True
+    ):
+        np.testing.assert_array_equal(found, want)
+    assert model.score(GAPS, y + 9, qid=QID) == model.score(whole, y + 9, qid=QID)
+    found, want = (
+        query_permutation_importance(model, rows, y, qid=QID, random_state=0).score
+        for rows in (GAPS, whole)
+    )
+    assert found == want
+    kernel = RankRLS(missing="median", kernel="rbf", gamma=0.1).fit(GAPS, y, qid=QID)
+    whole = np.where(np.isnan(GAPS), kernel.fill_values_, GAPS)
+    np.testing.assert_array_equal(
+        neighbours(kernel, GAPS[:9])["share"], neighbours(kernel, whole[:9])["share"]
+    )
+    np.testing.assert_array_equal(
+        column_effects(kernel, GAPS[:3]), column_effects(kernel, whole[:3])
+    )
+    small = kernel.compress(30)
+    np.testing.assert_array_equal(small.predict(GAPS), small.predict(whole))
+
+
+def test_recommendations():
+    model = RankRLS(missing="mean", feature_map=Cross([0, 1], [2, 3, 4])).fit(GAPS, y, qid=QID)
+    fill = model.fill_values_
+    users, items = GAPS[:6, :2], GAPS[:30, 2:]
+    wholes = np.where(np.isnan(users), fill[:2], users), np.where(np.isnan(items), fill[2:], items)
+    found, want = recommend(model, users, items, k=4), recommend(model, *wholes, k=4)
+    np.testing.assert_array_equal(found.items, want.items)
+    linear = RankRLS(missing="mean").fit(GAPS, y, qid=QID)
+    found, want = (recommend(linear, *both, k=4) for both in ((users, items), wholes))
+    np.testing.assert_array_equal(found.items, want.items)
+
+
+@pytest.mark.parametrize("fallback", [None, "model", "scores"])
+def test_many_models_fill_each_by_its_own_values(fallback, tmp_path):
+    keys = QID % 4
+    frame = pd.DataFrame(GAPS, columns=list("abcde")).assign(y=y, key=keys, qid=QID)
+    for missing in WORDS:
+        ranker = RankRLS(missing=missing)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            batch = fit_many(ranker, frame, by="key", label="y", qid="qid")
+        alone = [
+            clone(ranker).fit(GAPS[keys == k], y[keys == k], qid=QID[keys == k]) for k in range(4)
+        ]
+        want = np.empty(len(y))
+        for k, model in enumerate(alone):
+            want[keys == k] = model.predict(GAPS[keys == k])
+        other = {
+            None: None,
+            "model": RankRLS(missing="zero").fit(frame[list("abcde")], y, qid=QID),
+            "scores": 3.0,
+        }[fallback]
+        given = keys.copy()
+        if other is not None:
+            given[:20] = 9
+            want[:20] = 3.0 if fallback == "scores" else other.predict(frame[list("abcde")])[:20]
+        batch = BatchFit(batch.models, batch.table, batch.keys, other)
+        batch.save(tmp_path / "batch")
+        for one in (batch, BatchFit.load(tmp_path / "batch")):
+            np.testing.assert_allclose(one.predict(frame, given), want, rtol=1e-10, atol=1e-10)
+    with pytest.raises(ValueError, match="NaN"):
+        fit_many(RankRLS(), frame, by="key", label="y", qid="qid", on_error="raise")
+
+
+def test_in_a_pipeline():
+    pipeline = make_pipeline(SimpleImputer(), RankRLS(missing="mean")).fit(GAPS, y)
+    np.testing.assert_allclose(
+        pipeline.predict(GAPS), RankRLS(missing="mean").fit(GAPS, y).predict(GAPS), rtol=1e-10
+    )
+
+
+# Statistics
+
+
+def test_statistics_take_values_that_are_fixed_before(tmp_path):
+    fill = np.nanmedian(GAPS, axis=0)
+    whole = np.where(np.isnan(GAPS), fill, GAPS)
+    want = RankRLS(2.0).fit(whole, y, qid=QID)
+    parts = [QID < 10, (QID >= 10) & (QID < 25), QID >= 25]
+    shards = [Pairgram.from_rows(GAPS[p], y[p], qid=QID[p], missing=fill) for p in parts]
+    sent = [Pairgram.from_bytes(one.to_bytes()) for one in shards]
+    stream = Pairgram(missing=fill)
+    for part in parts:
+        stream.update(GAPS[part], y[part], qid=QID[part])
+    table = scan(
+        pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)} | {"y": y, "q": QID}),
+        label="y",
+        qid="q",
+    )
+    for total in (sum(shards), sum(sent), stream, Pairgram.from_rows(table, missing=fill)):
+        np.testing.assert_array_equal(total.fill_values_, fill)
+        model = RankRLS.from_pairgram(total, 2.0)
+        np.testing.assert_array_equal(model.fill_values_, fill)
+        np.testing.assert_allclose(model.coef_, want.coef_, rtol=1e-9)
+        model.save(tmp_path / "m")
+        rows = pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)})
+        scores = load_model(tmp_path / "m").predict(rows if total.feature_names_in_ else GAPS)
+        np.testing.assert_allclose(scores, want.predict(whole), rtol=1e-8)
+    left = stream.forget(GAPS[parts[0]], y[parts[0]], qid=QID[parts[0]])
+    np.testing.assert_allclose(left.G, (shards[1] + shards[2]).G, rtol=1e-9)
+    search = RankRLSCV.from_pairgrams(shards)
+    np.testing.assert_array_equal(search.fill_values_, fill)
+
+
+def test_statistics_without_gaps_go_with_all_others():
+    first, second = QID < 20, QID >= 20
+    zero = Pairgram.from_rows(GAPS[first], y[first], qid=QID[first], missing="zero")
+    plain = Pairgram.from_rows(X[second], y[second], qid=QID[second])
+    for total in (zero + plain, plain + zero):
+        np.testing.assert_array_equal(total.fill_values_, np.zeros(5))
+    own = copy.deepcopy(zero).update(X[second], y[second], qid=QID[second])
+    np.testing.assert_allclose(own.G, (zero + plain).G, rtol=1e-12)
+    other = Pairgram.from_rows(X[second], y[second], qid=QID[second], missing=[0, 0, 2.0, 0, 0])
+    with pytest.raises(
+        ValueError, match="cannot merge statistics whose missing values of column 2"
+    ):
+        zero + other
+    # What a table says is kept as well.
+    table = scan(
+        pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)} | {"y": y, "q": QID}),
+        label="y",
+        qid="q",
+        missing="zero",
+    )
+    by_table = Pairgram.from_rows(table)
+    np.testing.assert_array_equal(by_table.fill_values_, np.zeros(5))
+    want = RankRLS(missing="zero").fit(GAPS, y, qid=QID)
+    found = RankRLS.from_pairgram(by_table).predict(
+        pd.DataFrame(GAPS, columns=[f"f{j}" for j in range(5)])
+    )
+    np.testing.assert_allclose(found, want.predict(GAPS), rtol=1e-9, atol=1e-9)
+    with pytest.raises(ValueError, match="missing of scan must be None: the statistics have other"):
+        Pairgram.from_rows(table, missing=np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("mean", "missing must be None, 'zero' or one value for each column, .* got 'mean': stat"),
+        ("median", "got 'median'"),
+        (0.0, "missing must be None, 'zero' or one value for each column"),
+        ([1.0, np.nan], "missing must be finite, got nan for column 1"),
+        ([1.0, 2.0], "missing must be one value for each of the 5 columns, got 2"),
+    ],
+)
+def test_what_statistics_refuse(missing, message):
+    with pytest.raises(ValueError, match=message):
+        Pairgram(missing=missing).update(GAPS, y, qid=QID)
+
+
+def test_sparse_rows_are_no_rows_with_gaps():
+    sparse = scipy.sparse.csr_array(np.nan_to_num(GAPS))
+    with pytest.raises(ValueError, match="missing must be None for sparse rows"):
+        Pairgram(missing="zero").update(sparse, y, qid=QID)

@@ -1,0 +1,150 @@
+"""Missing values of tables: means, and medians that are exact in little memory."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from pairgram import RankRLS, RankRLSCV, RankSVM, scan
+from table_sources import Rows, cut_table, make_rows
+
+
+def with_gaps(rows, share=0.2, seed=0):
+    X = rows.X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return replace(rows, X=X)
+
+
+def table_of(rows, borders=(), ends=(), weight=None):
+    names = {"label": "label", "qid": "query", "weight": weight, "features": rows.names}
+    return cut_table(rows.frame, borders, ends, **names)
+
+
+def median_of(X, weights, k):
+    """Repeat every row as often as four times its weight says, which is whole."""
+    known = ~np.isnan(X[:, k]) & (weights > 0)
+    return np.median(np.repeat(X[known, k], (4 * weights[known]).astype(int)))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
+def test_arrays_and_tables_take_the_same_values(missing, weight):
+    rows = with_gaps(make_rows())
+    table = table_of(rows, (3, 60, 300), (1, 2, 100, 299), weight=weight)
+    given = None if weight is None else rows.weight
+    for ranker in (RankRLS(missing=missing), RankRLSCV(missing=missing, inputs="standard")):
+        model = ranker.fit(table)
+        want = ranker.__class__(**ranker.get_params()).fit(
+            rows.X, rows.y, qid=rows.qid, sample_weight=given
+        )
+        np.testing.assert_allclose(model.fill_values_, want.fill_values_, rtol=1e-13)
+        np.testing.assert_allclose(model.predict(table), want.predict(rows.X), atol=1e-9)
+    # The table may say it in place of the model, and both may.
+    told = replace(table, missing=missing)
+    for ranker in (RankRLS(), RankRLS(missing=missing)):
+        np.testing.assert_array_equal(ranker.fit(told).fill_values_, model.fill_values_)
+
+
+def test_a_table_and_a_model_that_say_different_things():
+    table = replace(table_of(with_gaps(make_rows()), (), ()), missing="zero")
+    with pytest.raises(ValueError, match="missing of the model is 'mean', but scan was told missi"):
+        RankRLS(missing="mean").fit(table)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([1, 7, 40, 2000]),
+    st.sampled_from([1.0, 1e9]),
+    st.booleans(),
+    st.sampled_from(["normal", "few values", "heavy"]),
+)
+def test_medians_of_tables_are_exact(limits_of, seed, drawn, kept, weighted, kind):
+    rows = make_rows(n_queries=30, n_features=5, seed=seed)
+    X = {
+        "normal": rows.X,
+        "few values": np.round(rows.X / 4),
+        "heavy": np.exp(3 * rows.X),
+    }[kind]
+    rows = with_gaps(Rows(X, rows.y, rows.qid, rows.weight), seed=seed)
+    rows.X[:, 1] = np.where(np.arange(len(rows.X)) % 37 == 5, rows.X[:, 0], np.nan)
+    rows.X[5, 1] = 1.0
+    weights = rows.weight if weighted else np.ones(len(rows.X))
+    weights[5] = 1.0
+    table = table_of(rows, (50, 200), (20, 210), weight="w" if weighted else None)
+    want = [median_of(rows.X, weights, k) for k in range(5)]
+    with limits_of(median_rows=drawn, median_bytes=kept):
+        found = replace(table, missing="median").filled().layout.fill
+    np.testing.assert_allclose(found, want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_medians_that_drawn_rows_do_not_bound(set_limits, sign):
+    rows = make_rows(n_queries=400)
+    numbers = np.arange(len(rows.X), dtype=float)
+    numbered = Rows(np.column_stack([numbers] * 4), rows.y, rows.qid, rows.weight)
+    set_limits(median_rows=1000)
+    drawn = table_of(numbered, (700,), ()).sample(1000).rows.X[:, 0].astype(int)
+    is_drawn = np.isin(np.arange(len(numbers)), drawn)
+    assert is_drawn.sum() == 1000 < len(numbers) / 3
+    rows.X[:, 2] = np.where(is_drawn, rows.X[:, 2], 100 * sign + rows.X[:, 2])
+    table = replace(table_of(rows, (700,), ()), missing="median")
+    np.testing.assert_allclose(table.filled().layout.fill, np.median(rows.X, axis=0), rtol=1e-14)
+
+
+def test_passes_for_medians(set_limits):
+    rows, passes = with_gaps(make_rows(n_queries=200)), []
+    table = replace(table_of(rows, (700,), ()), missing="median", progress=passes.append)
+    for drawn, kept, n_passes in ((10_000, 1e9, 2), (500, 1e9, 3), (500, 1.0, 6)):
+        set_limits(median_rows=drawn, median_bytes=kept)
+        passes.clear()
+        replace(table, _known={}).filled()
+        assert sum(passes) == n_passes * len(rows.X)  # the first reads labels and ids alone
+
+
+@pytest.mark.parametrize("missing", ["mean", "median"])
+def test_a_column_without_values_is_zero_with_a_warning(missing):
+    rows = with_gaps(make_rows())
+    rows.X[:, 2] = np.nan
+    table = table_of(rows, (60,), ())
+    with pytest.warns(UserWarning, match=f"column 'f2' of X has no value .* of the {missing}: "):
+        model = RankRLS(missing=missing).fit(table)
+    assert model.fill_values_[2] == 0 and model.coef_[2] == 0
+    with pytest.warns(UserWarning, match="column 2 of X has no value in any row, so that 0 takes"):
+        own = RankRLS(missing=missing).fit(rows.X, rows.y, qid=rows.qid)
+    np.testing.assert_allclose(own.coef_, model.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
+@pytest.mark.parametrize("share", [0.01, 0.8])
+def test_infinity_stays_an_error(missing, share):
+    rows = with_gaps(make_rows())
+    rows.X[7 : 7 + int(share * len(rows.X)), 1] = np.inf
+    rows.X[:7, 1] = np.nan
+    with pytest.raises(ValueError, match=r"row 7, .*column 'f1'.*|row 7, column 'f1'"):
+        RankRLS(missing=missing).fit(table_of(rows, (60,), ()))
+    with pytest.raises(ValueError, match="X contains infinity: row 7, column 1"):
+        RankRLS(missing=missing).fit(rows.X, rows.y, qid=rows.qid)
+
+
+def test_sparse_tables_are_refused(tmp_path):
+    from pairgram import dump_letor
+
+    X = np.zeros((4, 9000))
+    X[:, 0] = 1, 2, 3, 4
+    dump_letor(tmp_path / "a.txt", X, [0, 1, 0, 1], qid=[1, 1, 2, 2])
+    with pytest.raises(ValueError, match="missing must be None for sparse rows, whose entries"):
+        RankSVM(missing="mean").fit(scan(tmp_path / "a.txt"))
+
+
+def test_validation_tables_take_the_values_of_the_training_rows():
+    rows, held = with_gaps(make_rows()), with_gaps(make_rows(seed=3), 0.4, seed=1)
+    tables = [table_of(one, (60,), ()) for one in (rows, held)]
+    model = RankRLSCV(missing="median").fit(tables[0], validation=tables[1])
+    np.testing.assert_allclose(model.fill_values_, np.nanmedian(rows.X, axis=0), rtol=1e-14)
+    filled = [np.where(np.isnan(one.X), model.fill_values_, one.X) for one in (rows, held)]
+    want = RankRLSCV().fit(
+        filled[0], rows.y, qid=rows.qid, validation=(filled[1], held.y, held.qid)
+    )
+    np.testing.assert_allclose(model.scores_, want.scores_, rtol=1e-9)
