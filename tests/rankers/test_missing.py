@@ -468,7 +468,7 @@ def test_statistics_without_gaps_go_with_all_others():
         pd.DataFrame(GAPS, columns=[f"f{j}" for j in range(5)])
     )
     np.testing.assert_allclose(found, want.predict(GAPS), rtol=1e-9, atol=1e-9)
-    with pytest.raises(ValueError, match="missing of scan must be None: the statistics have other"):
+    with pytest.raises(ValueError, match="missing of scan must not be given: the statistics have"):
         Pairgram.from_rows(table, missing=np.ones(5))
 
 

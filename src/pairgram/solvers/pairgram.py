@@ -468,10 +468,11 @@ class Pairgram:
     def _fill_of_table(self, table: Table) -> Vector | None:
         """Return what takes the place of missing values of a table, which may say "zero" itself."""
         if table.missing not in (None, "zero"):
-            raise ValueError(
-                "missing of scan must be 'zero' or None: statistics do not hold means and medians, "
-                "which would differ from table to table. Give the values themselves, such as "
-                "Pairgram(missing=model.fill_values_)"
+            raise ArgumentError(
+                "missing",
+                "{=of scan }must be 'zero' or None: statistics do not hold means and medians, "
+                "which would differ from table to table{=. Give the values themselves, such as "
+                "Pairgram(missing=model.fill_values_)}",
             )
         is_sparse = bool(table.layout.sparse)
         fill = self._fill_of(table.n_features, is_sparse=is_sparse)
@@ -480,7 +481,9 @@ class Pairgram:
         if is_sparse:
             refuse_sparse()
         if fill is not None and fill.any():
-            raise ValueError("missing of scan must be None: the statistics have other values")
+            raise ArgumentError(
+                "missing", "{=of scan }must not be given: the statistics have other values than 0"
+            )
         return np.zeros(table.n_features)
 
     def _require_names(self, names: list[str] | None) -> None:
