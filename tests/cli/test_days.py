@@ -51,6 +51,22 @@ def test_a_total_of_days_forgets(days):
     assert pg.Pairgram.load("other").settings.pairs is None
 
 
+def test_a_total_of_days_with_gaps(days):
+    parts = [part.copy() for part in days[:2]]
+    for day, part in enumerate(parts):
+        part.iloc[day::5, 2] = np.nan
+        part.to_parquet(f"{day}.parquet")
+    run("update", "total", "0.parquet", *COLUMNS, "--missing", "zero")
+    run("update", "total", "1.parquet", *COLUMNS)  # it keeps what takes their place
+    run("solve", "total", "--alpha", 3, "-o", "model")
+    model, rows = pg.load_model("model"), pd.concat(parts)
+    want = pg.RankRLS(3.0, missing="zero").fit(rows[list("abcd")], rows["y"], qid=rows["q"])
+    np.testing.assert_allclose(model.predict(rows[list("abcd")]), want.predict(rows[list("abcd")]))
+    told = run("update", "total", "2.parquet", *COLUMNS, "--missing", "mean", code=2)
+    assert "--missing must be 'zero' or None: statistics do not hold means and medians" in told
+    assert "Pairgram(" not in told
+
+
 def test_a_total_without_a_user(days):
     for day in range(3):
         run("update", "total", f"{day}.parquet", *COLUMNS, "--decay", 0.5)

@@ -46,6 +46,18 @@ def test_arrays_and_tables_take_the_same_values(missing, weight):
         np.testing.assert_array_equal(ranker.fit(told).fill_values_, model.fill_values_)
 
 
+@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
+def test_queries_that_are_brought_together(missing):
+    rows = with_gaps(make_rows())
+    order = np.random.default_rng(0).permutation(len(rows.y))
+    names = {"label": "label", "qid": "query", "features": rows.names}
+    table = scan(rows.frame.take(order), **names, group_queries=True)
+    model = RankRLS(missing=missing).fit(table)
+    want = RankRLS(missing=missing).fit(rows.X, rows.y, qid=rows.qid)
+    np.testing.assert_allclose(model.fill_values_, want.fill_values_, rtol=1e-13)
+    np.testing.assert_allclose(model.predict(table), want.predict(rows.X[order]), atol=1e-9)
+
+
 def test_a_table_and_a_model_that_say_different_things():
     table = replace(table_of(with_gaps(make_rows()), (), ()), missing="zero")
     with pytest.raises(ValueError, match="missing of the model is 'mean', but scan was told missi"):

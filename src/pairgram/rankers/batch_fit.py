@@ -305,9 +305,8 @@ class BatchFit:
                 raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
-        # Others look for themselves.
-        if not any(reads_lists(one) or _fills(one) for one in (*fitted, fallback)):
-            require_finite(rows, "X")
+        if not any(map(reads_lists, fitted)) and not any(map(_fills, (*fitted, fallback))):
+            require_finite(rows, "X")  # the others look for themselves
         queries = Queries.make(rows.shape[0], qid=keys, name="keys")
         lists = (queries if qid is None else Queries.make(rows.shape[0], qid=qid)).index()
         assert queries.ids is not None
@@ -324,6 +323,7 @@ class BatchFit:
                 at = known[part]
                 scores[at] = np.einsum("ij,ij->i", rows[at], coefs[of_row[at]])
             if not np.isfinite(scores[known]).all():
+                require_finite(rows[known], "X", with_row=False)
                 raise ValueError("X too large: scores of its rows overflow")
             return scores
         models = Queries.make(len(known), qid=of_row[known])

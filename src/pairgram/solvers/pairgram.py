@@ -468,10 +468,11 @@ class Pairgram:
     def _fill_of_table(self, table: Table) -> Vector | None:
         """Return what takes the place of missing values of a table, which may say "zero" itself."""
         if table.missing not in (None, "zero"):
-            raise ValueError(
-                "missing of scan must be 'zero' or None: statistics do not hold means and medians, "
-                "which would differ from table to table. Give the values themselves, such as "
-                "Pairgram(missing=model.fill_values_)"
+            raise ArgumentError(
+                "missing",
+                "{=of scan }must be 'zero' or None: statistics do not hold means and medians, "
+                "which would differ from table to table{=. Give the values themselves, such as "
+                "Pairgram(missing=model.fill_values_)}",
             )
         is_sparse = bool(table.layout.sparse)
         fill = self._fill_of(table.n_features, is_sparse=is_sparse)
@@ -480,7 +481,9 @@ class Pairgram:
         if is_sparse:
             refuse_sparse()
         if fill is not None and fill.any():
-            raise ValueError("missing of scan must be None: the statistics have other values")
+            raise ArgumentError(
+                "missing", "{=of scan }must not be given: the statistics have other values than 0"
+            )
         return np.zeros(table.n_features)
 
     def _require_names(self, names: list[str] | None) -> None:
@@ -851,6 +854,9 @@ class Pairgram:
         mean = None
         if "mean" in arrays:
             mean = Mean(state["_weight"], arrays["origin"], arrays["mean"])
+        seen, fill = SeenColumns.of_file(arrays), arrays.get("fill_values")
+        if fill is None and seen is not None and seen.queries[2].any():
+            fill = np.zeros(len(seen.pivot))  # of a table, by a version that did not write it
         total = PairSums(
             PairSettings(**settings),
             feature_map,
@@ -862,7 +868,7 @@ class Pairgram:
             mean,
             arrays.get("varying"),
             degrees=state.get("_degrees"),
-            fill=arrays.get("fill_values"),
+            fill=fill,
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say
@@ -873,7 +879,7 @@ class Pairgram:
         without_hash = state.get("_ids_without_hash", False)
         given = checked and (len(hashes) > 0 or first is not None or without_hash)
         ids = QueryIds(found, first, last, ended, given)
-        self = cls._of(total, None, ids, SeenColumns.of_file(arrays))
+        self = cls._of(total, None, ids, seen)
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
                 raise ValueError(f"{name}: the sums overflow with the weight of the rows")
