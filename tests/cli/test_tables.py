@@ -155,7 +155,10 @@ def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
     given = ("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "-o", tmp_path / "m")
     told = error(*given, "--model", "rankrls")
     assert told.startswith(f"{tmp_path / 'a.parquet'}, row ")
-    assert "has a missing value: give --missing zero or --missing mean, or fill" in told
+    assert (
+        "has a missing value: give --missing zero, --missing mean or --missing median, or fill"
+        in told
+    )
     run(*given, "--missing", "mean")
     means = np.nanmean(X, axis=0)
     np.testing.assert_allclose(load_model(tmp_path / "m").fill_values_, means, rtol=1e-13)
@@ -311,7 +314,7 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     wanted = f"{named} --qid, its column of query ids"
     assert error("train", data, *label, *FEATURES, *to) == wanted
     assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
-    found = error("train", data, *COLUMNS, *to)
+    found = error("cv", data, *COLUMNS)
     assert found == (
         "--features: column 'doc' must hold numbers, got text: encode text as numbers, as "
         "OneHotEncoder does, or leave it out; give the columns that are features by --features, or "
@@ -475,9 +478,32 @@ def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path)
     assert wrong.startswith("--exclude: ") and wrong.endswith("; did you mean 'doc'?")
     both = error(*common, *FEATURES, "--exclude", "doc", *to)
     assert both == "--exclude must be None with --features, got ['doc']"
-    text = error(*common, *to)
-    assert "give the columns that are features by --features, or those that are not by" in text
-    assert "--exclude" in text
+    _, note = run(*common, "-o", models[1])
+    assert run("predict", models[0], data) == run("predict", models[1], data)
+    assert note == (
+        "pairgram: note: features are b, a, c, d, and not doc (text): --features, --exclude and "
+        "--missing say otherwise\n"
+    )
+
+
+@pytest.mark.parametrize("model", ["rankrls", "auto", "ranksvm"])
+def test_a_first_look_says_what_it_assumes(folder, tmp_path, model):
+    """Text and dates are left out, and gaps filled, if nobody said what features are."""
+    frame = pd.read_parquet(folder / "data")
+    frame.loc[3, "b"] = np.nan
+    frame["day"] = pd.Timestamp("2024-05-01")
+    frame.to_parquet(tmp_path / "shop.parquet")
+    given = ("train", tmp_path / "shop.parquet", *COLUMNS, "--model", model)
+    said = ("features are b, a, c, d, and not doc (text), day (times); missing values count as the "
+            "mean of their column: --features, --exclude and --missing say otherwise")  # fmt: skip
+    _, note = run(*given, "-o", tmp_path / "m")
+    assert note == f"pairgram: note: {said}\n"
+    run(*given, *FEATURES, "--missing", "mean", "-o", tmp_path / "n")
+    one, other = (run("predict", tmp_path / name, tmp_path / "shop.parquet") for name in "mn")
+    assert one == other
+    assert "has a missing value" in error(*given, "--features", "a,b", "-o", tmp_path / "o") or (
+        "NaN" in error(*given, "--features", "a,b", "-o", tmp_path / "o")
+    )
 
 
 def test_files_separated_by_tabs_are_tables(folder, data, tmp_path):

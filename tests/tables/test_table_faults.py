@@ -157,7 +157,7 @@ def test_names_with_braces_are_told_as_they_are(tmp_path):
     pq.write_table(pa.table({"label": labels, "query": [1, 1], name: [1.0, None]}), path)
     with pytest.raises(ValueError) as caught:
         RankRLS().fit(scan(path, label="label", qid="query"))
-    message = f"column {name!r} has a missing value: give missing='zero' or missing='mean', or fill"
+    message = f"column {name!r} has a missing value: give missing='zero', missing='mean' or "
     assert message in str(caught.value) and str(path) in str(caught.value)
 
 

@@ -24,6 +24,8 @@ _FILL = "fill such values before, or fit a ranker with missing='mean'"
 NO_COLUMN = "no column"
 # What is found if there is nothing to hold out.
 ONE_QUERY = "one query"
+# What is found if columns hold something else than numbers.
+NO_NUMBERS = "no numbers"
 
 
 # What a text names: another argument and its value, {name=value}; words for Python alone, {=words};
@@ -54,7 +56,10 @@ class ArgumentError(ValueError):
     place : str or None
         The words for the place, if they are not those for a row and a column.
     found : str or None
-        "NaN" or "infinity", if the place holds such a number, `NO_COLUMN` or `ONE_QUERY`.
+        "NaN" or "infinity", if the place holds such a number, `NO_COLUMN`, `ONE_QUERY` or
+        `NO_NUMBERS`.
+    kinds : dict of str to str
+        With `NO_NUMBERS`, the columns and what they hold, such as "text".
     spell : callable
         ``spell(name, value)`` returns how the message names an argument and its value. The value
         may be "" in a text, and is None for the argument that is refused. Without a name, the
@@ -81,6 +86,7 @@ class ArgumentError(ValueError):
         self.column = None if column is None else int(column)
         self.of, self.place, self.found = of, place, found
         self.called, self.before = "", before
+        self.kinds: dict[str, str] = {}
         self.spell: Callable[[str, str | None], str] = _in_python
         super().__init__(str(self))
 

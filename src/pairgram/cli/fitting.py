@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,6 +42,7 @@ from pairgram.cli.report import (
     check_picture,
     count,
     draw_search,
+    listed,
     print_json,
     print_table,
     progress,
@@ -374,7 +375,8 @@ def _fit_table(
 ) -> tuple[int, int]:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
     with columns.reading(settings.get("n_threads")) as (client, watch):
-        table = _scanned(file, columns, settings, client)
+        assumed: list[str] = []
+        table = _scanned(file, columns, settings, client, assumed)
         table.refuse_output(output, "--output")
         held_out = None
         if valid is not None:
@@ -392,16 +394,39 @@ def _fit_table(
             )
         table = watch(table)
         survey = table.survey()
-        if entry.in_memory:
+
+        def fit() -> None:
+            if not entry.in_memory:
+                _fit_by_passes(search, table, held_out)
+                return
             X, y, named_rows = _read_all(file, table, search)
             validation = None
             if held_out is not None:
                 rows, labels, ids = _read_all(str(valid), held_out, search)
                 validation = (rows, labels, ids["qid"])
             search.fit(X, y, **named_rows, validation=validation)
-        else:
-            _fit_by_passes(search, table, held_out)
+
+        _fit_assuming(fit, search, columns, assumed)
+    if assumed:
+        warn(f"note: {'; '.join(assumed)}: --features, --exclude and --missing say otherwise")
     return survey.n_rows, survey.n_queries
+
+
+def _fit_assuming(
+    fit: Callable[[], None], search: Any, columns: Columns, assumed: list[str]
+) -> None:
+    """Fit; if nobody said what features are, missing values count as the mean of their column."""
+    from pairgram._support.checks import ArgumentError
+
+    try:
+        fit()
+    except ArgumentError as error:
+        says = columns.features or columns.exclude or search.missing is not None
+        if says or error.found != "NaN" or error.parameter not in (None, "X"):
+            raise
+        search.set_params(missing="mean")
+        assumed.append("missing values count as the mean of their column")
+        fit()
 
 
 def _filling(search: Any, columns: Columns) -> tuple[Any, Columns]:
@@ -424,9 +449,25 @@ def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) 
         raise
 
 
-def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Table:
-    """Return the table of a file, after a check that it has the columns of --positive."""
-    table = columns.scan(file, client)
+def _scanned(
+    file: str, columns: Columns, settings: Settings, client: Any, assumed: list[str] | None = None
+) -> Table:
+    """Return the table of a file, after a check that it has the columns of --positive.
+
+    If a list of what is `assumed` is given, and nobody said what features are, columns that hold no
+    numbers are left out, and the list tells it.
+    """
+    from pairgram._support.checks import NO_NUMBERS, ArgumentError
+
+    try:
+        table = columns.scan(file, client)
+    except ArgumentError as error:
+        says = columns.features or columns.exclude
+        if assumed is None or says or error.found != NO_NUMBERS:
+            raise
+        table = replace(columns, exclude=[*error.kinds]).scan(file, client)
+        left_out = listed([f"{name} ({kind})" for name, kind in error.kinds.items()])
+        assumed.append(f"features are {listed(table.layout.features)}, and not {left_out}")
     named = table.layout.features if table.schema is not None else ()
     _require_positive(settings, table.n_features, name_of(Path(file)), named)
     return table

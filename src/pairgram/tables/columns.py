@@ -608,10 +608,12 @@ class Columns:
 
     def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
         """Return the error for a feature that is missing."""
-        return placed_error(
+        error = placed_error(
             f"{place.row(row)}: column {name!r} has a missing value: ",
-            "give {missing='zero'} or {missing='mean'}, or fill it in before",
+            "give {missing='zero'}, {missing='mean'} or {missing='median'}, or fill it in before",
         )
+        error.found = "NaN"
+        return error
 
 
 def _refuse_rounded(column: pyarrow.ChunkedArray, values: Vector, name: str, place: Place) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, kind_of, not_numbers, require_columns
-from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.checks import NO_NUMBERS, ArgumentError, Vector, verbatim
 from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
@@ -392,9 +392,10 @@ def _columns(
             "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
             "model has its own as feature_names_in_}"
         )
-        raise ArgumentError(
-            "features", f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
-        )
+        text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
+        error = ArgumentError("features", text, found=NO_NUMBERS)
+        error.kinds = wrong
+        raise error
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(
