@@ -158,7 +158,17 @@ def patched_constants():
 
 def is_private(module):
     """Tell whether a module is no public path; the compiled code is not counted."""
-    public = {"clicks", "metrics", "datasets", "export", "plots", "pyterrier", "cli", "_core"}
+    public = {
+        "clicks",
+        "metrics",
+        "datasets",
+        "export",
+        "plots",
+        "pyterrier",
+        "mlflow",
+        "cli",
+        "_core",
+    }
     return module.startswith("pairgram.") and module.removeprefix("pairgram.") not in public
 
 
