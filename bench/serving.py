@@ -47,9 +47,7 @@ MODELS: dict[str, Callable[[], RankRLS]] = {
     "linear": RankRLS,
     'linear, `inputs="raw+quantile"`': lambda: RankRLS(inputs="raw+quantile"),
     "200 sigmoid nodes": lambda: RankRLS(feature_map=RandomNodes(200, random_state=0)),
-    "200 Nyström features": lambda: RankRLS(
-        feature_map=Nystroem(n_components=200, random_state=0)
-    ),
+    "200 Nyström features": lambda: RankRLS(feature_map=Nystroem(n_components=200, random_state=0)),
     "rbf kernel, 4,000 rows": lambda: RankRLS(kernel="rbf"),
 }
 SERVED = ("linear", "200 sigmoid nodes")
@@ -101,7 +99,7 @@ def timed(call: Callable[[], Any], n_calls: int) -> list[float]:
 
 
 def first_scores(path: str) -> list[float]:
-    """Return the seconds of reading a file, of the scorer, of its first and of its second scores."""
+    """Return the seconds of reading a file, of the scorer, of its first and its second scores."""
     X, moments = documents(), [time.perf_counter()]
     model = load_model(path)
     moments.append(time.perf_counter())
@@ -182,12 +180,12 @@ def table_fastapi(options: Options) -> Iterator[str]:
                     times = timed(lambda: asked(connection, path, body), options.requests)  # noqa: B023
 
                     def client(path: str = path, body: bytes = body) -> None:
-                        own = connect()  # noqa: B023
+                        own = connect()
                         timed(lambda: asked(own, path, body), options.requests // N_CLIENTS)
 
                     begin = time.perf_counter()
                     with ThreadPoolExecutor(N_CLIENTS) as pool:
-                        list(pool.map(lambda _: client(), range(N_CLIENTS)))  # noqa: B023
+                        list(pool.map(lambda _: client(), range(N_CLIENTS)))
                     rate = options.requests // N_CLIENTS * N_CLIENTS
                     rate /= time.perf_counter() - begin
                     rows.append([f"{name}, {path}", *spread(times), f"{rate:,.0f}"])
