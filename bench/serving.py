@@ -29,7 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import chdir, contextmanager
+from contextlib import chdir, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ class Options:
 def code_of(name: str) -> str:
     """Return the code of the page that follows the heading of a name."""
     part = PAGE.read_text().split(f"\n## {name}\n")[1]
-    return re.search(r"^```python\n(.*?)^```", part, re.MULTILINE | re.DOTALL)[1]
+    return re.search(r"^```py\n(.*?)^```", part, re.MULTILINE | re.DOTALL)[1]
 
 
 def saved(name: str, folder: str) -> RankRLS:
@@ -179,9 +179,11 @@ def table_fastapi(options: Options) -> Iterator[str]:
                     timed(lambda: asked(connection, path, body), 50)  # noqa: B023
                     times = timed(lambda: asked(connection, path, body), options.requests)  # noqa: B023
 
+                    connection.close()
+
                     def client(path: str = path, body: bytes = body) -> None:
-                        own = connect()
-                        timed(lambda: asked(own, path, body), options.requests // N_CLIENTS)
+                        with closing(connect()) as own:
+                            timed(lambda: asked(own, path, body), options.requests // N_CLIENTS)
 
                     begin = time.perf_counter()
                     with ThreadPoolExecutor(N_CLIENTS) as pool:
@@ -234,6 +236,7 @@ def table_flink(options: Options) -> Iterator[str]:
         return
     from pyflink.datastream import StreamExecutionEnvironment
 
+    os.environ.setdefault("JVM_ARGS", "-Xmx8g")  # the collection of requests goes through whole
     X, rows = documents(), []
     for name in SERVED:
         with tempfile.TemporaryDirectory() as folder:

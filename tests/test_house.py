@@ -193,8 +193,8 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 134),
-        (lines_of_code, 34_030),
+        (lambda: len(PATHS), 137),
+        (lines_of_code, 34_263),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1019),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),

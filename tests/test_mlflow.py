@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -177,3 +178,13 @@ def test_mlflows_own_flavor_keeps_models_by_skops(tmp_path):
     )
     loaded = mlflow.sklearn.load_model(str(tmp_path / "m"))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_the_lines_of_the_page(store):
+    page = (Path(__file__).parents[1] / "docs" / "serving.md").read_text()
+    (code,) = re.findall(r"\n## MLflow\n.*?^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    model = RankRLS().fit(FRAME, y, qid=qid)
+    names = {"model": model, "frame": FRAME}
+    exec(code, names)
+    np.testing.assert_array_equal(names["scores"], model.predict(FRAME))
+    assert names["model"] is not model

@@ -116,3 +116,15 @@ def test_tables_of_what_to_measure(script, monkeypatch, capsys):
     assert len(found) == 6 and found['`propose`, "upper"'] > found["random"]
     regrets = [float(cells[3].split("±")[0]) for cells in tables[10:]]
     assert len(regrets) == 12 and min(regrets) > 0
+
+
+def test_tables_of_serving(script, monkeypatch, capsys):
+    pytest.importorskip("fastapi")
+    serving = script("serving")
+    for name in ("FastAPI", "Spark", "Flink"):  # as the page promises
+        assert len([line for line in serving.code_of(name).splitlines() if line]) <= 13
+    few = ["start", "fastapi", "--requests", "8", "--repeat", "1"]
+    monkeypatch.setattr(sys, "argv", ["serving.py", *few])
+    serving.main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert len(tables) == 2 + len(serving.MODELS) + 2 + 3 * len(serving.SERVED)

@@ -3,11 +3,14 @@
 It goes to other processes as a pickle, and scores soon after its model was read from a file.
 """
 
+import asyncio
 import pickle
+import re
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,3 +155,25 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
             with pytest.raises(ValueError, match="ascontiguousarray"):
                 scorer(rows)
     np.testing.assert_array_equal(scorer(X), model.predict(X))
+
+
+def test_fastapi_as_the_page_has_it(tmp_path, monkeypatch):
+    fastapi = pytest.importorskip("fastapi")
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    (code,) = re.findall(r"\n## FastAPI\n.*?^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    model = RankRLS().fit(X, y, qid=qid)
+    model.save(tmp_path / "model.safetensors")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(code, names)
+    rows = X[:100].astype(np.float32)
+    expected = model.row_scorer("float32")(rows)
+
+    async def receive():
+        return {"type": "http.request", "body": rows.tobytes()}
+
+    request = fastapi.Request({"type": "http", "method": "POST", "headers": []}, receive)
+    response = asyncio.run(names["of_bytes"](request))
+    np.testing.assert_array_equal(np.frombuffer(response.body), expected)
+    assert names["of_json"](rows.tolist()) == expected.tolist()
