@@ -236,14 +236,14 @@ def table_flink(options: Options) -> Iterator[str]:
         return
     from pyflink.datastream import StreamExecutionEnvironment
 
-    os.environ.setdefault("JVM_ARGS", "-Xmx8g")  # the collection of requests goes through whole
     X, rows = documents(), []
     for name in SERVED:
         with tempfile.TemporaryDirectory() as folder:
             scorer = saved(name, folder).row_scorer("float32")
             code = code_of("Flink").replace("model.safetensors", f"{folder}/model.safetensors")
             whole = {}
-            for n_requests in (options.requests // 4, options.requests):
+            most = min(options.requests, 2_000)  # Flink has a collection in memory several times
+            for n_requests in (most // 4, most):
                 environment = StreamExecutionEnvironment.get_execution_environment()
                 environment.set_parallelism(1)
                 environment.set_python_executable(sys.executable)

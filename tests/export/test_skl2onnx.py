@@ -47,7 +47,12 @@ def answers(model, X, **options):
     import onnxruntime
 
     file = skl2onnx.to_onnx(model, X[:1], **options).SerializeToString()
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as error:
+        if X.dtype == np.float64 and "implementation for Cos" in str(error):
+            pytest.skip("this onnxruntime has no cosines of float64")
+        raise
     (found,) = session.run(None, {"X": X})
     return found
 
