@@ -38,7 +38,6 @@ FRAME = pd.DataFrame(X, columns=[f"f{j}" for j in range(6)])
 def store(tmp_path, monkeypatch):
     """A store of runs and of models in a folder."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"file:{tmp_path}/runs")
     yield tmp_path
