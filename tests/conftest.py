@@ -55,6 +55,9 @@ def pytest_runtest_call(item):
             function._hypothesis_internal_use_settings = before
 
 
+# MLflow would report its use to its makers.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
 # Tests that run side by side share the processors. Threads of BLAS that wait for each other's
 # processor would take ten times as long.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):

@@ -13,7 +13,7 @@ import pairgram
 
 SOURCE = Path(pairgram.__file__).parent
 # Packages that need others which the tests do without.
-OPTIONAL = {"pairgram.pyterrier": "pyterrier"}
+OPTIONAL = {"pairgram.pyterrier": "pyterrier", "pairgram.mlflow": "mlflow"}
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(

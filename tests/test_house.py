@@ -158,7 +158,17 @@ def patched_constants():
 
 def is_private(module):
     """Tell whether a module is no public path; the compiled code is not counted."""
-    public = {"clicks", "metrics", "datasets", "export", "plots", "pyterrier", "cli", "_core"}
+    public = {
+        "clicks",
+        "metrics",
+        "datasets",
+        "export",
+        "plots",
+        "pyterrier",
+        "mlflow",
+        "cli",
+        "_core",
+    }
     return module.startswith("pairgram.") and module.removeprefix("pairgram.") not in public
 
 
@@ -183,8 +193,8 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 137),
-        (lines_of_code, 34_558),
+        (lambda: len(PATHS), 140),
+        (lines_of_code, 34_797),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1020),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),

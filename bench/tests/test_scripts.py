@@ -153,3 +153,15 @@ def test_commands_are_run_once(script, monkeypatch, tmp_path, capsys):
     assert every.main() == 1 and "exit 7" in capsys.readouterr().out
     page.write_text("```sh\npython bench/made.py --data FOLDER\n```\n")
     assert every.main() == every.NO_DATA and "give --data" in capsys.readouterr().out
+
+
+def test_tables_of_serving(script, monkeypatch, capsys):
+    pytest.importorskip("fastapi")
+    serving = script("serving")
+    for name in ("FastAPI", "Spark", "Flink"):  # as the page promises
+        assert len([line for line in serving.code_of(name).splitlines() if line]) <= 13
+    few = ["start", "fastapi", "--requests", "8", "--repeat", "1"]
+    monkeypatch.setattr(sys, "argv", ["serving.py", *few])
+    serving.main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert len(tables) == 2 + len(serving.MODELS) + 2 + 3 * len(serving.SERVED)

@@ -1,6 +1,7 @@
 """What engines answered, held against what `verify` assumes that they compute.
 
-``.ci/engines --record`` makes the files, by running the engines themselves.
+``.ci/engines --record`` makes the files, by running the engines themselves. Those that are packages
+of Python answer here.
 """
 
 import json
@@ -8,11 +9,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engines.__main__ import ENGINES, exported_to, held
+from tests.engines.cases import rows
 
 from parts.data import Queries
-from parts.export import RanklibModel, SolrModel, _scores
+from parts.export import (
+    RanklibModel,
+    SolrModel,
+    SqlExpression,
+    VespaListProfile,
+    VespaProfile,
+    _scores,
+)
 
 FILES = sorted((Path(__file__).parents[1] / "engines" / "recorded").glob("*.jsonl"))
+# What makes a model of its text again, and how far scores may be, relative to their range.
+KINDS = {
+    "solr": (lambda text: SolrModel(json.loads(text)), 1e-5),
+    "solr_normalizers": (lambda text: SolrModel(json.loads(text)), 1e-5),
+    "ranklib": (RanklibModel, 1e-5),
+    "vespa": (VespaProfile, 1e-5),  # verify takes columns of float32, as attributes may be
+    "vespa_global_phase": (VespaListProfile, 1e-12),
+    "postgresql": (SqlExpression, 1e-12),
+}
 
 
 def entries():
@@ -23,20 +42,34 @@ def entries():
 
 
 def test_engines_are_recorded():
-    assert {path.stem for path in FILES} >= {"solr", "solr_normalizers", "ranklib"}
+    assert {path.stem for path in FILES} == KINDS.keys()
+    assert max(path.stat().st_size for path in FILES) < 100_000
 
 
 @pytest.mark.parametrize(("head", "line", "engine"), [*entries()])
 def test_an_engine_computes_what_is_assumed(head, line, engine):
     X = np.array(head["rows"])
-    if line["fills"] is not None and engine != "ranklib":  # defaults of the features
+    if line["fills"] is not None and engine.startswith("solr"):  # defaults of the features
         X = np.where(np.isnan(X), line["fills"], X)
-    names = tuple(line["names"])
-    text = line["exported"]
-    exported = RanklibModel(text) if engine == "ranklib" else SolrModel(json.loads(text))
+    make, tolerance = KINDS[engine]
+    exported = make(line["exported"]).named(tuple(line["names"]))
+    if line["template"]:
+        exported.template = line["template"]
     queries = Queries.make(len(X), qid=np.array(head["queries"]))
-    assumed = _scores(exported.named(names), X, queries)
+    assumed = _scores(exported, X, queries)
     found = np.array(line["scores"])
-    assert np.isfinite(found).all()
-    # Far rows have far larger scores, whose last digits in float32 are larger.
-    np.testing.assert_allclose(found, assumed, rtol=1e-5, atol=1e-5 * np.ptp(found[:12]))
+    filled = engine != "postgresql" or line["fills"] is not None  # else NULL has no score
+    assert np.isfinite(found[filled | ~np.isnan(X).any(axis=1)]).all()
+    # Far rows have far larger scores, whose last digits are larger.
+    limits = {"rtol": tolerance, "atol": tolerance * np.ptp(found[:12])}
+    np.testing.assert_allclose(found, assumed, **limits)
+
+
+@pytest.mark.parametrize("name", [name for name, one in ENGINES.items() if one.quick == "run"])
+def test_an_engine_of_python_gives_the_scores_of_predict(name):
+    engine = ENGINES[name]
+    exported = exported_to(engine)
+    assert len(exported) >= 37
+    answers = engine.run(exported, *rows())
+    wrong = {str(case): held(engine, case, one, answers).wrong for case, one in exported.items()}
+    assert not {case: found for case, found in wrong.items() if found}

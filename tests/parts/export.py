@@ -1,6 +1,20 @@
 """The parts of export that have tests of their own."""
 
-from pairgram.export.form import RanklibModel, SolrModel
+from pairgram.export.form import (
+    RanklibModel,
+    SolrModel,
+    SqlExpression,
+    VespaListProfile,
+    VespaProfile,
+)
 from pairgram.export.verify import _is_reordered, _scores
 
-__all__ = ["RanklibModel", "SolrModel", "_is_reordered", "_scores"]
+__all__ = [
+    "RanklibModel",
+    "SolrModel",
+    "SqlExpression",
+    "VespaListProfile",
+    "VespaProfile",
+    "_is_reordered",
+    "_scores",
+]

@@ -1,7 +1,16 @@
-"""A scorer gives the bits of `predict`, to any number of threads, and does not change."""
+"""A scorer gives the bits of `predict`, to any number of threads, and does not change.
 
+It goes to other processes as a pickle, and scores soon after its model was read from a file.
+"""
+
+import asyncio
 import pickle
+import re
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +24,7 @@ from pairgram import (
     RandomNodes,
     RankRLS,
     RankSVM,
+    load_model,
     make_ranking,
     scan,
 )
@@ -50,6 +60,51 @@ def test_the_bits_of_predict_in_every_thread(model, dtype):
     np.testing.assert_array_equal(scorer(X).astype(dtype), expected)
 
 
+LOADS = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    X, qid, scorers = pickle.load(file)
+found = [scorer(X.astype(scorer.dtype), *ids) for scorer, ids in scorers]
+with open(sys.argv[2], "wb") as file:
+    pickle.dump(found, file)
+"""
+
+
+def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    holes = X.copy()
+    holes[::7, 2] = np.nan
+    fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, RankRLS(inputs="raw+rank")]]
+    fitted.append(RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean")))
+    drawn = RankRLS(keep_covariance=True).fit(X, y, qid=qid).row_scorer(draw=1)
+    scorers = [model.row_scorer(dtype) for model in fitted for dtype in ("float64", "float32")]
+    scorers = [(one, (qid,) if one.reads_lists else ()) for one in [*scorers, drawn]]
+    told = pickle.dumps((X, qid, scorers))
+    expected = [one(X.astype(one.dtype), *ids) for one, ids in scorers]
+    for model in fitted[:-1]:  # a scorer is frozen, and so is its pickle
+        model.fit(X, -y, qid=qid)
+    assert pickle.dumps((X, qid, scorers)) == told
+    (tmp_path / "told").write_bytes(told)
+    arguments = [sys.executable, "-c", LOADS, tmp_path / "told", tmp_path / "found"]
+    subprocess.run(arguments, check=True)
+    found = pickle.loads((tmp_path / "found").read_bytes())
+    for scores, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(scores, wanted)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_loaded_model_scores_soon(model, tmp_path):
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    model.fit(X, y, qid=qid).save(tmp_path / "m")
+    seconds = []
+    for _ in range(5):  # other programs may keep the processors busy
+        loaded = load_model(tmp_path / "m")
+        start = time.perf_counter()
+        loaded.row_scorer()(X[:1])
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.01
+
+
 def test_missing_values():
     X, y, qid = make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
@@ -67,8 +122,6 @@ def test_what_a_scorer_cannot_do():
         RankRLS(kernel=lambda X, Z: X @ Z.T).fit(X, y, qid=qid).row_scorer()
     with pytest.raises(ValueError, match="dtype must be"):
         first.row_scorer(np.int64)
-    with pytest.raises(TypeError, match="save the model"):
-        pickle.dumps(first.row_scorer())
 
 
 @pytest.mark.parametrize("inputs", [None, "quantile"])
@@ -102,3 +155,25 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
             with pytest.raises(ValueError, match="ascontiguousarray"):
                 scorer(rows)
     np.testing.assert_array_equal(scorer(X), model.predict(X))
+
+
+def test_fastapi_as_the_page_has_it(tmp_path, monkeypatch):
+    fastapi = pytest.importorskip("fastapi")
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    (code,) = re.findall(r"\n## FastAPI\n.*?^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    model = RankRLS().fit(X, y, qid=qid)
+    model.save(tmp_path / "model.safetensors")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(code, names)
+    rows = X[:100].astype(np.float32)
+    expected = model.row_scorer("float32")(rows)
+
+    async def receive():
+        return {"type": "http.request", "body": rows.tobytes()}
+
+    request = fastapi.Request({"type": "http", "method": "POST", "headers": []}, receive)
+    response = asyncio.run(names["of_bytes"](request))
+    np.testing.assert_array_equal(np.frombuffer(response.body), expected)
+    assert names["of_json"](rows.tolist()) == expected.tolist()

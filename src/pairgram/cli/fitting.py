@@ -413,7 +413,7 @@ def _fit_table(
 
 
 def _fit_assuming(
-    fit: Callable[[], None], search: Any, columns: Columns, assumed: list[str]
+    fit: Callable[[], None], search: BaseEstimator, columns: Columns, assumed: list[str]
 ) -> None:
     """Fit; if nobody said what features are, missing values count as the mean of their column."""
     from pairgram._support.checks import ArgumentError
@@ -429,7 +429,7 @@ def _fit_assuming(
         fit()
 
 
-def _filling(search: Any, columns: Columns) -> tuple[Any, Columns]:
+def _filling(search: BaseEstimator, columns: Columns) -> tuple[Any, Columns]:
     """Return a search that fills missing values as --missing says, and columns that do not."""
     from pairgram._support.parameters import check
 
@@ -473,7 +473,7 @@ def _scanned(
     return table
 
 
-def _read_all(file: str, table: Table, search: Any) -> tuple[Any, Any, dict[str, Any]]:
+def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any, dict[str, Any]]:
     """Return the features of a table, with their names, its labels, and other arguments of fit.
 
     Missing values stay NaN if the search fills them.

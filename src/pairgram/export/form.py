@@ -21,6 +21,7 @@ from pairgram.features.formulas import (
     Indicator,
     Piecewise,
     Products,
+    Terms,
     stepped,
 )
 from pairgram.features.kernels import KernelTerm
@@ -93,6 +94,8 @@ class Form:
         The names of the caller's columns.
     columns : tuple of Column
     weights : ndarray of shape (n_columns,)
+        All weights and the constant have a second dimension if the form is of a feature map, whose
+        features are as many scores.
     hidden : tuple of Hidden
     kernels : tuple of KernelTerm
     products : tuple of Products
@@ -110,7 +113,7 @@ class Form:
     hidden: tuple[Hidden, ...] = ()
     kernels: tuple[KernelTerm, ...] = ()
     products: tuple[Products, ...] = ()
-    constant: float = 0.0
+    constant: Any = 0.0
     missing: Vector | None = None
     lists: ListInputs | None = None
 
@@ -251,6 +254,36 @@ def form_of(
     return replace(form, names=tuple(_names(given, n_features)))
 
 
+def form_of_map(feature_map: BaseEstimator) -> Form:
+    """Return the form of the features of a fitted feature map of this package.
+
+    Raises
+    ------
+    ValueError
+        If there is no such form. The message names the part.
+    """
+    check_is_fitted(feature_map)
+    names = tuple(f"x{number}" for number in range(int(feature_map.n_features_in_)))
+    features = np.eye(len(feature_map.get_feature_names_out()))
+    columns: list[Column] = [Affine(j) for j in range(len(names))]
+    return _with_terms(names, columns, terms_of(feature_map, features))
+
+
+def _with_terms(
+    names: tuple[str, ...], columns: list[Column], terms: Terms, constant: float = 0.0
+) -> Form:
+    total = sum(terms.constants, constant)
+    return Form(
+        names,
+        tuple(columns),
+        np.zeros(len(columns)) if terms.weights is None else terms.weights,
+        terms.hidden,
+        terms.kernels,
+        terms.products,
+        total if np.ndim(total) else float(total),
+    )
+
+
 def for_float32(form: Form, engine: str) -> Form:
     """Return a form for an engine that reads float32: it has the knots and fills of float32.
 
@@ -353,16 +386,10 @@ def _of_ranker(
     elif inputs is not None:
         columns = inputs.formulas(columns)
     terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
-    form = Form(
-        names,
-        tuple(columns),
-        np.zeros(len(columns)) if terms.weights is None else terms.weights,
-        terms.hidden,
-        terms.kernels,
-        terms.products,
-        sum(terms.constants, float(getattr(ranker, "intercept_", 0.0))),
-        None if missing is None else np.asarray(missing),
-        lists,
+    form = replace(
+        _with_terms(names, columns, terms, float(getattr(ranker, "intercept_", 0.0))),
+        missing=None if missing is None else np.asarray(missing),
+        lists=lists,
     )
     prior = getattr(ranker, "prior_", None)
     if prior is None:

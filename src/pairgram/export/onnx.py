@@ -80,8 +80,8 @@ def to_onnx(
     if precision not in (None, "float32", "float64"):
         raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
     wide = bool(form.kernels) if precision is None else precision == "float64"
-    graph = _Graph(input, output, len(form.names), np.float64 if wide else np.float32)
-    made = graph.finish(form)
+    graph = Graph(form, input, np.float64 if wide else np.float32)
+    made = graph.finish(input, output)
     made.ir_version = IR_VERSION
     entries = {
         "feature_names": "\n".join(form.names),
@@ -92,21 +92,48 @@ def to_onnx(
     return OnnxModel(made.SerializeToString()).named(form.names)
 
 
-class _Graph:
-    """A graph to which nodes are added; values are called by their names."""
+class Graph:
+    """A graph that computes a form; values are called by their names.
 
-    def __init__(self, name: str, output: str, n_features: int, dtype: DTypeLike) -> None:
-        self._dtype = dtype
-        self._input, self._output, self._n_features = name, output, n_features
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
+    Parameters
+    ----------
+    form : Form
+    rows : str
+        The name of the rows.
+    dtype : float32 or float64
+        The type that is computed in.
+    given : float32 or float64, default=float32
+        The type of the rows and of the scores.
+    prefix : str, default=""
+        What the names of all values begin with.
+
+    Attributes
+    ----------
+    nodes, constants : lists
+    scores : str
+        The name of the scores, (batch, 1), or of the features of a map, (batch, n_features_out).
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        rows: str,
+        dtype: DTypeLike,
+        given: DTypeLike = np.float32,
+        prefix: str = "",
+    ) -> None:
+        self._dtype, self._given, self._prefix = np.dtype(dtype), np.dtype(given), prefix
+        self._n_features = len(form.names)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.scores = self._computed(form, rows)
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
         """Add a node, and return the name of its value."""
         import onnx
 
-        name = f"value{len(self._nodes)}"
-        self._nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
+        name = f"{self._prefix}value{len(self.nodes)}"
+        self.nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
         return name
 
     def cast(self, name: str, dtype: DTypeLike) -> str:
@@ -119,7 +146,7 @@ class _Graph:
         """Add an array, of the type that is computed in unless another is given."""
         import onnx
 
-        name = f"constant{len(self._constants)}"
+        name = f"{self._prefix}constant{len(self.constants)}"
         with np.errstate(over="ignore"):
             array = np.asarray(values, dtype or self._dtype)
         if not np.isfinite(array).all():
@@ -128,35 +155,21 @@ class _Graph:
                 f"the model computes with the number {largest:.3g}, which float32 does not hold: "
                 "scale the columns before fit, or take precision='float64'"
             )
-        self._constants.append(onnx.numpy_helper.from_array(array, name))
+        self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
-    def finish(self, form: Form) -> Any:
-        """Return the model of a form."""
+    def finish(self, input: str, output: str) -> Any:
+        """Return a model, whose output has a name of its own."""
         import onnx
 
-        wide = self._dtype is not np.float32
-        rows = self.cast(self._input, self._dtype) if wide else self._input
-        if form.missing is not None:
-            rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
-        terms = self._terms(form, rows)
-        total = (
-            terms[0]
-            if terms
-            else self.add("MatMul", rows, self.constant(np.zeros((len(form.names), 1))))
-        )
-        for term in terms[1:]:
-            total = self.add("Add", total, term)
-        total = self.add("Add", total, self.constant([form.constant + self._offset]))
-        total = self.cast(total, np.float32) if wide else total
-        self._nodes.append(onnx.helper.make_node("Identity", [total], [self._output]))
+        self.nodes.append(onnx.helper.make_node("Identity", [self.scores], [output]))
         float32 = onnx.TensorProto.FLOAT
         graph = onnx.helper.make_graph(
-            self._nodes,
+            self.nodes,
             "ranker",
-            [onnx.helper.make_tensor_value_info(self._input, float32, ["batch", self._n_features])],
-            [onnx.helper.make_tensor_value_info(self._output, float32, ["batch", 1])],
-            self._constants,
+            [onnx.helper.make_tensor_value_info(input, float32, ["batch", self._n_features])],
+            [onnx.helper.make_tensor_value_info(output, float32, ["batch", 1])],
+            self.constants,
         )
         return onnx.helper.make_model(
             graph,
@@ -165,7 +178,21 @@ class _Graph:
             opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         )
 
-    _offset = 0.0
+    def _computed(self, form: Form, rows: str) -> str:
+        """Add all nodes, and return the name of the scores."""
+        other = self._dtype != self._given
+        rows = self.cast(rows, self._dtype) if other else rows
+        if form.missing is not None:
+            rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
+        terms = self._terms(form, rows)
+        constant = np.atleast_1d(form.constant + self._offset)
+        if not terms:
+            terms = [self.add("MatMul", rows, self.constant(np.zeros((len(form.names), 1))))]
+        total = reduce(lambda total, term: self.add("Add", total, term), terms)
+        total = self.add("Add", total, self.constant(constant))
+        return self.cast(total, self._given) if other else total
+
+    _offset: Any = 0.0
 
     def _terms(self, form: Form, rows: str) -> list[str]:
         """Return the names of the terms of the score, and set the constant that goes with them."""
@@ -179,8 +206,8 @@ class _Graph:
         """Return the terms of columns ``rows @ matrix + offset``."""
         terms = []
         if form.weights.any():
-            terms.append(self.add("MatMul", rows, self.constant((matrix @ form.weights)[:, None])))
-            self._offset += float(offset @ form.weights)
+            terms.append(self._weighted(rows, matrix @ form.weights))
+            self._offset += offset @ form.weights
         for part in form.hidden:
             if part.activation == "gaussian":
                 values = self._gaussian(part, self._columns_of(rows, matrix, offset))
@@ -190,20 +217,36 @@ class _Graph:
                 bias = self.constant(offset @ part.matrix + part.bias)
                 values = self.add("Add", self.add("MatMul", rows, weights), bias)
                 values = self._activated(part.activation, values)
-            terms.append(self.add("MatMul", values, self.constant(part.weights[:, None])))
+            terms.append(self._weighted(values, part.weights))
         for product in form.products:
             made = self._columns_of(rows, matrix, offset)
             left, right = (
                 self.add("Gather", made, self.constant(side, np.int64), axis=1)
                 for side in (product.left, product.right)
             )
-            weights = self.add("MatMul", left, self.constant(product.matrix))
-            terms.append(self._sums(self.add("Mul", weights, right)))
+            if product.matrix.ndim == 2:
+                weights = self.add("MatMul", left, self.constant(product.matrix))
+                terms.append(self._sums(self.add("Mul", weights, right)))
+                continue
+            first, second = (
+                self.add("Unsqueeze", side, self.constant([axis], np.int64))
+                for side, axis in ((left, 2), (right, 1))
+            )
+            n_products = len(product.left) * len(product.right)
+            shape = self.constant([-1, n_products], np.int64)
+            values = self.add("Reshape", self.add("Mul", first, second), shape)
+            terms.append(self._weighted(values, product.matrix.reshape(n_products, -1)))
         for kernel in form.kernels:
             columns = self._columns_of(rows, matrix, offset)
             values = self._kernel(kernel.kernel, kernel.rows, columns)
-            terms.append(self.add("MatMul", values, self.constant(kernel.weights[:, None])))
+            terms.append(self._weighted(values, kernel.weights))
         return terms
+
+    def _weighted(self, values: str, weights: Vector) -> str:
+        """Return weighted sums of values: a score, or the features of a map."""
+        if weights.ndim == 2 and np.array_equal(weights, np.eye(len(weights))):
+            return values
+        return self.add("MatMul", values, self.constant(weights.reshape(len(weights), -1)))
 
     def _columns_of(self, rows: str, matrix: Vector, offset: Vector) -> str:
         identity = matrix.shape[0] == matrix.shape[1] and (matrix == np.eye(len(matrix))).all()
@@ -269,8 +312,8 @@ class _Graph:
 
     def _indicator(self, column: Indicator, at: int, n_columns: int, rows: str) -> str:
         picked = self.add("Gather", rows, self.constant([column.source], np.int64), axis=1)
-        value = np.float32(column.value)  # as the input has it, also if it is cast to float64
-        equal = self.add("Equal", picked, self.constant([[value]]))
+        value = np.array([[column.value]], self._given)  # as the input has it, also if it is cast
+        equal = self.add("Equal", picked, self.constant(value))
         place = np.zeros((1, n_columns))
         place[0, at] = 1.0
         return self.add("MatMul", self.cast(equal, self._dtype), self.constant(place))

@@ -517,6 +517,7 @@ def rounding_of(feature_map: FeatureMap, X: Matrix) -> NDArray[np.float64]:
 def terms_of(feature_map: Transformer | None, coef: Vector) -> Terms:
     """Return a linear model of the features of a fitted transformer as terms of a formula.
 
+    Coefficients of shape (n_features_out, n_models) are several models, for what computes all.
     If `feature_map` is None, the features are the rows themselves.
 
     Raises

@@ -200,7 +200,8 @@ class Cross(FeatureMap):
                     "be exported: fit without it"
                 )
         n_kept, n_columns = len(self.kept_), self.n_features_in_
-        rows, weights = coef[n_kept:].reshape(-1, len(self.right_)), np.zeros(n_columns)
+        rows = coef[n_kept:].reshape(-1, len(self.right_), *coef.shape[1:])
+        weights = np.zeros((n_columns, *coef.shape[1:]))
         weights[self.kept_] = coef[:n_kept]
         if self.common_ridge is not None:
             weights[self.right_] += float(self.common_ridge) ** -0.5 * rows[0]

@@ -235,6 +235,9 @@ class Products:
 class Terms:
     """``Σ constants + weights · columns + Σ hidden nodes + Σ kernels + Σ products``, a model.
 
+    All weights, constants and matrices of products have one dimension more, the last, if they are
+    those of several models.
+
     Attributes
     ----------
     weights : ndarray of shape (n_columns,), or None for zeros
@@ -245,7 +248,7 @@ class Terms:
     """
 
     weights: Vector | None = None
-    constants: tuple[float, ...] = ()
+    constants: tuple[Any, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     kernels: tuple[Any, ...] = ()
     products: tuple[Products, ...] = ()

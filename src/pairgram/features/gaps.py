@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def _require_finite(fill: Vector, X: NDArray[Any]) -> None:
         )
 
 
-def without_unknown(fill: Vector, missing: Missing, names: Any) -> Vector:
+def without_unknown(fill: Vector, missing: Missing, names: Sequence[Hashable] | None) -> Vector:
     """Return fill values with 0 in the place of NaN, for columns without a value; warn of these."""
     empty = np.flatnonzero(np.isnan(fill)).tolist()
     if not empty:

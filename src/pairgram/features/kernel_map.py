@@ -239,7 +239,7 @@ class KernelMap(FeatureMap):
             return None
         step = max(1, limits.now.part_bytes // (8 * max(1, self.n_features_in_)))
         return RowScorer(
-            (kernel_nodes(self._kernel, rows[part].astype(np.float64), dtype), coef[part])
+            (kernel_nodes(self._kernel, np.asarray(rows[part], np.float64), dtype), coef[part])
             for part in blocks(len(rows), step)
         )
 

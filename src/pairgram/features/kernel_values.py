@@ -205,8 +205,8 @@ class NamedKernel:
             activation, square, origin = "gaussian", bias + self.gamma, landmarks.mean(axis=0)
             weights = (landmarks - origin).T
             if self.name == "rbf":
-                weights = -2 * self.gamma * weights
-                bias = self.gamma * ((landmarks - origin).T ** 2).sum(axis=0)
+                bias = self.gamma * (weights**2).sum(axis=0)
+                weights *= -2 * self.gamma
             else:
                 options["manhattan"] = True
         segments = [(0, len(bias), activation)]

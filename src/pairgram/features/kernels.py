@@ -231,7 +231,7 @@ class Kernel(BaseKernel):
     def terms(self, rows: Vector, weights: Vector) -> Terms:
         """Return a model of the kernel values with rows as terms of a formula."""
         if self.name == "linear":
-            found = np.zeros(rows.shape[1])
+            found = np.zeros((rows.shape[1], *weights.shape[1:]))
             seen = slice(None) if self.columns is None else self.index
             found[seen] = self.of(rows).T @ weights
             return Terms(found)
@@ -507,7 +507,7 @@ class Sum(Joined):
 
     def terms(self, rows: Vector, weights: Vector) -> Terms:
         """Return a model of the kernel values with rows as terms of a formula: those of parts."""
-        linear, total = np.zeros(rows.shape[1]), ()
+        linear, total = np.zeros((rows.shape[1], *weights.shape[1:])), ()
         for kernel, factor in zip(self.kernels, self.factors, strict=True):
             part = kernel.terms(rows, factor * weights)
             if part.weights is not None:

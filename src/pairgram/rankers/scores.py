@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
 import sys
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -62,7 +64,8 @@ class Scorer:
 
     Scores are float64. For float64 rows they have the same bits as those of `predict`, which rounds
     the scores of float32 rows to float32. Any number of threads may call it at the same
-    time. It does not change when the model is fitted again.
+    time. It does not change when the model is fitted again. A pickle holds what it was made of, and
+    the scorer that is made of that gives the same bits.
 
     Parameters
     ----------
@@ -73,7 +76,16 @@ class Scorer:
         Coefficients in place of those of the model.
     """
 
-    __slots__ = ("_coef", "_constant", "_dtype", "_lists", "_missing", "_n_features", "_parts")
+    __slots__ = (
+        "_coef",
+        "_constant",
+        "_dtype",
+        "_lists",
+        "_made_of",
+        "_missing",
+        "_n_features",
+        "_parts",
+    )
 
     def __init__(
         self, model: BaseEstimator, dtype: DTypeLike = np.float64, coef: Vector | None = None
@@ -90,7 +102,16 @@ class Scorer:
         self._lists, feature_map = _after_lists(model)
         coef = np.array(model.coef_ if coef is None else coef, np.float64, order="C")
         coef.flags.writeable = False
-        self._constant = float(getattr(model, "intercept_", 0.0))
+        # All that is read of the model here and above, for a pickle.
+        self._made_of = SimpleNamespace(
+            coef_=coef,
+            feature_map_=copy.copy(model.feature_map_),
+            inputs_=model.inputs_,
+            fill_values_=model.fill_values_,
+            n_features_in_=model.n_features_in_,
+            intercept_=getattr(model, "intercept_", 0.0),
+        )
+        self._constant = float(self._made_of.intercept_)
         self._coef, self._parts = coef, None
         self._missing, self._n_features = None, int(model.n_features_in_)
         if model.fill_values_ is not None:
@@ -194,7 +215,7 @@ class Scorer:
             ) from error
 
     def __reduce__(self) -> Any:
-        raise TypeError("a scorer cannot be pickled: pickle or save the model, and make another")
+        return type(self), (self._made_of, self._dtype)
 
 
 def checked_rows(estimator: BaseEstimator, X: Any) -> Any:

@@ -1,0 +1,205 @@
+"""A flavor of MLflow: models are kept as the files of `save_model`, which hold no code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from typing import Any
+
+import sklearn
+from sklearn.base import BaseEstimator
+
+import pairgram
+from pairgram._support.arrays import predicted, reads_lists, require_columns
+from pairgram._support.checks import ArgumentError
+
+try:
+    import mlflow
+    import mlflow.pyfunc
+    from mlflow.models import Model, infer_signature
+except ImportError as error:
+    message = "pairgram.mlflow needs MLflow: pip install 'pairgram[mlflow]'"
+    raise ImportError(message) from error
+
+FLAVOR_NAME = "pairgram"
+FILE = "model.safetensors"
+
+
+def save_model(
+    model: BaseEstimator,
+    path: str | os.PathLike[str],
+    *,
+    qid: str | None = "qid",
+    mlflow_model: Model | None = None,
+    signature: Any = None,
+    input_example: Any = None,
+    pip_requirements: Any = None,
+    conda_env: Any = None,
+    **options: Any,
+) -> None:
+    """Write a fitted ranker, or a pipeline, to a folder as a model of MLflow.
+
+    Parameters
+    ----------
+    model : ranker or sklearn.pipeline.Pipeline
+        What `pairgram.save_model` takes.
+    path : str or path-like
+        A folder that is not there yet, or is empty.
+    qid : str or None, default="qid"
+        The column of query ids in frames that the loaded pyfunc scores. Models with inputs within
+        lists read it, and others pass it over. None means that all rows of a frame are one list.
+    mlflow_model : mlflow.models.Model or None, default=None
+    signature : mlflow.models.ModelSignature or None, default=None
+        None takes what the input example tells, if there is one. MLflow takes columns away that are
+        not in the signature, so that of a model with inputs within lists needs the column of ids.
+    input_example : data frame or ndarray, or None, default=None
+        Some rows, with the column of ids if there is one.
+    pip_requirements : list of str, path, or None, default=None
+        None takes the versions of pairgram and scikit-learn that are installed.
+    conda_env : dict, path, or None, default=None
+        As in ``mlflow.pyfunc.save_model``.
+    **options
+        Other arguments of ``mlflow.pyfunc.save_model``, such as `extra_pip_requirements`,
+        `code_paths` and `metadata`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `pairgram.save_model`; and if a model with inputs within lists was fitted with query
+        ids, and the signature has no column for them.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import pairgram.mlflow
+    >>> X, y, qid = pairgram.make_ranking(random_state=0)
+    >>> model = pairgram.RankRLSCV().fit(X, y, qid=qid)
+    >>> pairgram.mlflow.save_model(model, "kept", input_example=X[:5])
+    >>> loaded = pairgram.mlflow.load_model("kept")
+    >>> bool((loaded.predict(X) == model.predict(X)).all())
+    True
+    >>> mlflow.pyfunc.load_model("kept").predict(X).shape
+    (2000,)
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, FILE)
+        pairgram.save_model(model, file)
+        if signature is None and input_example is not None:
+            signature = infer_signature(input_example, _Scores(model, qid).predict(input_example))
+        _require_ids(model, signature, qid)
+        if pip_requirements is None and conda_env is None:
+            pip_requirements = [
+                f"pairgram=={pairgram.__version__}",
+                f"scikit-learn=={sklearn.__version__}",
+            ]
+        mlflow_model = Model() if mlflow_model is None else mlflow_model
+        mlflow_model.add_flavor(
+            FLAVOR_NAME, data=f"data/{FILE}", pairgram_version=pairgram.__version__
+        )
+        mlflow.pyfunc.save_model(
+            os.fspath(path),
+            loader_module=__name__,
+            data_path=file,
+            mlflow_model=mlflow_model,
+            signature=signature,
+            input_example=input_example,
+            pip_requirements=pip_requirements,
+            conda_env=conda_env,
+            model_config={"qid": qid},
+            **options,
+        )
+
+
+def log_model(model: BaseEstimator, name: str = "model", **options: Any) -> Any:
+    """Log a fitted ranker, or a pipeline, to the current run of MLflow.
+
+    Parameters
+    ----------
+    model : ranker or sklearn.pipeline.Pipeline
+    name : str, default="model"
+    **options
+        The arguments of `save_model`, and those of ``mlflow.models.Model.log``, such as
+        `registered_model_name`, `params` and `tags`.
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+        Its ``model_uri`` is what `load_model` and ``mlflow.pyfunc.load_model`` read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `save_model`.
+    """
+    flavor = sys.modules[__name__]
+    return Model.log(artifact_path=None, flavor=flavor, name=name, model=model, **options)
+
+
+def load_model(model_uri: str, dst_path: str | None = None) -> Any:
+    """Read a model that `save_model` or `log_model` kept. This runs no code of the file.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in MLflow: a folder, ``runs:/…``, ``models:/…``.
+    dst_path : str or None, default=None
+        The folder to which MLflow loads down, which must be there. None makes one.
+
+    Returns
+    -------
+    ranker or sklearn.pipeline.Pipeline
+        A search comes back as the model that it chose.
+
+    Raises
+    ------
+    ValueError
+        If the model is of another flavor, or if its file is not as `pairgram.load_model` wants it.
+    """
+    folder = mlflow.artifacts.download_artifacts(artifact_uri=str(model_uri), dst_path=dst_path)
+    flavors = Model.load(folder).flavors
+    if FLAVOR_NAME not in flavors:
+        raise ValueError(f"model_uri has the flavors {', '.join(flavors)}, and not {FLAVOR_NAME}")
+    return pairgram.load_model(os.path.join(folder, flavors[FLAVOR_NAME]["data"]))
+
+
+def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> _Scores:
+    """Return what ``mlflow.pyfunc.load_model`` wraps."""
+    return _Scores(pairgram.load_model(path), (model_config or {}).get("qid", "qid"))
+
+
+class _Scores:
+    """What MLflow calls: it scores arrays and frames, whose ids stand in a column."""
+
+    def __init__(self, model: BaseEstimator, qid: str | None) -> None:
+        self._model, self._qid = model, qid
+
+    def predict(self, rows: Any, params: dict[str, Any] | None = None) -> Any:
+        """Return the scores of rows, (n_rows,)."""
+        import pandas
+
+        if isinstance(rows, dict):
+            rows = pandas.DataFrame(rows)
+        if not isinstance(rows, pandas.DataFrame):
+            return predicted(self._model, rows, None)
+        names, ids = getattr(self._model, "feature_names_in_", None), None
+        if self._qid in rows.columns and (names is None or self._qid not in names):
+            ids, rows = rows[self._qid], rows.drop(columns=self._qid)
+        if names is None:
+            return predicted(self._model, rows.to_numpy(), ids)
+        require_columns(list(names), [*rows.columns], "rows")
+        return predicted(self._model, rows[list(names)], ids)
+
+
+def _require_ids(model: BaseEstimator, signature: Any, qid: str | None) -> None:
+    """Raise a ValueError if MLflow would take away the ids that a model compares rows by."""
+    ranker = model[-1] if hasattr(model, "named_steps") else model
+    if qid is None or signature is None or not (ranker.uses_qid_ and reads_lists(ranker)):
+        return
+    if qid not in (signature.inputs.input_names() or []):
+        raise ArgumentError(
+            "signature",
+            f"must have a column {qid!r} of query ids, because the {type(ranker).__name__} has "
+            "inputs within lists: take an input example with this column, or qid=None if the rows "
+            "of every call are one list",
+        )

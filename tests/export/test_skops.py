@@ -1,0 +1,106 @@
+"""skops keeps models, maps and statistics without pickle, and the bits of their scores."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import pairgram
+from pairgram import (
+    LSSVR,
+    AutoRanker,
+    Cross,
+    ELMRank,
+    ELMRankCV,
+    Kernel,
+    KernelMap,
+    MPRank,
+    Nystroem,
+    Pairgram,
+    PairwiseELM,
+    PointwiseELM,
+    Product,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    Sum,
+    make_ranking,
+)
+
+skops_io = pytest.importorskip("skops.io")
+
+KERNEL = Sum(Product(Kernel("rbf", columns=[0, 1]), Kernel("linear")), Kernel("laplacian"))
+NODES = RandomNodes(12, activation=["tanh", "gaussian"], random_state=np.random.RandomState(0))
+OF_ARRAYS = {
+    "columns": RankRLS(alpha=np.float64(2)),
+    "search": RankRLSCV(scoring="ndcg@5"),
+    "RankSVM": RankSVM(C=0.1),
+    "RankSVMCV": RankSVMCV(cv=3),
+    "kernels": RankRLS(kernel=KERNEL),
+    "scaled": RankRLS(inputs="standard"),
+    "quantiles": RankRLS(inputs="raw+quantile"),
+    "nodes": RankRLS(feature_map=NODES),
+    "Fourier": RankRLS(feature_map=RandomFourier(20, random_state=0)),
+    "Nyström": RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
+    "Cross": RankRLS(feature_map=Cross([0, 1], [2, 3], keep=[4])),
+    "deviations": RankRLS(keep_covariance=True),
+    "prior": RankRLS(prior=RankRLS().fit(*make_ranking(20, 10, 6, random_state=1)[:2])),
+    "ELMRank": ELMRank(n_nodes=8, random_state=0),
+    "ELMRankCV": ELMRankCV(n_nodes=8, random_state=0),
+    "PairwiseELM": PairwiseELM(n_nodes=8, random_state=0),
+    "PointwiseELM": PointwiseELM(n_nodes=8, random_state=0),
+    "LSSVR": LSSVR(),
+    "MPRank": MPRank(),
+    "AutoRanker": AutoRanker(time_budget=None, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), NODES, RankRLS()),
+}
+MAPS = [
+    NODES,
+    RandomFourier(20, random_state=0),
+    Nystroem(n_components=9, kernel=KERNEL),
+    Cross([0, 1], [2, 3], keep=[4]),
+    KernelMap("rbf"),
+]
+X, y, qid = make_ranking(40, 10, 6, random_state=0)
+
+
+def kept(model):
+    """Return what a file of a model holds, and the types that it asks to be trusted."""
+    data = skops_io.dumps(model)
+    loaded = skops_io.loads(data, trusted=pairgram.export.skops_types())
+    return loaded, set(skops_io.get_untrusted_types(data=data))
+
+
+def fitted():
+    """Yield models, and functions of what they answer."""
+    for model in OF_ARRAYS.values():
+        name = "" if not hasattr(model, "steps") else "rankrls__"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield model.fit(X, y, **{f"{name}qid": qid}), lambda one: one.predict(X)
+    for inputs in ("rank", "runs"):
+        listed = RankRLS(inputs=inputs).fit(X, y, qid=qid)
+        yield listed, lambda one: one.predict(X, qid=qid)
+    for feature_map in MAPS:
+        yield feature_map.fit(X), lambda one: one.transform(X)
+    yield Pairgram.from_rows(X, y, qid=qid), lambda one: RankRLS.from_pairgram(one).coef_
+
+
+def test_the_same_bits_of_all_that_is_kept_and_the_types_are_those_of_the_list():
+    found = set()
+    for model, answer in fitted():
+        loaded, types = kept(model)
+        np.testing.assert_array_equal(answer(loaded), answer(model), err_msg=str(model))
+        found |= types
+    assert found == set(pairgram.export.skops_types())
+
+
+def test_callables_are_not_trusted():
+    model = RankRLS(kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid)
+    with pytest.raises(Exception, match=r"Untrusted types|not supported|lambda|pickle"):
+        skops_io.loads(skops_io.dumps(model), trusted=pairgram.export.skops_types())
