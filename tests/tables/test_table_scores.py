@@ -392,6 +392,7 @@ def test_missing_values_of_a_validation_table():
     np.testing.assert_allclose(found.scores_, wanted.scores_, rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:column 'f0' of X has no value in any row")
 def test_a_column_without_values():
     _, frame = with_gaps()
     frame = frame.set_column(0, "f0", pa.nulls(frame.num_rows))

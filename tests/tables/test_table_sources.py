@@ -746,7 +746,7 @@ def test_columns_that_are_refused():
         ({"features": ["f0", "absent"]}, "features: there is no"),
         ({"features": []}, "features must name a column"),
         ({"features": None}, "features: column 'text' must hold numbers, got text"),
-        ({"missing": "mode"}, "missing must be one of"),
+        ({"missing": "most"}, "missing must be one of"),
     ):
         with pytest.raises(ValueError, match=message):
             scan(frame, **NAMES | names)
