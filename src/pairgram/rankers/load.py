@@ -19,14 +19,8 @@ from pairgram.features.inputs import restore_inputs
 from pairgram.features.kernels import kernel_from_file
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
-from pairgram.files.transformers import (
-    OtherVersionError,
-    Place,
-    by_owner,
-    describe_transformer,
-    parameters_of,
-    restore_transformer,
-)
+from pairgram.files.transformer import OtherVersionError, Place, parameters_of
+from pairgram.files.transformers import by_owner, describe_transformer, restore_transformer
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.prior import IDENTITY, identity_scale
