@@ -23,19 +23,24 @@ def entries():
 
 
 def test_engines_are_recorded():
-    assert {path.stem for path in FILES} >= {"solr", "solr_normalizers", "ranklib"}
+    assert {path.stem for path in FILES} >= {"solr", "solr_normalizers", "ranklib", "solr_shop"}
 
 
 @pytest.mark.parametrize(("head", "line", "engine"), [*entries()])
 def test_an_engine_computes_what_is_assumed(head, line, engine):
-    X = np.array(head["rows"])
+    X = np.array(head["rows"], object)
+    for j, name in enumerate(head["columns"]):
+        if isinstance(X[0, j], str) and name not in line["texts"]:
+            X[:, j] = 0.0  # text that the model does not read
+    X = X if line["texts"] else X.astype(float)
     if line["fills"] is not None and engine != "ranklib":  # defaults of the features
         X = np.where(np.isnan(X), line["fills"], X)
     names = tuple(line["names"])
     text = line["exported"]
     exported = RanklibModel(text) if engine == "ranklib" else SolrModel(json.loads(text))
+    exported.definitions = line["definitions"]
     queries = Queries.make(len(X), qid=np.array(head["queries"]))
-    assumed = _scores(exported.named(names), X, queries)
+    assumed = _scores(exported.named(names, tuple(line["texts"])), X, queries)
     found = np.array(line["scores"])
     assert np.isfinite(found).all()
     # Far rows have far larger scores, whose last digits in float32 are larger.
