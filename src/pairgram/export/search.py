@@ -120,7 +120,9 @@ def to_solr(
     Notes
     -----
     Solr computes in float32. It has no constant in linear models, so constants, which change no
-    ranking, are left out. A missing feature counts as its default value, 0 if none is set.
+    ranking, are left out. A missing feature counts as its default value, 0 if none is set: leave it
+    at 0 for a model with features that are computed of fields. Fields of text are of the type
+    string. A function such as log1p is computed of numbers from 0 on.
     """
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
@@ -532,6 +534,10 @@ def to_vespa(
 
     Notes
     -----
+    A column of text is an attribute of the type string, and a text that is missing is empty. Where
+    the steps of a pipeline fill a missing number, the expression asks by ``isNan``, which is so for
+    attributes of the types float and double without a value.
+
     With ``inputs="runs"`` a rank feature must be NaN for a document that its run lacks. BM25 and
     closeness are 0 there: write a function such as ``if (bm25(title) > 0, bm25(title), 0.0 / 0.0)``
     in the profile, and give its name. A list is what the global phase ranks, so `rerank_count` must

@@ -305,10 +305,13 @@ def to_sql(
     Notes
     -----
     A NULL and a NaN count as the model's `fill_values_`. Without `fill_values_`, a row with one in
-    a column of the model has the score NULL. In a column of categories they are none of the
-    categories. SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all
-    numbers, so the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION),
-    'NaN')``. In BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
+    a column of the model has the score NULL. Where the steps of a pipeline fill missing values, or
+    tell where they are, so does the expression. In a column of categories they are none of the
+    categories, unless one stands for them. Text is compared byte by byte.
+
+    SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
+    the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``. In
+    BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
 
     Where `ORDER BY ... DESC` has NULL first, as in PostgreSQL, write ``NULLS LAST``.
 

@@ -111,10 +111,12 @@ def verify(
     X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
         names that the model was fitted with, else by their place. A table is read in batches.
-        Sparse rows are made dense. Missing values count as 0 in Solr, the plugin, RankLib and
-        Vespa, as in the engine. In a profile of Vespa's global phase for ``inputs="runs"``, whose
-        rows of a query are the hits in their order, NaN is a document that a run lacks; it is
-        computed in float64.
+        Sparse rows are made dense. Frames and arrays of objects may have text for a model that
+        reads some. Missing numbers count as 0 in Solr, the plugin, RankLib and Vespa, as in the
+        engine, unless the exported model asks for them; they are no category. A missing text is
+        the empty text in Vespa and ONNX. In a profile of Vespa's global phase for
+        ``inputs="runs"``, whose rows of a query are the hits in their order, NaN is a document that
+        a run lacks; it is computed in float64.
     qid : array-like of shape (n_rows,) or None
         Query ids. None means that all rows are one query. A table has ids itself.
 
