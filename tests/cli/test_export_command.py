@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import pairgram
+import shop
 from pairgram import Nystroem, RankRLS, dump_letor, export, load_letor, make_ranking
 from parts.cli import app
 
@@ -225,3 +226,21 @@ def test_an_engine_that_is_not_known():
         assert "error: --to must be one of 'solr', " in said
         asks = f": did you mean '{meant}'?" if meant else ""
         assert said.endswith(f"'python', got '{given}'{asks}\n")
+
+
+@pytest.mark.parametrize("to", ["solr", "opensearch"])
+def test_features_of_fields_are_written_beside_the_model(to, tmp_path):
+    rows = shop.frame(brands=shop.HARMLESS)
+    pairgram.save_model(shop.fitted("shop", rows), tmp_path / "model")
+    found = run(tmp_path / "model", "--to", to, "--name", "m1", "--output", tmp_path / "m1.json")
+    assert found.exit_code == 0, found.output
+    model = json.loads((tmp_path / "m1.json").read_text())
+    features = json.loads((tmp_path / "m1.features.json").read_text())
+    if to == "solr":
+        named = {one["name"] for one in model["features"]}
+    else:
+        features = features["featureset"]["features"]
+        named = json.loads(model["model"]["model"]["definition"]).keys()
+    assert named - {one["name"] for one in features} == {"rating"}
+    found = run(tmp_path / "model", "--to", to)
+    assert found.exit_code != 0 and "needs --output FILE for a model with features" in found.output

@@ -1,13 +1,16 @@
 import com.yahoo.searchlib.rankingexpression.RankingExpression;
 import com.yahoo.searchlib.rankingexpression.evaluation.MapContext;
+import com.yahoo.searchlib.rankingexpression.evaluation.StringValue;
 import com.yahoo.tensor.Tensor;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,9 +18,10 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Evaluate every ranking expression of a folder for its rows: a query, and columns named fj. Calls
- * of normalizers become features of their own, as in an application, which Vespa's normalizers of
- * the global phase compute from all rows of a query.
+ * Evaluate every ranking expression of a folder for its rows. The first row has the names of the
+ * columns, of which the first is the query; text is an x and the digits of its bytes. Calls of
+ * normalizers become features of their own, as in an application, which Vespa's normalizers of the
+ * global phase compute from all rows of a query.
  */
 public class Vespa {
   static final Pattern CALL =
@@ -28,11 +32,18 @@ public class Vespa {
     Path folder = Path.of(args[0]);
     Map<String, List<MapContext>> queries = new LinkedHashMap<>();
     List<MapContext> rows = new ArrayList<>();
-    for (String row : Files.readAllLines(folder.resolve("rows"))) {
+    List<String> lines = Files.readAllLines(folder.resolve("rows"));
+    String[] names = lines.get(0).split("\t");
+    for (String row : lines.subList(1, lines.size())) {
       String[] values = row.split("\t");
       MapContext context = new MapContext();
       for (int j = 1; j < values.length; j++) {
-        context.put("f" + (j - 1), Double.parseDouble(values[j]));
+        if (values[j].startsWith("x")) {
+          byte[] text = HexFormat.of().parseHex(values[j].substring(1));
+          context.put(names[j], new StringValue(new String(text, StandardCharsets.UTF_8)));
+        } else {
+          context.put(names[j], Double.parseDouble(values[j].replace("nan", "NaN")));
+        }
       }
       rows.add(context);
       queries.computeIfAbsent(values[0], query -> new ArrayList<>()).add(context);

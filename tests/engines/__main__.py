@@ -8,12 +8,13 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tests.engines import engines
-from tests.engines.cases import NAMES, cases, rows, runs
+from tests.engines.cases import NAMES, cases, groups, rows, runs, wares
 from tests.engines.journey import journey
 
 from pairgram import export
@@ -27,7 +28,8 @@ class Engine:
     """What makes a model for an engine, and what runs it.
 
     `gaps` is what a missing value counts as: "null", so that rows with one are compared only if the
-    model fills them, "zero", or "default", which is 0 or what the model filled.
+    model fills them, "zero", or "default", which is 0 or what the model filled, and none of the
+    categories.
     """
 
     export: Callable[[Any], Any]
@@ -36,19 +38,23 @@ class Engine:
     wide: bool = False  # whether the engine computes in float64
     quick: str = "recorded"  # how the quick tests know its answers: they may also have it "run"
     lists: bool = False  # whether it compares the rows of a query
+    empty_is_missing: bool = False  # whether a missing text is an empty one
+
+
+def _names(case):
+    return None if case.sells else NAMES[: case.model.n_features_in_]
 
 
 def _solr(case, **options):
-    return export.to_solr(case.model, case.name, store=case.name, features=NAMES, **options)
+    return export.to_solr(case.model, case.name, store=case.name, features=_names(case), **options)
 
 
 def _sql(case, dialect):
-    return export.to_sql(case.model, features=NAMES, dialect=dialect)
+    return export.to_sql(case.model, features=_names(case), dialect=dialect)
 
 
 def _vespa(case, onnx=False):
-    names = NAMES[: case.model.n_features_in_]
-    profile = export.to_vespa(case.model, name=case.name, features=names)
+    profile = export.to_vespa(case.model, name=case.name, features=_names(case))
     if (profile.onnx is not None) != onnx:
         raise ValueError("the other of the two engines takes it")
     return profile
@@ -59,15 +65,18 @@ ENGINES = {
     "solr, normalizers": Engine(
         lambda c: _solr(c, normalizers="engine"), engines.solr, gaps="default"
     ),
-    "ranklib": Engine(lambda c: export.to_ranklib(c.model, features=NAMES), engines.ranklib),
-    "vespa": Engine(_vespa, engines.vespa, wide=True),
+    "ranklib": Engine(lambda c: export.to_ranklib(c.model, features=_names(c)), engines.ranklib),
+    "vespa": Engine(_vespa, engines.vespa, wide=True, empty_is_missing=True),
     "vespa, global phase": Engine(_vespa, engines.vespa, wide=True, lists=True),
-    "vespa, onnx": Engine(lambda c: _vespa(c, onnx=True), engines.vespa, quick="no"),
+    "vespa, onnx": Engine(
+        lambda c: _vespa(c, onnx=True), engines.vespa, quick="no", empty_is_missing=True
+    ),
     "onnx": Engine(
-        lambda c: export.to_onnx(c.model, features=NAMES),
+        lambda c: export.to_onnx(c.model, features=_names(c)),
         engines.of_onnxruntime,
         gaps="null",
         quick="run",
+        empty_is_missing=True,
     ),
     "sqlite": Engine(
         lambda c: _sql(c, "sqlite"), engines.sqlite, gaps="null", wide=True, quick="run"
@@ -93,16 +102,21 @@ class Found:
 
 def held(engine, case, exported, answers):
     """Hold the scores and the order of an engine against `predict`."""
-    X, qid = runs() if case.lists else rows()
+    X, qid = wares() if case.sells else runs() if case.lists else rows()
     theirs = np.array(answers.scores[case.name])
     place = np.arange(len(X))
-    if case.fills and engine.gaps != "zero":
+    if case.sells:
+        if engine.empty_is_missing:
+            X = X.assign(brand=X["brand"].replace("", np.nan))
+    elif case.fills and engine.gaps != "zero":
         X = np.where(np.isnan(X), case.model.fill_values_, X)
     elif engine.gaps != "null" and not case.lists:
-        X = np.nan_to_num(X)
+        kept = [*case.categories] if engine.gaps == "default" else []
+        gaps, X = X[:, kept], np.nan_to_num(X)
+        X[:, kept] = gaps
     elif not case.lists:
         place = np.flatnonzero(~np.isnan(X).any(axis=1))
-    X, qid, theirs = X[place], qid[place], theirs[place]
+    X, qid, theirs = (X if case.sells else X[place]), qid[place], theirs[place]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = case.model.predict(X, **({"qid": qid} if case.lists else {}))
@@ -134,13 +148,13 @@ def held(engine, case, exported, answers):
     return Found(max(ratios), len(reordered), wrong)
 
 
-def exported_to(engine):
-    """Return the exported models of an engine, without what it refuses."""
+def exported_to(engine, group):
+    """Return the exported models of an engine, without what it refuses, of a group of cases."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in cases():
-            if case.lists != engine.lists:
+            if case.group != group or case.lists != engine.lists:
                 continue
             try:
                 found[case] = engine.export(case)
@@ -149,14 +163,16 @@ def exported_to(engine):
     return found
 
 
-def record(name, exported, answers):
+def record(name, exported, answers, rows, qid):
     """Write what an engine answered to a file, a case on a line."""
-    X, qid = runs() if ENGINES[name].lists else rows()
-    lines = [{"engine": answers.version, "rows": X.tolist(), "queries": qid.tolist()}]
+    head = {"engine": answers.version, "columns": rows.columns.tolist()}
+    lines = [head | {"rows": rows.to_numpy().tolist(), "queries": qid.tolist()}]
     for case, one in exported.items():
         text = one if isinstance(one, str) else json.dumps(one, separators=(",", ":"))
         entry = {"case": str(case), "names": one.feature_names, "exported": text}
         entry["template"] = getattr(one, "template", "")
+        entry["texts"] = one.text_names
+        entry["definitions"] = getattr(one, "definitions", [])
         entry["fills"] = case.model.fill_values_.tolist() if case.fills else None
         lines.append(entry | {"scores": answers.scores[case.name]})
     lines = [json.dumps(line) for line in lines]
@@ -174,16 +190,19 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the answers to files")
     given = parser.parse_args()
     table, n_wrong = {}, 0
-    for name in given.engines:
+    for name, group in product(given.engines, groups()):
         engine, start = ENGINES[name], time.perf_counter()
-        exported = exported_to(engine)
+        exported = exported_to(engine, group)
+        if not exported:
+            continue
         try:
-            answers = engine.run(exported, *(runs() if engine.lists else rows()))
+            answers = engine.run(exported, *groups()[group])
         except engines.Unavailable as reason:
             print(f"{name}: skipped, because {reason}")
             continue
+        shown = f"{name}, {group}" if group else name
         print(
-            f"{name}: {answers.version}, started in {answers.seconds:.1f} s, "
+            f"{shown}: {answers.version}, started in {answers.seconds:.1f} s, "
             f"{answers.mebibytes:.0f} MiB, {len(exported)} models in "
             f"{time.perf_counter() - start:.0f} s",
             flush=True,
@@ -194,7 +213,8 @@ def main():
                 n_wrong += 1
                 print(f"  wrong: {case}: {found.wrong}")
         if given.record and engine.quick == "recorded":
-            record(name, exported, answers)
+            file = f"{name} shop" if group == "shop" else name
+            record(file, exported, answers, *groups()[group])
     if "solr" in {name for _, name in table}:
         told, wrong = journey()
         n_wrong += len(wrong)

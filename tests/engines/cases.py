@@ -1,8 +1,10 @@
 """The table of cases: models by their inputs, and the rows that engines score."""
 
+import sys
 import warnings
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,9 @@ from pairgram import (
     make_ranking,
     scan,
 )
+
+sys.path.append(str(Path(__file__).parents[1]))  # as the tests have it
+import shop
 
 NAMES = [f"f{j}" for j in range(6)]
 SCALES = (None, "standard", "minmax", "maxabs")
@@ -87,6 +92,13 @@ class Case:
     model: Any
     fills: bool = False  # whether the model fills missing values itself
     lists: bool = False  # whether the model compares the rows of a query
+    categories: tuple[int, ...] = ()  # the columns in which NaN is none of the categories
+    sells: bool = False  # whether the rows are those of a shop, whose missing values are columns
+
+    @property
+    def group(self):
+        """Which rows it scores, of `groups`."""
+        return "shop" if self.sells else "runs" if self.lists else ""
 
     @property
     def name(self):
@@ -131,11 +143,30 @@ def rows():
 
 
 @cache
+def wares():
+    """Return (frame, qid): numbers with ties and text, both with gaps, some of it never seen."""
+    known, other = shop.frame(brands=shop.HARMLESS)[:40], shop.others(80, brands=shop.HARMLESS)
+    frame = pd.concat([known, other], ignore_index=True)
+    return frame, np.array([f"shop{k // 10}" for k in range(len(frame))])
+
+
+@cache
 def runs():
     """Return (X, qid): scores of documents by two systems; NaN is a document that one lacks."""
     X, _, qid = make_ranking(20, 12, 2, random_state=1)
     X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
     return X, qid
+
+
+@cache
+def groups():
+    """Return the (frame, qid) of every group of cases."""
+    numbers, lists = rows(), runs()
+    return {
+        "": (pd.DataFrame(numbers[0], columns=NAMES), numbers[1]),
+        "shop": wares(),
+        "runs": (pd.DataFrame(lists[0], columns=NAMES[: lists[0].shape[1]]), lists[1]),
+    }
 
 
 @cache
@@ -149,13 +180,18 @@ def cases():
             for one in inputs:
                 found.append(Case(kind, one or "raw", make(one).fit(X, y, qid=qid)))
         for name, make in PIPELINES.items():
-            found.append(Case("columns", name, make().fit(X, y, rankrls__qid=qid)))
+            categories = (0,) if name == "OneHotEncoder" else ()
+            model = make().fit(X, y, rankrls__qid=qid)
+            found.append(Case("columns", name, model, categories=categories))
         missing = np.where(np.random.default_rng(2).random(X.shape) < 0.2, np.nan, X)
         frame = pd.DataFrame(missing, columns=NAMES).assign(y=y, q=qid)
         for one in (None, "standard", "quantile"):
             table = scan(frame, label="y", qid="q", missing="mean")
             model = RankRLS(inputs=one).fit(table)
             found.append(Case("columns with filled gaps", one or "raw", model, fills=True))
+        for name in shop.TRANSFORMERS:
+            model = shop.fitted(name, shop.frame(brands=shop.HARMLESS))
+            found.append(Case("columns", name, model, sells=True))
     listed, of = runs()
     labels = np.nan_to_num(listed, nan=-1.0) @ [1.0, 0.5]
     model = RankRLS(inputs="runs").fit(listed, labels, qid=of)

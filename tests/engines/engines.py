@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 HERE = Path(__file__).parent
 MAVEN_SECONDS = 180
@@ -116,6 +117,11 @@ SOLR_FILES = {
   <field name="id" type="string" stored="true"/>
   <field name="query" type="string" indexed="true"/>
   <dynamicField name="f*" type="number"/>
+  <field name="price" type="number"/>
+  <field name="rating" type="number"/>
+  <field name="stock" type="number"/>
+  <field name="brand" type="string"/>
+  <field name="colour" type="string"/>
   <uniqueKey>id</uniqueKey>
 </schema>""",
     "rows/conf/solrconfig.xml": """<config>
@@ -173,8 +179,8 @@ def _fill_solr(url, rows, qid):
     """Index the rows."""
     documents = [
         {"id": str(row), "query": query}
-        | {f"f{j}": value for j, value in enumerate(values) if not np.isnan(value)}
-        for row, (values, query) in enumerate(zip(rows.tolist(), qid.tolist(), strict=True))
+        | {name: value for name, value in values.items() if value == value}
+        for row, (values, query) in enumerate(zip(rows.to_dict("records"), qid, strict=True))
     ]
     request(f"{url}/update?commit=true", documents, method="POST")
 
@@ -183,13 +189,16 @@ def _upload(url, conf, case, body):
     """Upload the features and the model of a case."""
     fills = getattr(case.model, "fill_values_", None)
     features = []
+    computed = {one["name"] for one in body.definitions}
     for j, name in enumerate(body.feature_names):
-        params = {"field": f"f{j}"}
+        if name in body.text_names or name in computed:
+            continue
+        params = {"field": name}
         if fills is not None:
             params["defaultValue"] = float(fills[j])
         made = {"class": "org.apache.solr.ltr.feature.FieldValueFeature", "params": params}
         features.append({"store": case.name, "name": name, **made})
-    request(f"{url}/schema/feature-store", features)
+    request(f"{url}/schema/feature-store", [*features, *body.definitions])
     if len(json.dumps(body)) > WRAPPED:
         (conf / f"{case.name}.json").write_text(json.dumps(body))
         body = {
@@ -220,7 +229,7 @@ def ranklib(exported, rows, qid):
         lines = [
             f"0 qid:{query} "
             + " ".join(f"{j}:{value!r}" for j, value in enumerate(row, 1) if value == value)
-            for row, query in zip(rows.tolist(), qid.tolist(), strict=True)
+            for row, query in zip(rows.to_numpy().tolist(), qid.tolist(), strict=True)
         ]
         Path(folder, "rows").write_text("\n".join(lines) + "\n")
         for case, text in exported.items():
@@ -233,21 +242,29 @@ def ranklib(exported, rows, qid):
 
 
 def vespa(exported, rows, qid):
-    """Let Vespa evaluate expressions; a feature is never without a value, and counts 0 then.
+    """Let Vespa evaluate expressions; text goes to it as the digits of its bytes.
 
-    NaN is a value for the global phase, a document that a run lacks. Where a profile has a model of
-    ONNX, Vespa makes the tensor that goes in, and its nodes leave the rest to onnxruntime.
+    A feature of a model that does not ask whether it is missing counts 0 then. NaN is a value for
+    the global phase, a document that a run lacks. Where a profile has a model of ONNX, Vespa makes
+    the tensor that goes in, and its nodes leave the rest to onnxruntime.
     """
     import onnxruntime
 
     answers = Answers(f"Vespa {version_of('vespa', 'searchlib')}")
-    values = rows if all(case.lists for case in exported) else np.nan_to_num(rows)
     with tempfile.TemporaryDirectory() as folder:
-        lines = [
-            "\t".join([str(query), *("NaN" if cell != cell else repr(cell) for cell in row)])
-            for query, row in zip(qid.tolist(), values.tolist(), strict=True)
+        asks = any(case.group for case in exported)
+        numbers = {name for name in rows if rows[name].dtype != object}
+        filled = rows if asks else rows.fillna(0.0)
+        written = [qid.tolist()] + [
+            [
+                repr(value) if name in numbers else f"x{_text(value).encode().hex()}"
+                for value in filled[name].tolist()
+            ]
+            for name in rows
         ]
-        Path(folder, "rows").write_text("\n".join(lines) + "\n")
+        lines = ["\t".join(map(str, row)) for row in zip(*written, strict=True)]
+        head = "\t".join(["query", *rows])
+        Path(folder, "rows").write_text("\n".join([head, *lines]) + "\n")
         for case, profile in exported.items():
             text = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)[0]
             Path(folder, f"{case.name}.expression").write_text(text)
@@ -270,21 +287,49 @@ def of_onnxruntime(exported, rows, qid):
         start = time.perf_counter()
         session = onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
         answers.seconds = max(answers.seconds, time.perf_counter() - start)
-        scores = session.run(None, {"features": rows.astype(np.float32)})[0][:, 0]
+        numbers = [name for name in rows if name not in file.text_names]
+        # Columns that a model does not read may be text.
+        given = (
+            rows[numbers]
+            .apply(pd.to_numeric, errors="coerce")
+            .fillna({name: 0.0 for name in numbers if rows[name].dtype == object})
+        )
+        inputs = {"features": given.to_numpy(np.float32)}
+        if file.text_names:
+            inputs["texts"] = rows[list(file.text_names)].map(_text).to_numpy(object)
+        asked = {one.name for one in session.get_inputs()}
+        inputs = {name: value for name, value in inputs.items() if name in asked}
+        scores = session.run(None, inputs)[0][:, 0]
         answers.scores[case.name] = scores.tolist()
     return answers
 
 
-def _selects(exported):
+def _text(value):
+    """Return text, empty for missing text."""
+    return value if isinstance(value, str) else ""
+
+
+def _selects(exported, rows):
     """Return the text that creates a table of the rows, and a query of the scores per case."""
-    columns = dict.fromkeys(name for text in exported.values() for name in text.feature_names)
-    listed = ", ".join(f'"{name}" DOUBLE PRECISION' for name in columns)
+    kinds = {name: "TEXT" if rows[name].dtype == object else "DOUBLE PRECISION" for name in rows}
+    listed = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
     create = f"CREATE TEMPORARY TABLE listed (place INTEGER, {listed})"
     selects = {
         case: f"SELECT {text} AS score FROM listed ORDER BY place"
         for case, text in exported.items()
     }
     return create, selects
+
+
+def _places(rows, text_gap=None):
+    """Return the number and the values of every row; missing text is NULL."""
+    columns = [
+        [text_gap if value != value else value for value in rows[name].tolist()]
+        if rows[name].dtype == object
+        else rows[name].tolist()
+        for name in rows
+    ]
+    return [(place, *row) for place, row in enumerate(zip(*columns, strict=True))]
 
 
 def _numbers(found):
@@ -297,12 +342,11 @@ def sqlite(exported, rows, qid):
     import sqlite3
 
     answers = Answers(f"SQLite {sqlite3.sqlite_version}")
-    create, selects = _selects(exported)
+    create, selects = _selects(exported, rows)
     with sqlite3.connect(":memory:") as connection:
         connection.execute(create)
         marks = ", ".join("?" * (1 + rows.shape[1]))
-        places = [(place, *row) for place, row in enumerate(rows.tolist())]
-        connection.executemany(f"INSERT INTO listed VALUES ({marks})", places)
+        connection.executemany(f"INSERT INTO listed VALUES ({marks})", _places(rows))
         for case, select in selects.items():
             answers.scores[case.name] = _numbers(connection.execute(select).fetchall())
     connection.close()
@@ -314,17 +358,24 @@ def duckdb(exported, rows, qid):
     import duckdb as package
 
     answers = Answers(f"DuckDB {package.__version__}")
-    create, selects = _selects(exported)
+    create, selects = _selects(exported, rows)
     start = time.perf_counter()
     with package.connect() as connection:
         answers.seconds = time.perf_counter() - start
         connection.execute(create)
         marks = ", ".join("?" * (1 + rows.shape[1]))
-        places = [(place, *row) for place, row in enumerate(rows.tolist())]
-        connection.executemany(f"INSERT INTO listed VALUES ({marks})", places)
+        connection.executemany(f"INSERT INTO listed VALUES ({marks})", _places(rows))
         for case, select in selects.items():
             answers.scores[case.name] = _numbers(connection.execute(select).fetchall())
     return answers
+
+
+def _copied(value):
+    """Write a value as COPY reads it."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+        return escaped.replace("\t", "\\t").replace("\r", "\\r")
+    return "\\N" if value is None or value != value else repr(value)
 
 
 def postgresql(exported, rows, qid):
@@ -333,7 +384,7 @@ def postgresql(exported, rows, qid):
     if not found or shutil.which("psql") is None:
         raise Unavailable("no PostgreSQL is installed")
     binaries = found[-1].parent
-    create, selects = _selects(exported)
+    create, selects = _selects(exported, rows)
     # The server refuses to run as root.
     own = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as folder:
@@ -354,8 +405,8 @@ def postgresql(exported, rows, qid):
         try:
             seconds = time.perf_counter() - start
             lines = [create.replace("TEMPORARY ", "") + ";", "COPY listed FROM STDIN;"]
-            for place, row in enumerate(rows.tolist()):
-                values = ["\\N" if value != value else repr(value) for value in row]
+            for place, *row in _places(rows):
+                values = [_copied(value) for value in row]
                 lines.append("\t".join([str(place), *values]))
             lines.append("\\.")
             lines += [f"\\echo case {case.name}\n{text};" for case, text in selects.items()]

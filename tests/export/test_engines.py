@@ -211,8 +211,12 @@ def test_one_hot_columns_of_numbers(data):
     model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
     for engine in ("vespa", "onnx", "sql", "python"):
         assert export.verify(ENGINES[engine](model), model, X, qid).n_reordered == 0
-    with pytest.raises(ValueError, match="OneHotEncoder"):
+    with pytest.raises(ValueError, match="'title bm25' needs a field of Solr, whose name is lett"):
         ENGINES["solr"](model)
+    body = export.to_solr(model, "m", features=NAMES, fields={NAMES[0]: "bm25"})
+    assert export.verify(body, model, X, qid).n_reordered == 0
+    with pytest.raises(ValueError, match=r"RankLib's format .* has categories, gaps, bins or func"):
+        export.to_ranklib(model, features=NAMES)
 
 
 def test_other_transformers_are_refused_by_name(data):

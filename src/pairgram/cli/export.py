@@ -86,7 +86,8 @@ def export(
 
     Scales and whitening become part of the weights. What an engine cannot express is an error that
     names an alternative. For Vespa, models that are no expression need an ONNX file, which is
-    written beside the profile as NAME.onnx.
+    written beside the profile as NAME.onnx. For Solr and ltr-plugin, features that are computed of
+    fields, such as categories, are written beside the model as NAME.features.json.
 
     \b
     Examples:
@@ -132,6 +133,11 @@ def export(
         if str(output) == "-":
             raise ValueError("--to vespa needs --output FILE for a model that is no expression")
         _write(exported.onnx, output.with_name(f"{name}.onnx"))
+    if definitions := getattr(exported, "definitions", None):
+        if str(output) == "-":
+            raise ValueError(f"--to {to} needs --output FILE for a model with features of fields")
+        listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
+        _write(listed, output.with_name(f"{name}.features.json"))
     if verify is not None:
         if to == "sql" and find_spec("duckdb") is None:
             exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
@@ -201,7 +207,7 @@ def _write(exported: object, output: Path) -> None:
         content = bytes(exported)
     else:
         text = str(exported)
-        if isinstance(exported, dict):
+        if isinstance(exported, (dict, list)):
             text = json.dumps(exported, ensure_ascii=False, indent=1)
         if str(output) == "-":
             print_lines([text])

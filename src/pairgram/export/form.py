@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
 
@@ -18,10 +19,14 @@ from pairgram.features.formulas import (
     Affine,
     Column,
     Hidden,
-    Indicator,
+    Lookup,
     Piecewise,
+    Product,
     Products,
+    Rows,
+    Steps,
     Terms,
+    leaves,
     stepped,
 )
 from pairgram.features.kernels import KernelTerm
@@ -37,19 +42,38 @@ class _Named:
     """A model that knows the names of the columns that it reads, in the order of X."""
 
     feature_names: tuple[str, ...] = ()
+    text_names: tuple[str, ...] = ()  # of the columns that are text
+    fields: Mapping[str, str] = MappingProxyType({})  # of an index, by the names of columns
 
-    def named(self, names: tuple[str, ...]) -> Self:
+    def named(self, names: tuple[str, ...], texts: tuple[str, ...] = ()) -> Self:
         """Return the model with its names set."""
-        self.feature_names = names
+        self.feature_names, self.text_names = names, texts
         return self
 
 
 class SolrModel(_Named, dict[str, Any]):
-    """The body of a request to Solr's model store."""
+    """The body of a request to Solr's model store.
+
+    Attributes
+    ----------
+    definitions : list of dict
+        The body of a request to Solr's feature store: the features that the model computes of
+        fields, such as that a field has a category.
+    """
+
+    definitions: Any = ()
 
 
 class LtrPluginModel(_Named, dict[str, Any]):
-    """The body of a ``_createmodel`` request to the plugin of Elasticsearch or OpenSearch."""
+    """The body of a ``_createmodel`` request to the plugin of Elasticsearch or OpenSearch.
+
+    Attributes
+    ----------
+    definitions : list of dict
+        Entries of the ``features`` of a feature set: those that the model computes of fields.
+    """
+
+    definitions: Any = ()
 
 
 class VespaProfile(_Named, str):
@@ -137,7 +161,33 @@ class Form:
     @property
     def is_affine(self) -> bool:
         """Whether every column is a scaled column of the caller."""
-        return all(isinstance(column, Affine) for column in self.columns)
+        return all(isinstance(one, Affine) and one.has_gaps for one in self.columns)
+
+    @property
+    def read(self) -> frozenset[int]:
+        """The numbers of the columns that the model reads."""
+        if self.lists is not None:
+            return frozenset(range(len(self.names)))
+        return frozenset(source for column in self.columns for source in column.sources)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of the columns that are text."""
+        found = {
+            leaf.source
+            for column in self.columns
+            for leaf in leaves(column)
+            if isinstance(leaf, Lookup) and any(isinstance(key, str) for key in leaf.keys)
+        }
+        return tuple(self.names[source] for source in sorted(found))
+
+    def rows(self, X: NDArray[Any]) -> Rows:
+        """Return the caller's columns: of float64, or of objects if they are text."""
+        texts = {self.names.index(name) for name in self.texts}
+        return [
+            column.astype(object) if j in texts else column.astype(np.float64)
+            for j, column in enumerate(np.asarray(X).T)
+        ]
 
     def matrix(self) -> tuple[Vector, Vector]:
         """Return (A, b) with columns ``A x + b`` of an affine form, (n_columns, n_names)."""
@@ -160,10 +210,6 @@ class Form:
             constant += weight * column.offset
         return weights, constant
 
-    def values(self, X: Vector) -> Vector:
-        """Return the values of the columns, (n_rows, n_columns), for the caller's rows."""
-        return np.column_stack([column.of(X[:, column.source]) for column in self.columns])
-
     def scores(self, X: NDArray[Any]) -> Vector:
         """Return the scores of the caller's rows, (n_rows,), in float64."""
         return self.terms(X)[0]
@@ -174,11 +220,13 @@ class Form:
         A term ``w h`` of the score has the size ``|w h|``. What enters a column is rounded before:
         ``|factor x| + |offset|``, times how fast the score changes with the column at most.
         """
-        X = np.asarray(X, np.float64)
+        rows = self.rows(X)
         if self.missing is not None:
-            X = np.where(np.isnan(X), self.missing, X)
-        C = self.values(X)
-        rounded = np.column_stack([column.size(X[:, column.source]) for column in self.columns])
+            rows = [
+                np.where(np.isnan(x), fill, x) for x, fill in zip(rows, self.missing, strict=True)
+            ]
+        C = np.column_stack([column.of(rows) for column in self.columns])
+        rounded = np.column_stack([column.size(rows) for column in self.columns])
         scores = self.constant + C @ self.weights
         sizes = rounded @ np.abs(self.weights)
         parts: list[Hidden | KernelTerm | Products] = [*self.hidden, *self.kernels, *self.products]
@@ -240,7 +288,7 @@ def form_of(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
             f"{'steps before it give' if steps else 'model has'} {len(columns)}"
         )
-    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns, within_lists)
+    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns, within_lists, steps)
     if form.lists is not None and steps:
         raise ValueError(
             f"step {steps[0][0]!r} before inputs={form.lists.kind!r} cannot be exported: a scale "
@@ -251,7 +299,34 @@ def form_of(
     given = getattr(first, "feature_names_in_", None) if features is None else features
     if given is None and unnamed:
         given = [f"x{number}" for number in range(n_features)]
-    return replace(form, names=tuple(_names(given, n_features)))
+    form = replace(form, names=tuple(_names(given, n_features)))
+    if form.lists is None:  # which makes columns of its own
+        _check_kinds(form)
+    return form
+
+
+def _check_kinds(form: Form) -> None:
+    """Refuse columns that are text and numbers, and encoders that lack a number."""
+    texts = set(form.texts)
+    for column in form.columns:
+        for leaf in leaves(column):
+            name = form.names[leaf.source]
+            if isinstance(leaf, Lookup):
+                is_text = any(isinstance(key, str) for key in leaf.keys)
+                clash = bool(leaf.keys) and is_text != (name in texts)
+                if not np.isfinite([leaf.other, *leaf.values]).all():
+                    raise ValueError(
+                        f"column {name!r} has no number for unknown categories, and an engine "
+                        "scores every row: fit OrdinalEncoder with "
+                        "handle_unknown='use_encoded_value' and an unknown_value that is a number"
+                    )
+            else:
+                clash = name in texts
+            if clash:
+                raise ValueError(
+                    f"column {name!r} is text for one transformer and a number for another, which "
+                    "engines do not have: give each a column of its own"
+                )
 
 
 def form_of_map(feature_map: BaseEstimator) -> Form:
@@ -301,32 +376,44 @@ def for_float32(form: Form, engine: str) -> Form:
     UserWarning
         If two knots are one number in float32.
     """
-    columns: list[Column] = []
     categories: dict[tuple[int, float], float] = {}
-    close: str | None = None
-    for column in form.columns:
-        name = form.names[column.source]
+    close: list[str] = []
+
+    def rounded_places(places: Vector, name: str, what: str) -> Vector:
+        found = np.array([_rounded(place, name, what) for place in places.tolist()])
+        if (equal := np.diff(found) == 0).any():
+            at = int(np.argmax(equal))
+            low, high = places[at : at + 2].tolist()
+            close.append(f"column {name!r} has the {what}s {low!r} and {high!r}")
+        return found
+
+    def rounded(column: Column) -> Column:
+        if isinstance(column, Product):
+            return replace(column, left=rounded(column.left), right=rounded(column.right))
+        name = form.names[column.sources[0]]
         if isinstance(column, Piecewise):
-            knots = np.array([_rounded(knot, name, "knot") for knot in column.knots.tolist()])
-            if close is None and (equal := np.diff(knots) == 0).any():
-                at = int(np.argmax(equal))
-                low, high = column.knots[at : at + 2].tolist()
-                close = f"column {name!r} has the knots {low!r} and {high!r}"
-            column = stepped(column.source, knots, column.values)
-        elif isinstance(column, Indicator):
-            key = (column.source, _rounded(column.value, name, "category"))
-            if categories.setdefault(key, column.value) != column.value:
-                raise ValueError(
-                    f"column {name!r} has the categories {categories[key]!r} and "
-                    f"{column.value!r}, which are one number for {engine}, because it reads "
-                    "float32: number the categories anew"
-                )
-        columns.append(column)
-    if close is not None:
+            return stepped(column, rounded_places(column.knots, name, "knot"))
+        if isinstance(column, Steps):
+            return replace(column, edges=rounded_places(column.edges, name, "edge"))
+        if isinstance(column, Lookup):
+            for value in column.keys:
+                if isinstance(value, str):
+                    continue
+                key = (column.source, _rounded(value, name, "category"))
+                if categories.setdefault(key, value) != value:
+                    raise ValueError(
+                        f"column {name!r} has the categories {categories[key]!r} and "
+                        f"{value!r}, which are one number for {engine}, because it reads "
+                        "float32: number the categories anew"
+                    )
+        return column
+
+    columns = [rounded(column) for column in form.columns]
+    if close:
         warnings.warn(
-            f"{close}, which {engine} cannot tell apart, because it reads float32: rows with such "
-            "values may get other scores than the model's, which verify measures: round the column "
-            "before fit, or subtract a constant",
+            f"{close[0]}, which {engine} cannot tell apart, because it reads float32: rows with "
+            "such values may get other scores than the model's, which verify measures: round the "
+            "column before fit, or subtract a constant",
             UserWarning,
             stacklevel=3,
         )
@@ -335,6 +422,26 @@ def for_float32(form: Form, engine: str) -> Form:
         pairs = zip(missing.tolist(), form.names, strict=True)
         missing = np.array([_rounded(fill, name, "fill") for fill, name in pairs])
     return replace(form, columns=tuple(columns), missing=missing)
+
+
+def require_gaps_apart(form: Form, engine: str) -> None:
+    """Refuse an empty text that is another category than a missing one, where both are the same.
+
+    Raises
+    ------
+    ValueError
+        If there is one. The message names the column.
+    """
+    for column in form.columns:
+        for leaf in leaves(column):
+            if isinstance(leaf, Lookup) and "" in leaf.keys and not leaf.has_gaps:
+                own = float(leaf.values[leaf.keys.index("")])
+                if leaf.fill not in (own, leaf.other):
+                    raise ValueError(
+                        f"column {form.names[leaf.source]!r} has the empty text as a category, and "
+                        f"a missing text counts as another: {engine} has no missing text, so write "
+                        "one of them as the other before fit"
+                    )
 
 
 def _rounded(value: float, name: str, what: str) -> float:
@@ -372,7 +479,11 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
 
 
 def _of_ranker(
-    ranker: BaseEstimator, names: tuple[str, ...], columns: list[Column], within_lists: bool
+    ranker: BaseEstimator,
+    names: tuple[str, ...],
+    columns: list[Column],
+    within_lists: bool,
+    steps: list[tuple[str, Any]],
 ) -> Form:
     if getattr(ranker, "uses_offset_", False):
         raise ValueError(
@@ -380,6 +491,9 @@ def _of_ranker(
             "read: fit without, or add them in the engine"
         )
     inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
+    if missing is not None and steps:  # it fills what the steps made, and not the caller's columns
+        columns = [one.filled(fill) for one, fill in zip(columns, missing.tolist(), strict=True)]
+        missing = None
     lists = inputs if within_lists and getattr(inputs, "reads_lists", False) else None
     if lists is not None:
         columns = [Affine(j) for j in range(lists.n_outputs)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,8 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram
-from pairgram.export.form import Form, OnnxModel, for_float32, form_of
-from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
+from pairgram.export.form import Form, OnnxModel, for_float32, form_of, require_gaps_apart
+from pairgram.features.formulas import (
+    ACTIVATIONS,
+    Affine,
+    Column,
+    Curve,
+    Hidden,
+    Lookup,
+    OfSource,
+    Piecewise,
+    Product,
+    Steps,
+    Value,
+    leaves,
+)
 from pairgram.features.kernel_values import BaseKernel
 from pairgram.features.kernels import Joined, Kernel
 
@@ -20,6 +33,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
+TEXT_OPSET = 2  # of the operators ai.onnx.ml
 
 
 def to_onnx(
@@ -28,6 +42,7 @@ def to_onnx(
     features: Sequence[str] | None = None,
     input: str = "features",
     output: str = "score",
+    texts: str = "texts",
     precision: Literal["float32", "float64"] | None = None,
 ) -> OnnxModel:
     """Return the bytes of an ONNX file that scores rows. Needs the extra ``onnx``.
@@ -43,8 +58,11 @@ def to_onnx(
         that the model was fitted with, or x0, x1 and so on if its columns had none.
     input, output : str
         The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
-        shape (batch, 1).
-
+        shape (batch, 1). Columns that are text are not among those of this input, which is left out
+        if there are no others.
+    texts : str
+        The name of the input of the columns that are text, strings of shape (batch, n_texts). The
+        file holds the names of the columns as ``text_names``. An empty text is a missing one.
     precision : {"float32", "float64"} or None, default=None
         How the runtime computes. None takes float64 for kernels and Nyström maps, whose weights may
         be so large that float32 loses digits, and float32 for all others. Runtimes may lack cosines
@@ -58,8 +76,9 @@ def to_onnx(
     Raises
     ------
     ValueError
-        If the model cannot be expressed, if float32 does not hold one of its numbers, or if two
-        categories of a OneHotEncoder are one number in float32. The message names the part.
+        If the model cannot be expressed, if float32 does not hold one of its numbers, if two
+        categories of an encoder are one number in float32, or if the empty text is a category and
+        a missing text is another one. The message names the part.
     ImportError
         If the package onnx is missing.
 
@@ -79,17 +98,19 @@ def to_onnx(
     form = for_float32(form_of(model, features, unnamed=True), "a runtime of ONNX")
     if precision not in (None, "float32", "float64"):
         raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
+    require_gaps_apart(form, "ONNX")
     wide = bool(form.kernels) if precision is None else precision == "float64"
-    graph = Graph(form, input, np.float64 if wide else np.float32)
+    graph = Graph(form, input, np.float64 if wide else np.float32, texts=texts)
     made = graph.finish(input, output)
     made.ir_version = IR_VERSION
     entries = {
         "feature_names": "\n".join(form.names),
+        **({"text_names": "\n".join(form.texts)} if form.texts else {}),
         "pairgram_version": pairgram.__version__,
     }
     onnx.helper.set_model_props(made, entries)
     onnx.checker.check_model(made, full_check=True)
-    return OnnxModel(made.SerializeToString()).named(form.names)
+    return OnnxModel(made.SerializeToString()).named(form.names, form.texts)
 
 
 class Graph:
@@ -99,13 +120,15 @@ class Graph:
     ----------
     form : Form
     rows : str
-        The name of the rows.
+        The name of the rows, of the columns that are numbers.
     dtype : float32 or float64
         The type that is computed in.
     given : float32 or float64, default=float32
         The type of the rows and of the scores.
     prefix : str, default=""
         What the names of all values begin with.
+    texts : str, default="texts"
+        The name of the rows of the columns that are text.
 
     Attributes
     ----------
@@ -121,12 +144,17 @@ class Graph:
         dtype: DTypeLike,
         given: DTypeLike = np.float32,
         prefix: str = "",
+        texts: str = "texts",
     ) -> None:
         self._dtype, self._given, self._prefix = np.dtype(dtype), np.dtype(given), prefix
-        self._n_features = len(form.names)
+        self._form, self._text_input = form, texts
+        names = [*form.names]
+        self._texts = {names.index(text): k for k, text in enumerate(form.texts)}
+        numbers = [source for source in range(len(names)) if source not in self._texts]
+        self._numbers = {source: k for k, source in enumerate(numbers)}
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.scores = self._computed(form, rows)
+        self.scores = self._computed(rows)
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
         """Add a node, and return the name of its value."""
@@ -149,7 +177,7 @@ class Graph:
         name = f"{self._prefix}constant{len(self.constants)}"
         with np.errstate(over="ignore"):
             array = np.asarray(values, dtype or self._dtype)
-        if not np.isfinite(array).all():
+        if np.isinf(array).any():  # NaN is the score of a row that the model refuses
             largest = np.abs(np.asarray(values)).max()
             raise ValueError(
                 f"the model computes with the number {largest:.3g}, which float32 does not hold: "
@@ -163,11 +191,17 @@ class Graph:
         import onnx
 
         self.nodes.append(onnx.helper.make_node("Identity", [self.scores], [output]))
-        float32 = onnx.TensorProto.FLOAT
+        float32, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
+        kinds = [(input, float32, self._numbers), (self._text_input, text, self._texts)]
+        versions = [("", OPSET), ("ai.onnx.ml", TEXT_OPSET)][: 1 + bool(self._texts)]
         graph = onnx.helper.make_graph(
             self.nodes,
             "ranker",
-            [onnx.helper.make_tensor_value_info(input, float32, ["batch", self._n_features])],
+            [
+                onnx.helper.make_tensor_value_info(name, kind, ["batch", len(columns)])
+                for name, kind, columns in kinds
+                if columns
+            ],
             [onnx.helper.make_tensor_value_info(output, float32, ["batch", 1])],
             self.constants,
         )
@@ -175,31 +209,36 @@ class Graph:
             graph,
             producer_name="pairgram",
             producer_version=pairgram.__version__,
-            opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+            opset_imports=[onnx.helper.make_opsetid(*version) for version in versions],
         )
 
-    def _computed(self, form: Form, rows: str) -> str:
+    def _computed(self, rows: str) -> str:
         """Add all nodes, and return the name of the scores."""
-        other = self._dtype != self._given
-        rows = self.cast(rows, self._dtype) if other else rows
+        form, other = self._form, self._dtype != self._given
+        rows = self.cast(rows, self._dtype) if other and self._numbers else rows
         if form.missing is not None:
             rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
-        terms = self._terms(form, rows)
+        terms = self._terms(rows)
         constant = np.atleast_1d(form.constant + self._offset)
         if not terms:
-            terms = [self.add("MatMul", rows, self.constant(np.zeros((len(form.names), 1))))]
+            zeros = np.zeros((len(self._numbers), 1))
+            terms = [self.add("MatMul", rows, self.constant(zeros))]
         total = reduce(lambda total, term: self.add("Add", total, term), terms)
         total = self.add("Add", total, self.constant(constant))
         return self.cast(total, self._given) if other else total
 
     _offset: Any = 0.0
 
-    def _terms(self, form: Form, rows: str) -> list[str]:
+    def _terms(self, rows: str) -> list[str]:
         """Return the names of the terms of the score, and set the constant that goes with them."""
+        form = self._form
         if form.is_affine:  # scales are folded into what follows
             matrix, offset = form.matrix()
             return self._parts(form, rows, matrix.T, offset)
-        columns = self._columns(form, rows)
+        if not form.beside:
+            mix = form.weights.reshape(len(form.weights), -1)
+            return [self._columns(form.columns, rows, mix)]
+        columns = self._columns(form.columns, rows, np.eye(len(form.columns)))
         return self._parts(form, columns, np.eye(len(form.columns)), np.zeros(len(form.columns)))
 
     def _parts(self, form: Form, rows: str, matrix: Vector, offset: Vector) -> list[str]:
@@ -267,21 +306,78 @@ class Graph:
         above = self.add("GreaterOrEqual", values, self.constant(0.0))  # hardlim
         return self.cast(above, self._dtype)
 
-    def _columns(self, form: Form, rows: str) -> str:
-        """Return the columns, of which some are linear between knots: Gather, Clip and MatMul."""
+    def _columns(self, columns: Sequence[Column], rows: str, mix: Vector) -> str:
+        """Return ``columns @ mix``, for columns that need not be affine.
+
+        Every kind of column is a few operators for all columns of its kind.
+        """
+        made = [
+            part
+            for part in (
+                self._affine(columns, rows, mix),
+                self._ramps(columns, rows, mix),
+                self._steps(columns, rows, mix),
+                self._gaps(columns, rows, mix),
+                *self._lookups(columns, rows, mix),
+                *self._curves(columns, rows, mix),
+                self._products(columns, rows, mix),
+            )
+            if part is not None
+        ]
+        if not made:  # constants alone
+            made = [self._sum(self._without_gaps(rows), [(0, 0, 0.0)], len(self._numbers), mix)]
+        offset = np.array([_offset_of(column) for column in columns])
+        total = reduce(lambda total, part: self.add("Add", total, part), made)
+        return self.add("Add", total, self.constant((offset @ mix)[None]))
+
+    def _sum(self, values: str, entries: list[tuple[int, int, float]], n: int, mix: Vector) -> str:
+        """Return ``values @ (entries @ mix)``; an entry is a value, a column, and its weight."""
+        matrix = np.zeros((n, mix.shape[1]))
+        at, columns, weights = (np.array(part) for part in zip(*entries, strict=True))
+        np.add.at(matrix, at, weights[:, None] * mix[columns])
+        return self.add("MatMul", values, self.constant(matrix))
+
+    def _picked(self, rows: str, sources: list[int]) -> str:
+        places = [self._numbers[source] for source in sources]
+        return self.add("Gather", rows, self.constant(places, np.int64), axis=1)
+
+    def _without_gaps(self, rows: str) -> str:
+        """Return rows with 0 for missing values, but of columns that have no score then."""
+        open_ = {
+            leaf.source for column in self._form.columns for leaf in leaves(column) if leaf.has_gaps
+        }
+        closed = np.array([source not in open_ for source in self._numbers])
+        if not closed.any():
+            return rows
+        gaps = self.add("And", self.add("IsNaN", rows), self.constant(closed, np.bool_))
+        return self.add("Where", gaps, self.constant(0.0), rows)
+
+    def _affine(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
+        entries = [
+            (self._numbers[column.source], at, column.factor)
+            for at, column in enumerate(columns)
+            if isinstance(column, Affine)
+        ]
+        # A missing value in a column that is left without one is to spread to the score.
+        spreads = [
+            (self._numbers[leaf.source], 0, 0.0)
+            for column in columns
+            for leaf in leaves(column)
+            if leaf.has_gaps and leaf.source in self._numbers
+        ]
+        if not entries and not spreads:
+            return None
+        filled = self._without_gaps(rows)
+        return self._sum(filled, [*entries, *spreads], len(self._numbers), mix)
+
+    def _ramps(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
+        """Return what is linear between knots: Gather, Clip and MatMul."""
         sources: list[int] = []
         knots: list[float] = []
         inverse: list[float] = []
         entries: list[tuple[int, int, float]] = []
-        offset = np.zeros(len(form.columns))
-        affine = np.zeros((len(form.names), len(form.columns)))
-        tests: list[str] = []
-        for at, column in enumerate(form.columns):
-            if isinstance(column, Affine):
-                affine[column.source, at] = column.factor
-                offset[at] = column.offset
-            elif isinstance(column, Piecewise):
-                offset[at] = column.values[0]
+        for at, column in enumerate(columns):
+            if isinstance(column, Piecewise):
                 for knot, width, step in zip(
                     column.knots.tolist(),
                     np.diff(column.knots).tolist(),
@@ -292,31 +388,125 @@ class Graph:
                     sources.append(column.source)
                     knots.append(knot)
                     inverse.append(1 / width)
-            else:
-                tests.append(self._indicator(column, at, len(form.columns), rows))
-        total = self.constant(offset[None])
-        if affine.any():
-            total = self.add("Add", self.add("MatMul", rows, self.constant(affine)), total)
-        if sources:
-            spread = np.zeros((len(sources), len(form.columns)))
-            for row, at, step in entries:
-                spread[row, at] = step
-            picked = self.add("Gather", rows, self.constant(sources, np.int64), axis=1)
-            moved = self.add("Sub", picked, self.constant(knots))
-            share = self.add("Mul", moved, self.constant(inverse))
-            ramp = self.add("Clip", share, self.constant(0.0), self.constant(1.0))
-            total = self.add("Add", self.add("MatMul", ramp, self.constant(spread)), total)
-        for test in tests:
-            total = self.add("Add", total, test)
-        return total
+        if not sources:
+            return None
+        picked = self._picked(self._without_gaps(rows), sources)
+        moved = self.add("Sub", picked, self.constant(knots))
+        share = self.add("Mul", moved, self.constant(inverse))
+        ramp = self.add("Clip", share, self.constant(0.0), self.constant(1.0))
+        return self._sum(ramp, entries, len(sources), mix)
 
-    def _indicator(self, column: Indicator, at: int, n_columns: int, rows: str) -> str:
-        picked = self.add("Gather", rows, self.constant([column.source], np.int64), axis=1)
-        value = np.array([[column.value]], self._given)  # as the input has it, also if it is cast
-        equal = self.add("Equal", picked, self.constant(value))
-        place = np.zeros((1, n_columns))
-        place[0, at] = 1.0
-        return self.add("MatMul", self.cast(equal, self._dtype), self.constant(place))
+    def _steps(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
+        edges: dict[tuple[int, float], int] = {}
+        entries: list[tuple[int, int, float]] = []
+        for at, column in enumerate(columns):
+            if isinstance(column, Steps):
+                steps = np.diff(column.values).tolist()
+                for edge, step in zip(column.edges.tolist(), steps, strict=True):
+                    entries.append((edges.setdefault((column.source, edge), len(edges)), at, step))
+        if not edges:
+            return None
+        picked = self._picked(rows, [source for source, _ in edges])
+        above = self.add("GreaterOrEqual", picked, self.constant([edge for _, edge in edges]))
+        return self._sum(self.cast(above, self._dtype), entries, len(edges), mix)
+
+    def _gaps(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
+        """Return what is added where numbers are missing."""
+        entries: list[tuple[int, int, float]] = []
+        for at, column in enumerate(columns):
+            if isinstance(column, (Product, Curve)) or column.sources[0] not in self._numbers:
+                continue
+            assert isinstance(column, OfSource)
+            more = column.fill - _at_gap(column)
+            if more == more and more != 0:
+                entries.append((self._numbers[column.source], at, more))
+        if not entries:
+            return None
+        gaps = self.cast(self.add("IsNaN", rows), self._dtype)
+        return self._sum(gaps, entries, len(self._numbers), mix)
+
+    def _lookups(self, columns: Sequence[Column], rows: str, mix: Vector) -> list[str]:
+        """Return what categories make, for every source that has some."""
+        keys: dict[int, dict[Value, int]] = {}
+        entries: dict[int, list[tuple[int, int, float]]] = {}
+        for at, column in enumerate(columns):
+            if not isinstance(column, Lookup):
+                continue
+            values = dict(zip(column.keys, column.values.tolist(), strict=True))
+            if column.source in self._texts and "" not in values:
+                values[""] = column.fill
+            places = keys.setdefault(column.source, {})
+            for key, value in values.items():
+                if value != column.other:
+                    place = places.setdefault(key, len(places))
+                    entries.setdefault(column.source, []).append((place, at, value - column.other))
+        made = []
+        for source, places in keys.items():
+            if source in self._texts:
+                made.append(self._of_text(source, places, entries.get(source, []), mix))
+            elif places:
+                written = np.array([*places], self._given)  # as the input has them
+                picked = self._picked(rows, [source])
+                equal = self.cast(
+                    self.add("Equal", picked, self.constant(written[None])), self._dtype
+                )
+                made.append(self._sum(equal, entries[source], len(places), mix))
+        return made
+
+    def _of_text(
+        self, source: int, places: dict[Value, int], entries: list[Any], mix: Vector
+    ) -> str:
+        """Return the row of a table for every text; the last row is of all other texts."""
+        table = np.zeros((len(places) + 1, mix.shape[1]))
+        for place, at, weight in entries:
+            table[place] += weight * mix[at]
+        place = self.constant([self._texts[source]], np.int64)
+        picked = self.add("Gather", self._text_input, place, axis=1)
+        number = self.add(
+            "LabelEncoder",
+            picked,
+            domain="ai.onnx.ml",
+            keys_strings=[*places] or [""],
+            values_int64s=[*places.values()] or [0],
+            default_int64=len(places),
+        )
+        found = self.add("Gather", self.constant(table), number, axis=0)
+        return self.add("Squeeze", found, self.constant([1], np.int64))
+
+    def _curves(self, columns: Sequence[Column], rows: str, mix: Vector) -> list[str]:
+        made = []
+        for at, column in enumerate(columns):
+            if isinstance(column, Curve):
+                picked = self._picked(rows, [column.source])
+                inner = self.add("Mul", picked, self.constant(column.inner))
+                inner = self.add("Add", inner, self.constant(column.shift))
+                value = self.add({"log": "Log", "sqrt": "Sqrt"}[column.name], inner)
+                if not column.has_gaps:
+                    filled = (column.fill - column.offset) / (column.factor or 1.0)
+                    gap = self.add("IsNaN", picked)
+                    value = self.add("Where", gap, self.constant(filled), value)
+                made.append(self._sum(value, [(0, at, column.factor)], 1, mix))
+        return made
+
+    def _products(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
+        products = [(at, one) for at, one in enumerate(columns) if isinstance(one, Product)]
+        if not products:
+            return None
+        factors = {id(side): side for _, one in products for side in (one.left, one.right)}
+        place = {key: k for k, key in enumerate(factors)}
+        made = self._columns([*factors.values()], rows, np.eye(len(factors)))
+        sides: list[Callable[[Product], Column]] = [lambda one: one.left, lambda one: one.right]
+        left, right = (
+            self.add(
+                "Gather",
+                made,
+                self.constant([place[id(side(one))] for _, one in products], np.int64),
+                axis=1,
+            )
+            for side in sides
+        )
+        entries = [(k, at, one.factor) for k, (at, one) in enumerate(products)]
+        return self._sum(self.add("Mul", left, right), entries, len(products), mix)
 
     def _gaussian(self, part: Hidden, columns: str) -> str:
         squares = self._distances(columns, part.matrix.T)
@@ -384,3 +574,20 @@ class Graph:
         one = self.constant(1.0)
         share = self.add("Div", part, self.add("Where", empty, one, whole))
         return self.add("Where", empty, one, share)
+
+
+def _offset_of(column: Column) -> float:
+    """Return the constant of a column, to which its operators add."""
+    if isinstance(column, (Affine, Curve, Product)):
+        return column.offset
+    if isinstance(column, Lookup):
+        return column.other
+    assert isinstance(column, (Piecewise, Steps))
+    return float(column.values[0])
+
+
+def _at_gap(column: OfSource) -> float:
+    """Return what the operators of a column make of a missing value, which most take for 0."""
+    if isinstance(column, (Affine, Piecewise)):
+        return float(column.known(np.zeros(1))[0])
+    return _offset_of(column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,10 +21,12 @@ from pairgram.export.form import (
     VespaProfile,
     for_float32,
     form_of,
+    require_gaps_apart,
 )
 from pairgram.export.onnx import to_onnx
-from pairgram.export.text import expression, number
-from pairgram.features.formulas import Affine, Piecewise
+from pairgram.export.stores import COMPUTED, PLUGIN, SOLR, of_features
+from pairgram.export.text import Dialect, expression, number, tests_added
+from pairgram.features.formulas import Affine, Piecewise, Product
 from pairgram.features.inputs import GAPS, RANK_OFFSET
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def to_solr(
     store: str | None = None,
     features: Sequence[str] | None = None,
     normalizers: Normalizers = "fold",
+    fields: Mapping[str, str] | None = None,
 ) -> SolrModel:
     """Return a model for Solr's learning-to-rank module, as the body of a request.
 
@@ -86,17 +89,23 @@ def to_solr(
     normalizers : {"fold", "engine"}, default="fold"
         "fold" multiplies scales into the weights. "engine" writes scaled columns as Solr's
         normalizers, so that its weights are those of the scaled columns.
+    fields : mapping of str to str, or None, default=None
+        The fields of the index that have the values of columns, by the names of the columns. For
+        categories, missing values, bins and functions of a column the model has features of its
+        own, which are computed of its field; a column without an entry is the field of its name.
+        A column with an entry gets the definition of a feature that is the value of its field.
 
     Returns
     -------
     SolrModel
-        A dict, ready for ``json.dump``.
+        A dict, ready for ``json.dump``. Its attribute `definitions` is the body of a ``PUT`` to
+        ``/solr/COLLECTION/schema/feature-store``: the features that are computed of fields.
 
     Raises
     ------
     ValueError
-        If Solr cannot express the model, such as Fourier features and kernels. The message names
-        the alternative.
+        If Solr cannot express the model, such as Fourier features, kernels and products. The
+        message names the alternative.
 
     Warns
     -----
@@ -111,11 +120,14 @@ def to_solr(
     Notes
     -----
     Solr computes in float32. It has no constant in linear models, so constants, which change no
-    ranking, are left out. A missing feature counts as its default value, 0 if none is set.
+    ranking, are left out. A missing feature counts as its default value, 0 if none is set: leave it
+    at 0 for a model with features that are computed of fields. Fields of text are of the type
+    string. A function such as log1p is computed of numbers from 0 on.
     """
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
-    form = for_float32(form, "Solr")
+    columns, texts = form.names, form.texts
+    form, definitions = of_features(for_float32(form, "Solr"), SOLR, fields)
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
     if form.is_linear:
@@ -153,7 +165,11 @@ def to_solr(
             UserWarning,
             stacklevel=2,
         )
-    return SolrModel(body).named(form.names)
+    exported = SolrModel(body).named(columns, texts)
+    own = {} if store is None else {"store": store}
+    exported.definitions = [{**own, **one} for one in definitions]
+    exported.fields = dict(fields or {})
+    return exported
 
 
 def _warn_missing(form: Form, engine: str) -> None:
@@ -214,10 +230,11 @@ def _linear(
 
 def _require_layers(form: Form) -> None:
     """Refuse what Solr's neural networks have not. Linear models are always possible."""
-    if form.products:
+    if form.products or any(isinstance(column, Product) for column in form.columns):
         raise ValueError(
             "Solr's models multiply no features: fit a linear ranker to the columns that the "
-            "transform of Cross makes, and let Solr compute each product as a feature"
+            "transform of Cross, or of PolynomialFeatures, makes, and let Solr compute each "
+            "product as a feature"
         )
     if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
         found = form.kernels[0].kernel.called if form.kernels else f"{_foreign(form)} nodes"
@@ -269,7 +286,8 @@ def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector
             for sign in (1.0, -1.0):
                 node = third.add(second.add(first.add(column.source, sign, 0.0), 1.0, 0.0), 1.0, 0)
                 entries.append((row, node, sign * column.factor))
-        elif isinstance(column, Piecewise):
+        else:
+            assert isinstance(column, Piecewise)
             offset[row] += column.values[-1]
             for knots, values in _groups(column):
                 width = float(knots[-1] - knots[0])
@@ -283,11 +301,6 @@ def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector
                 for place, bend in zip(places[:-1].tolist(), bends.tolist(), strict=True):
                     if bend != 0:
                         entries.append((row, third.add(rest, 1.0, -place), -bend))
-        else:
-            raise ValueError(
-                "Solr has no test for equal values, which OneHotEncoder needs: encode the column "
-                "before, as a feature for every category"
-            )
     matrix = np.zeros((n_columns, len(third.entries)))
     for row, node, weight in entries:
         matrix[row, node] = weight
@@ -340,6 +353,7 @@ def to_ltr_plugin(
     *,
     features: Sequence[str] | None = None,
     normalizers: Normalizers = "fold",
+    fields: Mapping[str, str] | None = None,
     shift: str | None = None,
     lowest: float | None = None,
 ) -> LtrPluginModel:
@@ -349,8 +363,8 @@ def to_ltr_plugin(
 
     Parameters
     ----------
-    model, name, features, normalizers :
-        As in `to_solr`.
+    model, name, features, normalizers, fields :
+        As in `to_solr`. A field of text must be of the type ``keyword``.
     shift : str or None, default=None
         The name of a feature that is always 1. It gets a weight that makes scores positive, because
         the engine refuses scores below 0, and the format has no constant.
@@ -364,7 +378,8 @@ def to_ltr_plugin(
     -------
     LtrPluginModel
         A dict, ready for ``json.dump``. Its definition is text that holds JSON, as the plugin
-        wants.
+        wants. Its attribute `definitions` has the entries of a feature set for the features that
+        are computed of fields.
 
     Raises
     ------
@@ -382,8 +397,10 @@ def to_ltr_plugin(
     The plugin computes in float32. A feature that is missing in a document weighs 0. Elastic's own
     learning to rank, without the plugin, takes trees alone.
     """
-    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear"))
+    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", COMPUTED))
     _warn_missing(form, "the plugin")
+    columns, texts = form.names, form.texts
+    form, definitions = of_features(form, PLUGIN, fields)
     _check_normalizers(normalizers)
     weights, norms = _linear(form, normalizers)
     own = dict(zip(form.names, weights, strict=True))
@@ -412,22 +429,40 @@ def to_ltr_plugin(
     if found:
         definition["feature_normalizers"] = found
     body = {"model": {"name": name, "model": definition}}
-    return LtrPluginModel(body).named(form.names)
+    exported = LtrPluginModel(body).named(columns, texts)
+    exported.definitions, exported.fields = definitions, dict(fields or {})
+    return exported
 
 
-def _require_linear(what: str, form: Form) -> None:
-    if form.is_linear:
-        return
-    if form.is_affine:
+def _require_linear(what: str, computed: tuple[type, ...], form: Form) -> None:
+    """Refuse what is no weighted sum of features, some of which a store computes of fields."""
+    bent = next(
+        (
+            one
+            for one in form.columns
+            if not isinstance(one, computed) and not (isinstance(one, Affine) and one.has_gaps)
+        ),
+        None,
+    )
+    if isinstance(bent, Piecewise):
+        raise ValueError(
+            f"{what} takes linear models, and the quantile or clipped inputs of this one are "
+            "linear only between knots: fit with inputs='standard', or take another engine. "
+            f"{ELASTIC}"
+        )
+    if form.beside:
         raise ValueError(
             f"{what} takes linear models, and this has {form.beside}: take a model of columns, "
             "such as RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). "
             f"{ELASTIC}"
         )
-    raise ValueError(
-        f"{what} takes linear models, and the quantile or clipped inputs of this one are linear "
-        f"only between knots: fit with inputs='standard', or take another engine. {ELASTIC}"
-    )
+    if bent is not None:
+        made = "products" if isinstance(bent, Product) else "categories, gaps, bins or functions"
+        raise ValueError(
+            f"{what} takes linear models of features, and this has {made} of columns: "
+            "take an engine that computes them, by to_sql or to_onnx, or features that are "
+            "computed before"
+        )
 
 
 def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -> RanklibModel:
@@ -436,7 +471,7 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     Columns are numbered from 1, in the order of X. Parameters, errors and warnings are those of
     `to_ltr_plugin`.
     """
-    form = form_of(model, features, partial(_require_linear, "RankLib's format"))
+    form = form_of(model, features, partial(_require_linear, "RankLib's format", ()))
     _warn_missing(form, "RankLib")
     weights, _ = form.folded()
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
@@ -499,6 +534,10 @@ def to_vespa(
 
     Notes
     -----
+    A column of text is an attribute of the type string, and a text that is missing is empty. Where
+    the steps of a pipeline fill a missing number, the expression asks by ``isNan``, which is so for
+    attributes of the types float and double without a value.
+
     With ``inputs="runs"`` a rank feature must be NaN for a document that its run lacks. BM25 and
     closeness are 0 there: write a function such as ``if (bm25(title) > 0, bm25(title), 0.0 / 0.0)``
     in the profile, and give its name. A list is what the global phase ranks, so `rerank_count` must
@@ -543,6 +582,7 @@ def to_vespa(
         places = [f"x[{number}]" for number in range(len(form.names))]
         lines, template, rank = [], _of_lists(form, places), _of_lists(form, form.names)
     elif form.hidden or form.kernels:
+        _require_numbers(form)
         file = to_onnx(model, features=features)
         path = onnx or f"{name}.onnx"
         listed = ", ".join(form.names)
@@ -558,10 +598,13 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
+        require_gaps_apart(form, "Vespa")
         for_float32(form, "Vespa")  # warns; its knots are not taken, as attributes may be double
-        places = [f"x[{number}]" for number in range(len(form.names))]
-        template = expression(form, places, "min", "max", _either)
-        lines, rank = [], expression(form, list(form.names), "min", "max", _either)
+        template, rank = (
+            expression(form, names, _VESPA, _gaps(form, names))
+            for names in ([f"x[{number}]" for number in range(len(form.names))], [*form.names])
+        )
+        lines = []
     text = "\n".join(
         [
             f"rank-profile {name} inherits {inherits} {{",
@@ -575,7 +618,7 @@ def to_vespa(
         ]
     )
     kind = VespaProfile if form.lists is None else VespaListProfile
-    profile: VespaProfile = kind(text).named(form.names)
+    profile: VespaProfile = kind(text).named(form.names, form.texts)
     profile.onnx, profile.template = file, template
     return profile
 
@@ -627,6 +670,45 @@ def _either(name: str, values: Sequence[str]) -> str:
     """Return a test of equality, 1 or 0. An attribute may be double or float: a value has both."""
     tests = [f"({name} == {value})" for value in values]
     return tests[0] if len(tests) == 1 else f"({' + '.join(tests)})"
+
+
+# What begins with a backslash in text of Vespa.
+ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+
+
+def _text_of_vespa(text: str) -> str:
+    written = (
+        ESCAPED.get(c, c if ord(c) >= 32 and c != "\x7f" else f"\\x{ord(c):02x}") for c in text
+    )
+    return f'"{"".join(written)}"'
+
+
+_VESPA = Dialect(
+    least="min",
+    greatest="max",
+    choose="if({gap}, {other}, {known})",
+    nan="(0.0 / 0.0)",
+    at_least="({0} >= {1})",
+    lookup=tests_added(_either),
+    text=_text_of_vespa,
+    curves={"log": "log{0}", "sqrt": "sqrt{0}"},
+    is_strict=False,
+)
+
+
+def _gaps(form: Form, names: Sequence[str]) -> list[str]:
+    """Return the test for a missing value of every column: an attribute of text is empty then."""
+    texts = {form.names.index(name) for name in form.texts}
+    return [f'{name} == ""' if j in texts else f"isNan({name})" for j, name in enumerate(names)]
+
+
+def _require_numbers(form: Form) -> None:
+    """Refuse text for a model of Vespa's that is read from ONNX."""
+    if form.texts:
+        raise ValueError(
+            f"column {form.texts[0]!r} is text, which models of Vespa that need an ONNX file do "
+            "not read: fit a model without hidden nodes and kernels, which is an expression"
+        )
 
 
 def _is_rank_feature(name: str) -> bool:

@@ -2,34 +2,95 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairgram.export.form import Form, PythonFunction, SqlExpression, Vector, form_of
-from pairgram.features.formulas import Affine, Column, Indicator
+from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
+from pairgram.features.formulas import (
+    Affine,
+    Column,
+    Curve,
+    Lookup,
+    OfSource,
+    Piecewise,
+    Product,
+    Steps,
+    Value,
+    combined,
+    leaves,
+)
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
+Case = tuple[list[str], float]  # how the values are written that have a number, and the number
 
 
-def _equal(name: str, values: Sequence[str]) -> str:
-    return f"({name} == {values[0]})"
+@dataclass(frozen=True)
+class Dialect:
+    """How a language writes what expressions are made of.
+
+    Attributes
+    ----------
+    least, greatest : str
+        The functions of two numbers that return the smaller and the larger.
+    choose : str
+        What is `other` if a condition `gap` holds, else `known`.
+    nan : str
+        A number that is none.
+    at_least : str
+        1 where the first of two numbers is at least the second, else 0.
+    lookup : callable
+        Given how a column is written, cases and another number, it returns a constant and a term:
+        their sum is the number of the case that the column has, and the other number if it has
+        none. A category that is a number may be written in two ways: as it is, and in float32, if
+        no other category of the column is the same in float32.
+    text : callable
+        It writes text.
+    curves : mapping
+        The functions of `CURVES`.
+    is_strict : bool
+        Whether a missing value has no score where the model has none. Others count it as 0.
+    rounds : bool
+        Whether columns may be of float32, so that edges are met in float32 too.
+    """
+
+    least: str
+    greatest: str
+    choose: str
+    nan: str
+    at_least: str
+    lookup: Callable[[str, list[Case], float], tuple[float, str]]
+    text: Callable[[str], str]
+    curves: Mapping[str, str]
+    is_strict: bool = True
+    rounds: bool = True
+
+
+def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., tuple[float, str]]:
+    """Return a `lookup` that adds tests of equality, which are 1 or 0."""
+
+    def lookup(name: str, cases: list[Case], other: float) -> tuple[float, str]:
+        terms = [f"{number(value - other)} * {equal(name, written)}" for written, value in cases]
+        return other, " + ".join(terms)
+
+    return lookup
 
 
 def expression(
     form: Form,
     columns: Sequence[str],
-    least: str,
-    greatest: str,
-    test: Callable[[str, Sequence[str]], str] = _equal,
-    known: Sequence[tuple[str, str]] | None = None,
+    dialect: Dialect,
+    gaps: Sequence[str],
+    inside: Sequence[str] | None = None,
 ) -> str:
     """Return the score as arithmetic on columns that are written as given.
 
@@ -39,15 +100,11 @@ def expression(
         Without hidden nodes and kernels. Products become a term for every right column.
     columns : list of str
         How each of the caller's columns is written.
-    least, greatest : str
-        The functions of two numbers that return the smaller and the larger.
-    test : callable
-        Given how a column is written, and one or two numbers, it writes a test that is 1 where the
-        column has one of them, else 0. Two numbers are a category and that category in float32,
-        if no other category of the column is the same in float32.
-    known : list of (str, str), or None
-        For SQL: how each column is written where it has a number, and the condition that it has
-        one. None means that `columns` always have numbers.
+    dialect : Dialect
+    gaps : list of str
+        How it is asked whether the value of a column is missing.
+    inside : list of str, or None
+        How each column is written where it is known to have a value. None stands for `columns`.
     """
     if form.is_linear:
         weights, constant = form.folded()
@@ -57,58 +114,101 @@ def expression(
             if weight != 0
         ]
         return " + ".join([number(constant)] * (constant != 0) + terms) or "0.0"
-    singles = Counter(
-        (one.source, _single(one)) for one in form.columns if isinstance(one, Indicator)
-    )
+    inside = columns if inside is None else inside
+    keys = {
+        (leaf.source, key)
+        for one in form.columns
+        for leaf in leaves(one)
+        if isinstance(leaf, Lookup)
+        for key in leaf.keys
+        if not isinstance(key, str)
+    }
+    singles = Counter((source, _single(key)) for source, key in keys)
+
+    def written(source: int, key: Value) -> list[str]:
+        """Return the ways to write a category."""
+        if isinstance(key, str):
+            return [dialect.text(key)]
+        single = _single(key)
+        is_own = singles[source, single] == 1 and np.isfinite(single)
+        own = [key, single] if is_own and dialect.rounds else [key]
+        return [*map(number, dict.fromkeys(own))]
+
+    def known(column: OfSource, weight: float, name: str) -> tuple[float, str]:
+        """Return weight times a column, where it has a value, as a constant and a term."""
+        if isinstance(column, Affine):
+            return weight * column.offset, f"{number(weight * column.factor)} * {name}"
+        if isinstance(column, Lookup):
+            cases = [
+                (written(column.source, key), weight * value)
+                for key, value in zip(column.keys, column.values.tolist(), strict=True)
+                if value != column.other
+            ]
+            other = weight * column.other
+            return dialect.lookup(name, cases, other) if cases else (other, "")
+        if isinstance(column, Curve):
+            inner = " + ".join(
+                [name if column.inner == 1 else f"{number(column.inner)} * {name}"]
+                + [number(column.shift)] * (column.shift != 0)
+            )
+            curve = dialect.curves[column.name].format(f"({inner})")
+            return weight * column.offset, f"{number(weight * column.factor)} * {curve}"
+        parts: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
+        assert isinstance(column, (Piecewise, Steps))
+        steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
+        if isinstance(column, Steps):
+            for edge, step in zip(column.edges.tolist(), steps, strict=True):
+                at = number(min(edge, _single(edge)) if dialect.rounds else edge)
+                if step != 0:
+                    parts.append(f"{number(weight * step)} * {dialect.at_least.format(name, at)}")
+        else:
+            pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
+            for (knot, following), step in zip(pairs, steps, strict=True):
+                if step != 0:
+                    share = f"({name} - {number(knot)}) / {number(following - knot)}"
+                    ramp = f"{dialect.least}({dialect.greatest}({share}, 0.0), 1.0)"
+                    parts.append(f"{number(weight * step)} * {ramp}")
+        return weight * float(column.values[0]), f"({' + '.join(parts)})" if parts else ""
 
     def weighted(column: Column, weight: float) -> tuple[float, str]:
         """Return weight times a column, as a constant and a term that may be empty."""
-        name = columns[column.source]
-        if isinstance(column, Affine):
-            return weight * column.offset, f"{number(weight * column.factor)} * {name}"
-        if isinstance(column, Indicator):
-            single = _single(column)
-            is_own = singles[column.source, single] == 1 and np.isfinite(single)
-            values = dict.fromkeys([column.value, single] if is_own else [column.value])
-            return 0.0, f"{number(weight)} * {test(name, [*map(number, values)])}"
-        lowest = float(column.values[0])
-        if known is not None:  # LEAST and GREATEST may ignore a NULL
-            name, condition = known[column.source]
-        ramps: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
-        pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
-        steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
-        for (knot, following), step in zip(pairs, steps, strict=True):
-            if step == 0:
-                continue
-            share = f"({name} - {number(knot)}) / {number(following - knot)}"
-            ramp = f"{least}({greatest}({share}, 0.0), 1.0)"
-            ramps.append(f"{number(weight * step)} * {ramp}")
-        if not ramps:
-            return weight * lowest, ""
-        text = f"({' + '.join(ramps)})"
-        if known is not None:
-            fill = np.nan if form.missing is None else form.missing[column.source]
-            filled = weight * (float(column.of(np.array(fill))) - lowest)
-            other = "NULL" if np.isnan(filled) else number(filled)
-            text = f"CASE WHEN {condition} THEN {text} ELSE {other} END"
-        return weight * lowest, text
+        if isinstance(column, Product):
+            factors = f"({total([column.left], [1.0])}) * ({total([column.right], [1.0])})"
+            return weight * column.offset, f"{number(weight * column.factor)} * {factors}"
+        assert isinstance(column, OfSource)
+        at = column.source
+        missing = column.fill
+        if form.missing is not None:
+            missing = float(column.known(form.missing[[at]])[0])
+        if isinstance(column, Affine) and (column.has_gaps or form.missing is not None):
+            return known(column, weight, columns[at])
+        if math.isnan(missing) and (isinstance(column, Curve) or not dialect.is_strict):
+            return known(column, weight, columns[at])
+        constant, term = known(column, weight, inside[at])
+        if isinstance(column, Lookup) and missing == column.other:  # a gap is no category
+            return constant, term
+        other = weight * missing - constant
+        if not term and other == 0:
+            return constant, ""
+        other_text = dialect.nan if math.isnan(other) else number(other)
+        return constant, dialect.choose.format(gap=gaps[at], other=other_text, known=term or "0.0")
 
-    def total(numbers: Iterable[int], weights: Vector, constant: float = 0.0) -> str:
+    def total(made: Iterable[Column], weights: Iterable[float], constant: float = 0.0) -> str:
         """Return a weighted sum of columns and a constant."""
         terms = []
-        for at, weight in zip(numbers, weights.tolist(), strict=True):
-            if weight != 0:
-                more, term = weighted(form.columns[at], weight)
-                constant += more
-                terms += [term] * bool(term)
+        for column, weight in combined([*made], [*weights]):
+            more, term = weighted(column, weight)
+            constant += more
+            terms += [term] * bool(term)
         return " + ".join([number(constant)] * (constant != 0 or not terms) + terms)
 
-    sums = [total(range(len(form.columns)), form.weights, form.constant)]
+    sums = [total(form.columns, form.weights.tolist(), form.constant)]
     for part in form.products:
+        left = [form.columns[at] for at in part.left.tolist()]
         for at, weights in zip(part.right.tolist(), part.matrix.T, strict=True):
             if weights.any():
-                factor = total([at], np.ones(1))
-                sums.append(f"({factor}) * ({total(part.left.tolist(), weights)})")
+                factor = total([form.columns[at]], [1.0])
+                sums.append(f"({factor}) * ({total(left, weights.tolist())})")
     return " + ".join(sums)
 
 
@@ -117,10 +217,10 @@ def number(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _single(category: Indicator) -> float:
-    """Return a category as a column of float32 has it."""
+def _single(value: float) -> float:
+    """Return a number as a column of float32 has it."""
     with np.errstate(over="ignore"):
-        return float(np.float32(category.value))
+        return float(np.float32(value))
 
 
 def _require_expression(what: str, form: Form) -> None:
@@ -138,10 +238,44 @@ _WITHOUT_NAN = {
 }
 
 
-def _one_of(name: str, values: Sequence[str]) -> str:
+def _cases(name: str, cases: list[Case], other: float) -> tuple[float, str]:
     # A column of REAL has the value in float32, and PostgreSQL compares it in float64.
-    found = f"= {values[0]}" if len(values) == 1 else f"IN ({', '.join(values)})"
-    return f"CASE WHEN {name} {found} THEN 1.0 ELSE 0.0 END"
+    tests = [
+        f"WHEN {name} = {one[0]}" if len(one) == 1 else f"WHEN {name} IN ({', '.join(one)})"
+        for one, _ in cases
+    ]
+    values = [number(value) for _, value in cases]
+    whens = " ".join(f"{test} THEN {value}" for test, value in zip(tests, values, strict=True))
+    return 0.0, f"CASE {whens} ELSE {number(other)} END"
+
+
+def _quoted(text: str, dialect: str) -> str:
+    """Write text in SQL, such that no dialect reads a part of it as something else."""
+    if dialect == "mysql":  # where collations ignore case, and backslashes may escape
+        return f"X'{text.encode().hex()}'"
+    if dialect == "bigquery":
+        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+        plain = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped)
+        return f"'{plain}'"
+    text = text.replace("'", "''")
+    if dialect == "standard":  # Snowflake reads a backslash as the beginning of an escape
+        return " || CHR(92) || ".join(f"'{part}'" for part in text.split("\\"))
+    return f"'{text}'"
+
+
+_SQL = Dialect(
+    least="LEAST",
+    greatest="GREATEST",
+    choose="CASE WHEN {gap} THEN {other} ELSE {known} END",
+    nan="NULL",
+    at_least="CASE WHEN {0} >= {1} THEN 1.0 ELSE 0.0 END",
+    lookup=_cases,
+    text=partial(_quoted, dialect="standard"),
+    curves={  # of other numbers there is none, which is an error in PostgreSQL
+        "log": "LN(CASE WHEN {0} > 0 THEN {0} END)",
+        "sqrt": "SQRT(CASE WHEN {0} >= 0 THEN {0} END)",
+    },
+)
 
 
 def to_sql(
@@ -171,10 +305,13 @@ def to_sql(
     Notes
     -----
     A NULL and a NaN count as the model's `fill_values_`. Without `fill_values_`, a row with one in
-    a column of the model has the score NULL. In a column of categories they are none of the
-    categories. SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all
-    numbers, so the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION),
-    'NaN')``. In BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
+    a column of the model has the score NULL. Where the steps of a pipeline fill missing values, or
+    tell where they are, so does the expression. In a column of categories they are none of the
+    categories, unless one stands for them. Text is compared byte by byte.
+
+    SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
+    the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``. In
+    BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
 
     Where `ORDER BY ... DESC` has NULL first, as in PostgreSQL, write ``NULLS LAST``.
 
@@ -193,16 +330,56 @@ def to_sql(
     quoted = [mark + name.replace(mark, 2 * mark) + mark for name in form.names]
     wide = [_IN_FLOAT64.get(dialect, "{0}").format(name) for name in quoted]
     clean = [_WITHOUT_NAN.get(dialect, "{0}").format(name) for name in wide]
-    known = [(name, f"{one} IS NOT NULL") for name, one in zip(wide, clean, strict=True)]
+    texts = {form.names.index(name) for name in form.texts}
+    for at in texts:
+        whole = quoted[at]
+        if dialect == "mysql":  # compares bytes
+            whole = f"CAST(CONVERT({whole} USING utf8mb4) AS BINARY)"
+        wide[at] = clean[at] = whole
+        _require_text(form, at)
+    gaps = [f"{one} IS NULL" for one in clean]
     columns = clean
     if form.missing is not None:
         filled = zip(clean, form.missing.tolist(), strict=True)
         columns = [f"COALESCE({one}, {number(value)})" for one, value in filled]
-    least, greatest = ("MIN", "MAX") if dialect == "sqlite" else ("LEAST", "GREATEST")
-    text = expression(form, columns, least, greatest, _one_of, known)
-    exported: SqlExpression = SqlExpression(text).named(form.names)
+    language = replace(_SQL, text=partial(_quoted, dialect=dialect))
+    if dialect == "sqlite":
+        language = replace(language, least="MIN", greatest="MAX")
+    text = expression(form, columns, language, gaps, wide)
+    exported: SqlExpression = SqlExpression(text).named(form.names, form.texts)
     exported.dialect = dialect
     return exported
+
+
+def _require_text(form: Form, at: int) -> None:
+    """Refuse a category with a character that databases do not have."""
+    for column in form.columns:
+        for leaf in leaves(column):
+            if leaf.source == at and isinstance(leaf, Lookup):
+                wrong = next((key for key in leaf.keys if "\0" in str(key)), None)
+                if wrong is not None:
+                    raise ValueError(
+                        f"column {form.names[at]!r} has the category {wrong!r}, and text of SQL "
+                        "has no character NUL"
+                    )
+
+
+def _of_table(name: str, cases: list[Case], other: float) -> tuple[float, str]:
+    entries = ", ".join(f"{one[0]}: {value!r}" for one, value in cases)
+    return 0.0, f"{{{entries}}}.get({name}, {other!r})"
+
+
+_PYTHON = Dialect(
+    least="min",
+    greatest="max",
+    choose="({other} if {gap} else {known})",
+    nan="float('nan')",
+    at_least="({0} >= {1})",
+    lookup=_of_table,
+    text=repr,
+    curves={"log": "math.log{0}", "sqrt": "math.sqrt{0}"},
+    rounds=False,
+)
 
 
 def to_python(
@@ -236,7 +413,8 @@ def to_python(
         raise ValueError(f"name must be a name of Python, got {name!r}")
     form = form_of(model, features, partial(_require_expression, "a function"))
     columns = [f"x[{number}]" for number in range(len(form.names))]
-    text = expression(form, columns, "min", "max")
+    gaps = [f"{one} is None or {one} != {one}" for one in columns]
+    text = expression(form, columns, _PYTHON, gaps)
     documented = f"Return the score of one row x, the columns {', '.join(form.names)}."
     lines = [f"def {name}(x):", f"    {documented!r}"]
     if form.missing is not None:
@@ -244,5 +422,7 @@ def to_python(
             f"    missing = {form.missing.tolist()!r}",
             "    x = [m if v is None or v != v else v for v, m in zip(x, missing)]",
         ]
+    if "math." in text:
+        lines.append("    import math")
     lines += [f"    return {text}", ""]
-    return PythonFunction("\n".join(lines)).named(form.names)
+    return PythonFunction("\n".join(lines)).named(form.names, form.texts)

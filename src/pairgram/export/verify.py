@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +28,14 @@ from pairgram.export.form import (
     VespaProfile,
     form_of,
 )
-from pairgram.features.formulas import FLOAT32_SHARE
+from pairgram.features.formulas import FLOAT32_SHARE, is_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
     from sklearn.base import BaseEstimator
 
 Vector = NDArray[Any]
+Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -110,10 +111,12 @@ def verify(
     X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
         names that the model was fitted with, else by their place. A table is read in batches.
-        Sparse rows are made dense. Missing values count as 0 in Solr, the plugin, RankLib and
-        Vespa, as in the engine. In a profile of Vespa's global phase for ``inputs="runs"``, whose
-        rows of a query are the hits in their order, NaN is a document that a run lacks; it is
-        computed in float64.
+        Sparse rows are made dense. Frames and arrays of objects may have text for a model that
+        reads some. Missing numbers count as 0 in Solr, the plugin, RankLib and Vespa, as in the
+        engine, unless the exported model asks for them; they are no category. A missing text is
+        the empty text in Vespa and ONNX. In a profile of Vespa's global phase for
+        ``inputs="runs"``, whose rows of a query are the hits in their order, NaN is a document that
+        a run lacks; it is computed in float64.
     qid : array-like of shape (n_rows,) or None
         Query ids. None means that all rows are one query. A table has ids itself.
 
@@ -164,7 +167,9 @@ def _recognised(exported: object, model: BaseEstimator) -> Any:
     if isinstance(exported, bytes):
         metadata = _session(exported).get_modelmeta().custom_metadata_map
         if "feature_names" in metadata:
-            return OnnxModel(exported).named(tuple(metadata["feature_names"].split("\n")))
+            texts = metadata.get("text_names", "")
+            names = tuple(metadata["feature_names"].split("\n"))
+            return OnnxModel(exported).named(names, tuple(texts.split("\n")) if texts else ())
     if isinstance(exported, dict) and "features" in exported:
         return SolrModel(exported).named(tuple(one["name"] for one in exported["features"]))
     if isinstance(exported, dict) and "model" in exported:
@@ -186,9 +191,9 @@ def _both(
     exported: Any, model: BaseEstimator, X: ArrayLike, qid: ArrayLike | None = None
 ) -> tuple[Vector, Vector, float, Queries]:
     """Return the scores of the exported model and of the model, the bound of float32, the lists."""
-    rows, given = _rows(exported, model, X)
-    queries = Queries.make(len(rows), qid=qid)
     form = form_of(model, list(exported.feature_names), within_lists=True)
+    rows, given = _rows(exported, model, X, form.read)
+    queries = Queries.make(len(rows), qid=qid)
     with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
         theirs = np.asarray(_scores(exported, rows, queries))
     with warnings.catch_warnings():  # rows without names are taken in their order
@@ -227,7 +232,7 @@ def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Pari
     return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest)
 
 
-def _rows(exported: Any, model: BaseEstimator, X: Any) -> tuple[Vector, Any]:
+def _rows(exported: Any, model: BaseEstimator, X: Any, read: frozenset[int]) -> tuple[Vector, Any]:
     """Return (rows in the order of the exported names, rows for the model's `predict`)."""
     if hasattr(X, "toarray"):
         X = X.toarray()
@@ -241,7 +246,8 @@ def _rows(exported: Any, model: BaseEstimator, X: Any) -> tuple[Vector, Any]:
         if wanted and set(wanted) <= set(listed):
             X = X.select(wanted) if hasattr(X, "select") else X[wanted]
             break
-    rows = _numbers(X)
+    texts = {names.index(name) for name in exported.text_names}
+    rows = _values(X, texts, read)
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
         raise ValueError(
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
@@ -254,27 +260,43 @@ def _rows(exported: Any, model: BaseEstimator, X: Any) -> tuple[Vector, Any]:
     return rows, given
 
 
-def _numbers(X: Any) -> Vector:
-    """Return rows as float64; raise a ValueError that names the column of a frame with text."""
+def _values(X: Any, texts: set[int], read: frozenset[int]) -> Vector:
+    """Return rows as float64, or as objects if some columns are text.
+
+    A column of a frame that the model does not read may be anything, and becomes 0.
+
+    Raises
+    ------
+    ValueError
+        If a column of a frame is text, and should be numbers. The message names it.
+    """
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is None:
-        return np.asarray(X, np.float64)
+        return np.asarray(X, object if texts else np.float64)
     columns = X.columns if hasattr(X, "column_names") else None  # of pyarrow
     found = []
     for j, name in enumerate(names):
         column = X.iloc[:, j] if hasattr(X, "iloc") else X[name] if columns is None else columns[j]
         try:
-            found.append(np.asarray(column, np.float64))
+            found.append(np.asarray(column, object if j in texts else np.float64))
         except (TypeError, ValueError) as error:
+            if j not in read:
+                found.append(np.zeros(len(column)))
+                continue
             raise ValueError(f"column {name!r} of X must be real numbers: {error}") from None
-    return np.column_stack(found) if found else np.empty((len(X), 0))
+    if not found:
+        return np.empty((len(X), 0))
+    rows = np.empty((len(found[0]), len(found)), object if texts else np.float64)
+    for j, column in enumerate(found):
+        rows[:, j] = column
+    return rows
 
 
 def _frame(rows: Vector, names: list[str]) -> Any:
     """Return rows for a pipeline, whose steps may choose the columns of frames by their names."""
     import pandas
 
-    return pandas.DataFrame(rows, columns=names)
+    return pandas.DataFrame(rows, columns=names).infer_objects()
 
 
 def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
@@ -284,25 +306,39 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
     return bool((theirs > lowest[n_above]).any())
 
 
-def _scores(exported: object, X: Vector, queries: Queries) -> Vector:
+def _scores(exported: Any, X: Vector, queries: Queries) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
-    if isinstance(exported, VespaListProfile):  # in float64, a list at a time
-        scores, order = np.empty(len(X)), np.arange(len(X))
-        for query in range(queries.n_queries):
-            members = order[queries.rows(query)]
-            scores[members] = _of_vespa(exported, X[members])
-        return scores
     kind = next(kind for kind in ENGINES if isinstance(exported, kind))
-    score, fills, dtype = ENGINES[kind]
-    X = np.where(np.isnan(X), 0.0, X) if fills else X
-    return score(exported, X.astype(dtype))
+    score, dtype = ENGINES[kind]
+    columns = []
+    for name, column in zip(exported.feature_names, X.T, strict=True):
+        if name in exported.text_names:
+            column = column.astype(object)
+            column[is_missing(column)] = None
+            columns.append(column)
+        else:
+            columns.append(column.astype(np.float64).astype(dtype))
+    if not isinstance(exported, VespaListProfile):
+        return score(exported, columns)
+    scores, order = np.empty(len(X)), np.arange(len(X))  # in float64, a list at a time
+    for query in range(queries.n_queries):
+        members = order[queries.rows(query)]
+        scores[members] = score(exported, [column[members] for column in columns])
+    return scores
 
 
-def _of_python(text: str, X: Vector) -> Vector:
+def _filled(column: Vector) -> Vector:
+    """Return a column with 0 for missing numbers, and the empty text for missing text."""
+    gap: Any = "" if column.dtype.kind == "O" else 0.0
+    return np.where(is_missing(column), gap, column).astype(column.dtype)
+
+
+def _of_python(text: str, columns: Columns) -> Vector:
     space: dict[str, Any] = {}
     exec(str(text), space)
     function = next(value for key, value in space.items() if key != "__builtins__")
-    return np.array([function(row) for row in X.tolist()])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return np.array([function(row) for row in rows])
 
 
 def _added(terms: Any) -> Vector:
@@ -313,24 +349,94 @@ def _added(terms: Any) -> Vector:
     return np.asarray(total)
 
 
-def _of_solr(body: SolrModel, X: Vector) -> Vector:
-    body = json.loads(json.dumps(body))  # as it is sent
-    columns = []
-    for j, feature in enumerate(body["features"]):
-        values = X[:, j]
+def _features(exported: Any, columns: Columns) -> dict[str, Vector]:
+    """Return the features of a model: the caller's, and those that it computes of fields."""
+    names = exported.feature_names
+    found = {name: _filled(column) for name, column in zip(names, columns, strict=True)}
+    fields = {exported.fields.get(name, name): k for k, name in enumerate(names)}
+
+    def field(name: str) -> Vector:
+        return columns[fields[name]]
+
+    for definition in json.loads(json.dumps(exported.definitions)):  # as they are sent
+        of_engine = _in_plugin if "template" in definition else _in_solr
+        found[definition["name"]] = np.asarray(of_engine(definition, field), np.float32)
+    return found
+
+
+def _in_solr(definition: Mapping[str, Any], field: Callable[[str], Vector]) -> Vector:
+    """Return a feature of Solr, as far as `SOLR` of `stores` writes them."""
+    params = definition["params"]
+    if "field" in params:
+        return _filled(field(params["field"]))
+    if "q" in params:
+        name, of, rest = _matched(r"\{!func\}if\(exists\((.*?)\),(ln\(sum|sqrt)\((.*)", params["q"])
+        function = {"ln(sum": np.log1p, "sqrt": np.sqrt}[of]
+        assert rest == (f"{name},1)),0)" if of == "ln(sum" else f"{name}),0)")
+        return np.asarray(function(_filled(field(name))))
+    (query,) = params["fq"]
+    if query.startswith("{!term"):
+        name, text = _matched(r"\{!term f=([^}]*)\}(.*)", query)
+        return np.asarray(field(name) == text)
+    if query.startswith("*:*"):
+        (name,) = _matched(r"\*:\* -(.*):\[\* TO \*\]", query)
+        return is_missing(field(name))
+    name, low, high = _matched(r"(.*):\[(.*) TO (.*)\]", query)
+    x = field(name)
+    return np.asarray(
+        (x >= np.float32(low)) & ((high == "*") | (x <= np.float32(high.replace("*", "0"))))
+    )
+
+
+def _matched(pattern: str, text: str) -> tuple[str, ...]:
+    found = re.fullmatch(pattern, text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"exported has a feature with {text!r}, which is unknown")
+    return found.groups()
+
+
+def _in_plugin(definition: Mapping[str, Any], field: Callable[[str], Vector]) -> Vector:
+    """Return a feature of the plugin, as far as `PLUGIN` of `stores` writes them."""
+    ((kind, query),) = definition["template"].items()
+    if kind == "function_score":
+        factor = query["field_value_factor"]
+        functions: dict[str, Callable[..., Any]] = {
+            "none": np.asarray,
+            "ln1p": np.log1p,
+            "sqrt": np.sqrt,
+        }
+        x = field(factor["field"])
+        x = np.where(is_missing(x), np.float32(factor["missing"]), x)
+        return np.asarray(functions[factor["modifier"]](x))
+    ((kind, found),) = query["filter"].items()
+    if kind == "bool":
+        return is_missing(field(found["must_not"]["exists"]["field"]))
+    ((name, value),) = found.items()
+    x = field(name)
+    if kind == "range":
+        return np.asarray(x >= np.float32(value["gte"]))
+    return np.asarray(x == (value if isinstance(value, str) else np.float32(value)))
+
+
+def _of_solr(body: SolrModel, columns: Columns) -> Vector:
+    found = _features(body, columns)
+    sent = json.loads(json.dumps(body))
+    features = []
+    for feature in sent["features"]:
+        values = found[feature["name"]]
         if "norm" in feature:
             params = feature["norm"]["params"]
             avg, std = np.float32(params["avg"]), np.float32(params["std"])
             values = (values - avg) / std
-        columns.append(values)
-    if body["class"].endswith("LinearModel"):
-        weights = body["params"]["weights"]
-        names = [feature["name"] for feature in body["features"]]
+        features.append(values)
+    if sent["class"].endswith("LinearModel"):
+        weights = sent["params"]["weights"]
+        names = [feature["name"] for feature in sent["features"]]
         return _added(
-            column * np.float32(weights[name]) for name, column in zip(names, columns, strict=True)
+            column * np.float32(weights[name]) for name, column in zip(names, features, strict=True)
         )
-    values = np.column_stack(columns)
-    for layer in body["params"]["layers"]:
+    values = np.column_stack(features)
+    for layer in sent["params"]["layers"]:
         matrix = np.asarray(layer["matrix"], np.float32)
         bias = np.asarray(layer["bias"], np.float32)
         values = _activated(layer["activation"], values @ matrix.T + bias)
@@ -345,24 +451,24 @@ def _activated(name: str, values: Vector) -> Vector:
     return np.tanh(values) if name == "tanh" else values
 
 
-def _of_plugin(body: LtrPluginModel, X: Vector) -> Vector:
+def _of_plugin(body: LtrPluginModel, columns: Columns) -> Vector:
     model = json.loads(json.dumps(body))["model"]["model"]
     weights = json.loads(model["definition"])
     norms = model.get("feature_normalizers", {})
-    terms = []
-    for j, name in enumerate(body.feature_names):
-        values = X[:, j]
+    found, terms = _features(body, columns), []
+    one = np.ones(len(columns[0]), np.float32)  # the feature of a shift
+    for name, weight in weights.items():
+        values = found.get(name, one)
         if name in norms:
             norm = norms[name]["standard"]
             values = (values - np.float32(norm["mean"])) / np.float32(norm["standard_deviation"])
-        terms.append(values * np.float32(weights[name]))
-    extra = [weight for name, weight in weights.items() if name not in body.feature_names]
-    return _added([*terms, *(np.float32(weight) for weight in extra)])
+        terms.append(values * np.float32(weight))
+    return _added(terms)
 
 
-def _of_ranklib(text: str, X: Vector) -> Vector:
+def _of_ranklib(text: str, columns: Columns) -> Vector:
     pairs = [entry.split(":") for entry in str(text).splitlines()[-1].split()]
-    return _added(X[:, int(number) - 1] * np.float32(weight) for number, weight in pairs)
+    return _added(_filled(columns[int(j) - 1]) * np.float32(weight) for j, weight in pairs)
 
 
 def _session(file: bytes) -> Any:
@@ -376,28 +482,49 @@ def _session(file: bytes) -> Any:
     return onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
 
 
-def _of_onnx(file: bytes, X: Vector) -> Vector:
+def _of_onnx(file: bytes, columns: Columns) -> Vector:
     session = _session(file)
-    (name,) = (one.name for one in session.get_inputs())
-    return np.asarray(session.run(None, {name: X})[0][:, 0])
+    numbers = [column for column in columns if column.dtype.kind != "O"]
+    texts = [_filled(column) for column in columns if column.dtype.kind == "O"]
+    given = {
+        one.name: np.column_stack(texts if one.type == "tensor(string)" else numbers)
+        for one in session.get_inputs()
+    }
+    return np.asarray(session.run(None, given)[0][:, 0])
 
 
-def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
+# Text of Vespa's, or the place of a column.
+TEXT_OR_PLACE = re.compile(r"""("(?:[^"\\]|\\.)*")|x\[([0-9]+)\]""")
+
+
+def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     """Evaluate the ONNX file, or the expression, whose sums are in double precision."""
     if profile.onnx is not None:
-        return _of_onnx(profile.onnx, X)
+        return _of_onnx(profile.onnx, [_filled(column) for column in columns])
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
     names = profile.feature_names
-    if re.sub(r"x\[([0-9]+)\]", lambda one: names[int(one[1])], profile.template) != text:
+    if TEXT_OR_PLACE.sub(lambda one: one[1] or names[int(one[2])], profile.template) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
-    X = X.astype(np.float64)
-    template = re.sub(r"\bif\(", "where(", profile.template)  # which Python does not parse
-    scores = _evaluated(ast.parse(template, mode="eval").body, X)
-    return np.asarray(scores + np.zeros(len(X)))
+    # Python does not parse a function named "if".
+    template = re.sub(
+        r""""(?:[^"\\]|\\.)*"|\bif\(""",
+        lambda m: "where(" if m[0] == "if(" else m[0],
+        profile.template,
+    )
+    tree = ast.parse(template, mode="eval").body
+    asked = {
+        int(str(node.args[0].slice.value))  # type: ignore[attr-defined]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isNan"
+    }
+    given = [column if j in asked else _filled(column) for j, column in enumerate(columns)]
+    given = [x if x.dtype.kind == "O" else x.astype(np.float64) for x in given]
+    scores = _evaluated(tree, given)
+    return np.asarray(scores + np.zeros(len(given[0])))
 
 
 OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
-COMPARISONS = {ast.Eq: np.equal, ast.Gt: np.greater}
+COMPARISONS = {ast.Eq: np.equal, ast.Gt: np.greater, ast.GtE: np.greater_equal}
 
 
 def _normalized(x: Vector) -> Vector:
@@ -421,23 +548,25 @@ FUNCTIONS: dict[str, tuple[Callable[..., Vector], int]] = {
     "max": (np.maximum, 2),
     "where": (np.where, 3),
     "isNan": (np.isnan, 1),
+    "log": (np.log, 1),
+    "sqrt": (np.sqrt, 1),
     "normalize_linear": (_normalized, 1),
     "reciprocal_rank": (_reciprocal_ranks, 2),
 }
 
 
-def _evaluated(node: ast.expr, X: Vector) -> Any:
-    """Return the value of arithmetic on ``x[j]``, the columns of X. Nothing else is evaluated."""
+def _evaluated(node: ast.expr, X: Columns) -> Any:
+    """Return the value of arithmetic on ``x[j]``, which are columns. Nothing else is evaluated."""
     above = []
     while isinstance(node, ast.BinOp):  # a loop, because sums have thousands of terms
         above.append(node)
         node = node.left
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float, str):
         value: Any = node.value
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = -_evaluated(node.operand, X)
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        value = X[:, int(str(node.slice.value))]
+        value = X[int(str(node.slice.value))]
     elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
         compare = COMPARISONS[type(node.ops[0])]
         value = compare(_evaluated(node.left, X), _evaluated(node.comparators[0], X))
@@ -455,35 +584,38 @@ def _evaluated(node: ast.expr, X: Vector) -> Any:
     return value
 
 
-def _of_sql(exported: SqlExpression, X: Vector) -> Vector:
+def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
     """Evaluate with columns c0, c1 …, as names of SQL ignore case."""
     numbers = {name: f"c{j}" for j, name in enumerate(exported.feature_names)}
 
     def column(quoted: re.Match[str]) -> str:
         mark = quoted[0][0]
-        return numbers[quoted[0][1:-1].replace(2 * mark, mark)]
+        return quoted[0] if mark == "'" else numbers[quoted[0][1:-1].replace(2 * mark, mark)]
 
-    text = re.sub(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`', column, str(exported))
+    text = re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`""", column, str(exported))
     if exported.dialect == "standard":
-        return _in_duckdb(text, X)
-    if "LEAST(" in text:
+        return _in_duckdb(text, columns)
+    if exported.dialect != "sqlite" and ("LEAST(" in text or exported.text_names):
         raise ValueError(
-            f"exported is SQL for {exported.dialect} with LEAST and GREATEST, and verify evaluates "
-            "it in SQLite, which has MIN and MAX: verify the model by to_sql(..., dialect='sqlite')"
+            f"exported is SQL for {exported.dialect} with LEAST and GREATEST, or text, and verify "
+            "evaluates it in SQLite, which has others: verify the model by "
+            "to_sql(..., dialect='sqlite')"
         )
-    columns = [f"c{j}" for j in range(X.shape[1])]
+    kinds = ["TEXT" if column.dtype.kind == "O" else "REAL" for column in columns]
+    listed = ", ".join(f"c{j} {kind}" for j, kind in enumerate(kinds))
     connection = sqlite3.connect(":memory:")
     try:
-        connection.execute(f"CREATE TABLE rows ({', '.join(f'{one} REAL' for one in columns)})")
+        connection.execute(f"CREATE TABLE rows ({listed})")
         marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO rows VALUES ({marks})", X.tolist())
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        connection.executemany(f"INSERT INTO rows VALUES ({marks})", rows)
         found = connection.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall()
     finally:
         connection.close()
     return np.array([value for (value,) in found], np.float64)
 
 
-def _in_duckdb(text: str, X: Vector) -> Vector:
+def _in_duckdb(text: str, columns: Columns) -> Vector:
     """Return what DuckDB makes of an expression. Its columns keep NaN, and a NULL score is NaN."""
     try:
         import duckdb
@@ -492,21 +624,22 @@ def _in_duckdb(text: str, X: Vector) -> Vector:
             "verify of SQL of the dialect 'standard' needs DuckDB: pip install duckdb, or verify "
             "the model by to_sql(..., dialect='sqlite')"
         ) from error
-    rows = {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(X.T)}
+    rows = {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)}
     with duckdb.connect(config={"enable_external_access": False}) as connection:
-        connection.register("rows", {"place": np.arange(len(X)), **rows})
+        connection.register("rows", {"place": np.arange(len(columns[0])), **rows})
         found = connection.execute(f"SELECT {text} AS score FROM rows ORDER BY place").fetchnumpy()
     return np.ma.filled(found["score"].astype(np.float64), np.nan)
 
 
-# What computes the scores of an exported model as its engine does; whether the engine takes 0 for a
-# missing value; and the type as which it reads columns.
-ENGINES: dict[type, tuple[Callable[[Any, Vector], Vector], bool, type]] = {
-    SolrModel: (_of_solr, True, np.float32),
-    LtrPluginModel: (_of_plugin, True, np.float32),
-    RanklibModel: (_of_ranklib, True, np.float32),
-    VespaProfile: (_of_vespa, True, np.float32),
-    OnnxModel: (_of_onnx, False, np.float32),
-    SqlExpression: (_of_sql, False, np.float64),
-    PythonFunction: (_of_python, False, np.float64),
+# What computes the scores of an exported model as its engine does, and the type as which it reads
+# columns of numbers.
+ENGINES: dict[type, tuple[Callable[[Any, Columns], Vector], type]] = {
+    SolrModel: (_of_solr, np.float32),
+    LtrPluginModel: (_of_plugin, np.float32),
+    RanklibModel: (_of_ranklib, np.float32),
+    VespaListProfile: (_of_vespa, np.float64),
+    VespaProfile: (_of_vespa, np.float32),
+    OnnxModel: (_of_onnx, np.float32),
+    SqlExpression: (_of_sql, np.float64),
+    PythonFunction: (_of_python, np.float64),
 }

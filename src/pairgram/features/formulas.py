@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,82 +14,406 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 
 Vector = NDArray[np.float64]
+Value = float | str
+# The columns of rows: numbers of float64, or an array of objects, which are text or missing.
+Rows = Sequence[NDArray[Any]]
 # Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
 FLOAT32_SHARE = 8 * 2.0**-24
 
 
-@dataclass(frozen=True)
-class Affine:
-    """``factor · x + offset`` of the source column x."""
+def is_missing(x: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which values are missing: NaN and, among objects, None and what has no equality."""
+    if x.dtype.kind != "O":
+        return np.asarray(np.isnan(x))
+    # NA of pandas is equal to nothing, and has no truth either.
+    return np.array([v is None or not isinstance(v == v, (bool, np.bool_)) or v != v for v in x])
 
-    source: int
-    factor: float = 1.0
-    offset: float = 0.0
 
-    def of(self, x: Vector) -> Vector:
-        """Return the values for values of the source column."""
-        return self.factor * x + self.offset
+class Column(ABC):
+    """A column that is computed of the caller's columns."""
 
-    def size(self, x: Vector) -> Vector:
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[int, ...]:
+        """The numbers of the caller's columns that it reads."""
+
+    @abstractmethod
+    def of(self, rows: Rows) -> Vector:
+        """Return the values for the columns of rows."""
+
+    @abstractmethod
+    def size(self, rows: Rows) -> Vector:
         """Return the size of what is rounded on the way to the values."""
-        return np.asarray(np.abs(self.factor * x) + abs(self.offset))
+
+    @abstractmethod
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+
+    @abstractmethod
+    def filled(self, value: Value) -> Column:
+        """Return a column that has a value where this one has none."""
+
+    @abstractmethod
+    def gap(self) -> Column:
+        """Return a column that is 1 where this one has no value, else 0."""
+
+    def mapped(self, function: Callable[[float], float], what: str) -> Column:
+        """Return a function of a column that has a few values.
+
+        Raises
+        ------
+        ValueError
+            If the column has any values. The message begins with `what` is not to be had.
+        """
+        raise ValueError(f"{what} of a column that was computed before cannot be exported")
 
 
 @dataclass(frozen=True, eq=False)
-class Piecewise:
-    """A function of the source column that is linear between knots and constant outside.
+class OfSource(Column):
+    """A column that is computed of one of the caller's columns.
 
     Attributes
     ----------
     source : int
+    missing : float, or text
+        The value where the source has none; NaN if there is none either. It is text only of an
+        `Affine` that passes text on.
+    """
+
+    source: int
+    missing: Value = field(default=math.nan, kw_only=True)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The numbers of the caller's columns that it reads."""
+        return (self.source,)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there is no value where the source has none."""
+        return self.missing != self.missing
+
+    @property
+    def fill(self) -> float:
+        """The value where the source has none, a number."""
+        return float(self.missing)
+
+    def of(self, rows: Rows) -> Vector:
+        """Return the values for the columns of rows."""
+        x = rows[self.source]
+        gaps = is_missing(x)
+        found = np.full(len(x), self.missing, np.float64)
+        found[~gaps] = self.known(x[~gaps])
+        return found
+
+    def size(self, rows: Rows) -> Vector:
+        """Return the size of what is rounded on the way to the values."""
+        x = rows[self.source]
+        gaps = is_missing(x)
+        # What is missing counts 0 in most engines, and what 0 makes is taken away again.
+        x = np.where(gaps, 0.0, x)
+        found = self.known_size(x)
+        return np.asarray(np.where(gaps, found + abs(np.nan_to_num(self.fill)), found))
+
+    @abstractmethod
+    def known(self, x: NDArray[Any]) -> Vector:
+        """Return the values for values of the source, none of which is missing."""
+
+    @abstractmethod
+    def known_size(self, x: NDArray[Any]) -> Vector:
+        """Return the size of what is rounded for values of the source."""
+
+    def filled(self, value: Value) -> Column:
+        """Return a column that has a value where this one has none."""
+        return replace(self, missing=value) if self.has_gaps else self
+
+    def gap(self) -> Column:
+        """Return a column that is 1 where this one has no value, else 0."""
+        return constant(0.0, self.source, missing=float(self.has_gaps))
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(OfSource):
+    """``factor · x + offset`` of the source column x."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def known(self, x: NDArray[Any]) -> Vector:
+        """Return the values for values of the source."""
+        return np.asarray(self.factor * x + self.offset)
+
+    def known_size(self, x: NDArray[Any]) -> Vector:
+        """Return the size of what is rounded for values of the source."""
+        return np.asarray(np.abs(self.factor * x) + abs(self.offset))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the column is the source."""
+        return self.factor == 1 and self.offset == 0
+
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        offset_of, missing = factor * self.offset + offset, factor * self.fill + offset
+        return Affine(self.source, factor * self.factor, offset_of, missing=missing)
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise(OfSource):
+    """A function of the source column that is linear between knots and constant outside.
+
+    Attributes
+    ----------
     knots : ndarray of shape (n_knots,), ascending
     values : ndarray of shape (n_knots,)
     """
 
-    source: int
     knots: Vector
     values: Vector
 
-    def of(self, x: Vector) -> Vector:
-        """Return the values for values of the source column."""
+    def known(self, x: NDArray[Any]) -> Vector:
+        """Return the values for values of the source."""
         return np.asarray(np.interp(x, self.knots, self.values))
 
-    def size(self, x: Vector) -> Vector:
-        """Return the size of what is rounded on the way to the values."""
+    def known_size(self, x: NDArray[Any]) -> Vector:
+        """Return the size of what is rounded for values of the source."""
         # Knots that are close in float32 make the function jump: by no more than it rises nearby.
         reach = FLOAT32_SHARE * np.abs(x)
-        change = np.abs(self.of(x + reach) - self.of(x - reach))
-        return np.asarray(np.abs(self.of(x)) + change / FLOAT32_SHARE)
+        change = np.abs(self.known(x + reach) - self.known(x - reach))
+        return np.asarray(np.abs(self.known(x)) + change / FLOAT32_SHARE)
+
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        values, missing = factor * self.values + offset, factor * self.fill + offset
+        return Piecewise(self.source, self.knots, values, missing=missing)
 
 
-@dataclass(frozen=True)
-class Indicator:
-    """1 where the source column has a value, else 0."""
+@dataclass(frozen=True, eq=False)
+class Lookup(OfSource):
+    """A number for every category of the source column, and `other` where it has none of them.
 
-    source: int
-    value: float
+    Attributes
+    ----------
+    keys : tuple of numbers, or of text
+    values : ndarray of shape (n_keys,)
+    other : float
+    """
 
-    def of(self, x: Vector) -> Vector:
-        """Return the values for values of the source column."""
-        return np.asarray(x == self.value, np.float64)
+    keys: tuple[Value, ...]
+    values: Vector
+    other: float = 0.0
 
-    def size(self, x: Vector) -> Vector:
+    def known(self, x: NDArray[Any]) -> Vector:
+        """Return the values for values of the source."""
+        table = dict(zip(self.keys, self.values.tolist(), strict=True))
+        return np.array([table.get(value, self.other) for value in x.tolist()], np.float64)
+
+    def known_size(self, x: NDArray[Any]) -> Vector:
+        """Return the size of what is rounded for values of the source."""
+        return np.asarray(np.abs(self.known(x) - self.other) + abs(self.other))
+
+    def mapped(self, function: Callable[[float], float], what: str) -> Column:
+        """Return a function of the column."""
+        values = np.array([*map(function, self.values.tolist())], np.float64)
+        other, missing = function(self.other), function(self.fill)
+        return Lookup(self.source, self.keys, values, other, missing=missing)
+
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        return self.mapped(lambda value: factor * value + offset, "")
+
+    def filled(self, value: Value) -> Column:
+        """Return a column that has a value where this one has none."""
+        return self.mapped(lambda own: float(value) if own != own else own, "")
+
+    def gap(self) -> Column:
+        """Return a column that is 1 where this one has no value, else 0."""
+        return self.mapped(lambda own: float(own != own), "")
+
+
+def constant(value: float, source: int = 0, *, missing: float | None = None) -> Lookup:
+    """Return a column of one value, but where the source has none."""
+    missing = value if missing is None else missing
+    return Lookup(source, (), np.empty(0), value, missing=missing)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(OfSource):
+    """A function of the source column that jumps at edges, and has the value after the jump there.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_edges,), ascending
+    values : ndarray of shape (n_edges + 1,)
+        Below the first edge, from each edge to the next one, and from the last one on.
+    """
+
+    edges: Vector
+    values: Vector
+
+    def known(self, x: NDArray[Any]) -> Vector:
+        """Return the values for values of the source."""
+        return np.asarray(self.values[np.searchsorted(self.edges, x, side="right")])
+
+    def known_size(self, x: NDArray[Any]) -> Vector:
+        """Return the size of what is rounded for values of the source."""
+        # A value at an edge is rounded as the edge is, and others may be rounded beyond one.
+        reach = np.where(np.isin(x, self.edges), 0.0, FLOAT32_SHARE * np.abs(x))
+        change = np.abs(self.known(x + reach) - self.known(x - reach))
+        return np.asarray(np.abs(self.values).max() + change / FLOAT32_SHARE)
+
+    def mapped(self, function: Callable[[float], float], what: str) -> Column:
+        """Return a function of the column."""
+        values = np.array([*map(function, self.values.tolist())], np.float64)
+        return Steps(self.source, self.edges, values, missing=function(self.fill))
+
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        return self.mapped(lambda value: factor * value + offset, "")
+
+
+class CurveKind(NamedTuple):
+    """A function of numbers that engines have: of arrays, and its slope."""
+
+    of: Callable[[Vector], Vector]
+    slope: Callable[[Vector], Vector]
+
+
+CURVES = {
+    "log": CurveKind(np.log, lambda v: 1 / v),
+    "sqrt": CurveKind(np.sqrt, lambda v: 0.5 / np.sqrt(v)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(OfSource):
+    """``factor · curve(inner · x + shift) + offset`` of the source column x.
+
+    Attributes
+    ----------
+    name : str
+        A name in `CURVES`.
+    inner, shift, factor, offset : float
+    """
+
+    name: str
+    inner: float = 1.0
+    shift: float = 0.0
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def known(self, x: NDArray[Any]) -> Vector:
+        """Return the values for values of the source."""
+        with np.errstate(all="ignore"):
+            return np.asarray(
+                self.factor * CURVES[self.name].of(self.inner * x + self.shift) + self.offset
+            )
+
+    def known_size(self, x: NDArray[Any]) -> Vector:
+        """Return the size of what is rounded for values of the source."""
+        kind, inner = CURVES[self.name], self.inner * x + self.shift
+        with np.errstate(all="ignore"):
+            entering = np.abs(self.inner * x) + abs(self.shift)
+            found = np.abs(kind.of(inner)) + kind.slope(inner) * entering
+        # A value for which there is none has no size: that of 0 where a value is missing.
+        found = np.where(np.isfinite(found), found, 0.0)
+        return np.asarray(abs(self.factor) * found + abs(self.offset))
+
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        own = factor * self.factor, factor * self.offset + offset
+        missing = factor * self.fill + offset
+        return replace(self, factor=own[0], offset=own[1], missing=missing)
+
+    def filled(self, value: Value) -> Column:
+        """Refuse: there is no value where the function has none either."""
+        if not self.has_gaps:
+            return self
+        raise ValueError(
+            f"an imputer after the function {self.name} cannot be exported: put the imputer before"
+        )
+
+    def gap(self) -> Column:
+        """Refuse, as `filled` does."""
+        return self.filled(0.0) if self.has_gaps else super().gap()
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Column):
+    """``factor · left · right + offset`` of two columns."""
+
+    left: Column
+    right: Column
+    factor: float = 1.0
+    offset: float = 0.0
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The numbers of the caller's columns that it reads."""
+        return (*self.left.sources, *self.right.sources)
+
+    def of(self, rows: Rows) -> Vector:
+        """Return the values for the columns of rows."""
+        return self.factor * self.left.of(rows) * self.right.of(rows) + self.offset
+
+    def size(self, rows: Rows) -> Vector:
         """Return the size of what is rounded on the way to the values."""
-        return self.of(x)
+        sizes = self.left.size(rows) * self.right.size(rows)
+        return np.asarray(2 * abs(self.factor) * sizes + abs(self.offset))
+
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        return replace(self, factor=factor * self.factor, offset=factor * self.offset + offset)
+
+    def filled(self, value: Value) -> Column:
+        """Refuse: the product of missing values is no column of its own."""
+        raise ValueError(
+            "an imputer after PolynomialFeatures cannot be exported: put the imputer before"
+        )
+
+    def gap(self) -> Column:
+        """Refuse, as `filled` does."""
+        return self.filled(0.0)
 
 
-Column = Affine | Piecewise | Indicator
+def leaves(column: Column) -> list[OfSource]:
+    """Return the columns of one source each that a column is made of."""
+    if isinstance(column, Product):
+        return [*leaves(column.left), *leaves(column.right)]
+    assert isinstance(column, OfSource)
+    return [column]
 
 
-def scaled(column: Column, factor: float, offset: float) -> Column:
-    """Return ``factor · column + offset``."""
-    if isinstance(column, Affine):
-        return Affine(column.source, factor * column.factor, factor * column.offset + offset)
-    if isinstance(column, Piecewise):
-        return Piecewise(column.source, column.knots, factor * column.values + offset)
-    raise ValueError(
-        "a scaler after OneHotEncoder cannot be exported: put the encoder after the scalers"
-    )
+def combined(columns: Sequence[Column], weights: Sequence[float]) -> list[tuple[Column, float]]:
+    """Return the columns and weights of the same sum, with one `Lookup` and `Steps` of a source."""
+    found: dict[Any, list[tuple[Any, float]]] = {}
+    for k, (column, weight) in enumerate(zip(columns, weights, strict=True)):
+        if weight != 0:
+            joins = isinstance(column, (Lookup, Steps))
+            key = (type(column), column.sources) if joins else k
+            found.setdefault(key, []).append((column, weight))
+    sums: list[tuple[Column, float]] = []
+    for group in found.values():
+        first, _ = group[0]
+        if len(group) == 1:
+            sums += group
+            continue
+        missing = sum(weight * one.fill for one, weight in group)
+        if isinstance(first, Steps):
+            edges = np.unique(np.concatenate([one.edges for one, _ in group]))
+            at = np.concatenate([edges[:1] - 1, edges])
+            below = np.array([sum(weight * one.values[0] for one, weight in group)])
+            values = sum(weight * one.known(at) for one, weight in group)
+            values = np.concatenate([below, values[1:]])
+            sums.append((Steps(first.source, edges, values, missing=missing), 1.0))
+        else:
+            keys = tuple(dict.fromkeys(key for one, _ in group for key in one.keys))
+            at = np.empty(len(keys), dtype=object)
+            at[:] = keys
+            values = np.sum([weight * one.known(at) for one, weight in group], axis=0)
+            other = sum(weight * one.other for one, weight in group)
+            sums.append((Lookup(first.source, keys, values, other, missing=missing), 1.0))
+    return sums
 
 
 def clipped(column: Column, low: float, high: float) -> Column:
@@ -96,12 +421,13 @@ def clipped(column: Column, low: float, high: float) -> Column:
     return through(column, np.array([low, high]), np.array([low, high]))
 
 
-def stepped(source: int, knots: Vector, values: Vector) -> Column:
-    """Return a function of ascending knots of float32, some of which may be equal.
+def stepped(column: Piecewise, knots: Vector) -> Column:
+    """Return a function with ascending knots of float32, some of which may be equal.
 
     Equal knots make a step: the function has its first value at the knot, and its last at the next
     number of float32, unless that is a knot itself.
     """
+    values = column.values
     first = np.flatnonzero(np.diff(knots, prepend=-np.inf))
     last = np.append(first[1:], len(knots)) - 1
     above = np.nextafter(knots.astype(np.float32), np.float32(np.inf)).astype(np.float64)[first]
@@ -109,20 +435,26 @@ def stepped(source: int, knots: Vector, values: Vector) -> Column:
     at = np.concatenate([knots[first], above[steps]])
     order = np.argsort(at, kind="stable")
     found = np.concatenate([values[first], values[last[steps]]])
-    return Piecewise(source, at[order], found[order])
+    return replace(column, knots=at[order], values=found[order])
 
 
 def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
-    """Return a function, linear between knots and constant outside, of an affine column."""
-    if not isinstance(column, Affine):
-        raise ValueError(
-            "quantile inputs, or a clip, of a column that is not a scaled column of X cannot be "
-            "exported"
-        )
+    """Return a function of a column, linear between knots and constant outside.
+
+    Raises
+    ------
+    ValueError
+        If the column is not affine, and has more than a few values.
+    """
     knots, values = np.asarray(knots, np.float64), np.asarray(values, np.float64)
+
+    def at(value: float) -> float:
+        return float(np.interp(value, knots, values))
+
+    if not isinstance(column, Affine):
+        return column.mapped(at, "quantile inputs, or a clip,")
     if column.factor == 0 or len(knots) == 1:
-        constant = float(np.interp(column.offset, knots, values))
-        return Affine(column.source, 0.0, constant)
+        return Affine(column.source, 0.0, at(column.offset), missing=at(column.fill))
     own = (knots - column.offset) / column.factor
     if np.abs(np.diff(own)).min() * np.finfo(np.float32).max < 2:  # 2, as knots may be rounded
         raise ValueError(
@@ -130,7 +462,8 @@ def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
             "float32, cannot divide by their distance: multiply the column by a large number"
         )
     order = slice(None) if column.factor > 0 else slice(None, None, -1)
-    return Piecewise(column.source, own[order].copy(), values[order].copy())
+    found = values[order].copy()
+    return Piecewise(column.source, own[order].copy(), found, missing=at(column.fill))
 
 
 class Activation(NamedTuple):

@@ -38,7 +38,7 @@ from pairgram.features.base import (
     sides_of,
     unwhitened,
 )
-from pairgram.features.formulas import Column, scaled, through
+from pairgram.features.formulas import Column, through
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
@@ -233,7 +233,7 @@ class ScaledInputs(RowInputs):
     def formulas(self, columns: list[Column]) -> list[Column]:
         """Return the columns that are made of the columns of X, as formulas."""
         return [
-            scaled(column, float(factor), float(-centre * factor))
+            column.scaled(float(factor), float(-centre * factor))
             for column, factor, centre in zip(columns, self.factors, self.centre, strict=True)
         ]
 

@@ -19,14 +19,8 @@ from pairgram.features.inputs import restore_inputs
 from pairgram.features.kernels import kernel_from_file
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
-from pairgram.files.transformers import (
-    OtherVersionError,
-    Place,
-    by_owner,
-    describe_transformer,
-    parameters_of,
-    restore_transformer,
-)
+from pairgram.files.transformer import OtherVersionError, Place, parameters_of
+from pairgram.files.transformers import by_owner, describe_transformer, restore_transformer
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.prior import IDENTITY, identity_scale
@@ -101,8 +95,10 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
     ----------
     model : ranker or sklearn.pipeline.Pipeline
         The steps of a pipeline before its ranker may be StandardScaler, MinMaxScaler,
-        MaxAbsScaler, RobustScaler, OneHotEncoder, a ColumnTransformer or Pipeline of these, and
-        "passthrough"; in a ColumnTransformer "drop", too. A search as the last step, such as
+        MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, TargetEncoder,
+        KBinsDiscretizer, PolynomialFeatures, FunctionTransformer of NumPy's log1p, log and sqrt, a
+        ColumnTransformer or Pipeline of these, and "passthrough"; in a ColumnTransformer "drop",
+        too. A search as the last step, such as
         `RankRLSCV`, comes back as the model that it chose.
     path : str or path-like
 
@@ -111,9 +107,8 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
     TypeError
         If `model` is neither a ranker nor a Pipeline.
     ValueError
-        If a step is another transformer, or has a parameter that a file cannot hold, such as a
-        function, a cache, or categories to be merged because they are rare; or if the ranker
-        cannot be saved. The message names the step.
+        If a step is another transformer, or has a parameter that a file cannot hold, such as
+        another function or a cache; or if the ranker cannot be saved. The message names the step.
     OSError
         If the file cannot be written. The message names the file.
 
