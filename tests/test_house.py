@@ -184,7 +184,7 @@ def imports_of_private_modules():
     ("measure", "bound"),
     [
         (lambda: len(PATHS), 138),
-        (lines_of_code, 35_547),
+        (lines_of_code, 35_554),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1019),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),
