@@ -382,5 +382,16 @@ def test_missing_text_without_a_number_has_no_score():
     assert export.verify(text, model, rows).max_error < 1e-12
 
 
+def test_thousands_of_categories():
+    rows = TRAINING.iloc[np.arange(3000) % 300].reset_index(drop=True)
+    rows = rows.assign(brand=[f"brand {k % 1500}" for k in range(3000)])
+    encoder = OneHotEncoder(handle_unknown="ignore", dtype=np.float32)
+    model = make_pipeline(columns((encoder, ["brand"])), RankRLS(0.1))
+    model.fit(rows, targets(rows), rankrls__qid=np.arange(3000) // 10)
+    for engine in ENGINES:
+        parity = export.verify(ENGINES[engine](model), model, rows.iloc[:500])
+        assert parity.max_error <= parity.bound
+
+
 def test_brands_are_hostile():
     assert any("'" in one for one in BRANDS) and any("\\" in one for one in BRANDS)

@@ -432,16 +432,19 @@ def require_gaps_apart(form: Form, engine: str) -> None:
     ValueError
         If there is one. The message names the column.
     """
-    for column in form.columns:
-        for leaf in leaves(column):
-            if isinstance(leaf, Lookup) and "" in leaf.keys and not leaf.has_gaps:
-                own = float(leaf.values[leaf.keys.index("")])
-                if leaf.fill not in (own, leaf.other):
-                    raise ValueError(
-                        f"column {form.names[leaf.source]!r} has the empty text as a category, and "
-                        f"a missing text counts as another: {engine} has no missing text, so write "
-                        "one of them as the other before fit"
-                    )
+    lookups = [
+        leaf for column in form.columns for leaf in leaves(column) if isinstance(leaf, Lookup)
+    ]
+    with_empty = {leaf.source for leaf in lookups if "" in leaf.keys}
+    for leaf in lookups:
+        own = float(leaf.values[leaf.keys.index("")]) if "" in leaf.keys else leaf.other
+        is_other = not leaf.has_gaps and leaf.fill not in (own, leaf.other)
+        if leaf.source in with_empty and is_other:
+            raise ValueError(
+                f"column {form.names[leaf.source]!r} has the empty text as a category, and a "
+                f"missing text counts as another: {engine} has no missing text, so write one of "
+                "them as the other before fit"
+            )
 
 
 def _rounded(value: float, name: str, what: str) -> float:

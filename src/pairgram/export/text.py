@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
+BRACKET = 100  # terms, as parsers refuse a sum of thousands
 Case = tuple[list[str], float]  # how the values are written that have a number, and the number
 
 
@@ -80,7 +81,8 @@ def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., tuple[f
 
     def lookup(name: str, cases: list[Case], other: float) -> tuple[float, str]:
         terms = [f"{number(value - other)} * {equal(name, written)}" for written, value in cases]
-        return other, " + ".join(terms)
+        groups = [" + ".join(terms[k : k + BRACKET]) for k in range(0, len(terms), BRACKET)]
+        return other, " + ".join(groups if len(groups) == 1 else (f"({one})" for one in groups))
 
     return lookup
 

@@ -206,7 +206,14 @@ class Imputer(Transformer):
             made.fit(rows)
         except ValueError as error:
             raise OtherVersionError(f"{place}: {self.name} refuses the settings: {error}") from None
-        made.statistics_ = restored_values(fitted["statistics_"])
+        # Versions differ in the type of constants: that of the rows, or objects.
+        values = restored_values(fitted["statistics_"])
+        try:
+            made.statistics_ = values.astype(made.statistics_.dtype)
+        except ValueError as error:
+            raise OtherVersionError(
+                f"{place}: {self.name} has no such constants: {error}"
+            ) from None
         return made
 
     def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:

@@ -235,9 +235,12 @@ class Encoder(Transformer):
         made: list[Column] = []
         for k, column in enumerate(columns):
             categories = _plain_values(step.categories_[k])
+            gaps = [j for j, value in enumerate(categories) if is_gap(value)]
             values, others = self.codes(step, k)
             for own, other in zip(values.T, others.tolist(), strict=True):
-                found = dict(zip(categories, own.tolist(), strict=True))
+                # Most columns of a OneHotEncoder have one category of thousands.
+                at = [*np.flatnonzero(own != other), *gaps]
+                found = {categories[j]: float(own[j]) for j in at}
                 made.append(_looked_up(column, found, other, f"{place}: {self.name}"))
         return made
 
@@ -265,8 +268,8 @@ def _infrequent(step: BaseEstimator) -> list[Any]:
     """Return the numbers of the rare categories of every column, or None for none."""
     found = []
     for categories, rare in zip(step.categories_, step.infrequent_categories_, strict=True):
-        known = [] if rare is None else list(rare)
-        numbers = [k for k, c in enumerate(categories) if any(same_category(c, r) for r in known)]
+        known = set() if rare is None else {repr(value) for value in _plain_values(rare)}
+        numbers = [k for k, c in enumerate(_plain_values(categories)) if repr(c) in known]
         found.append(None if rare is None else np.array(numbers))
     return found
 
@@ -317,7 +320,7 @@ def _groups_of(step: BaseEstimator, k: int) -> tuple[NDArray[Any], int | None]:
 def one_hot_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
     groups, rare = _groups_of(step, k)
     n_groups = int(groups.max()) + 1
-    made, other = np.eye(n_groups)[groups], np.zeros(n_groups)
+    made, other = np.eye(n_groups, dtype=bool)[groups], np.zeros(n_groups)
     if rare is not None and step.handle_unknown in ("infrequent_if_exist", "warn"):
         other[rare] = 1.0
     without = None if step.drop_idx_ is None else step.drop_idx_[k]
