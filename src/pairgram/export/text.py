@@ -62,6 +62,9 @@ class Dialect:
         Whether a missing value has no score where the model has none. Others count it as 0.
     rounds : bool
         Whether columns may be of float32, so that edges are met in float32 too.
+    has_decimals : bool
+        Whether a number without an exponent is a decimal number. Some databases make another number
+        of float64 of it than the nearest one, which a category or an edge would miss.
     """
 
     least: str
@@ -74,6 +77,7 @@ class Dialect:
     curves: Mapping[str, str]
     is_strict: bool = True
     rounds: bool = True
+    has_decimals: bool = False
 
 
 def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., tuple[float, str]]:
@@ -125,6 +129,7 @@ def expression(
         for key in leaf.keys
         if not isinstance(key, str)
     }
+    compared = partial(number, exponent=dialect.has_decimals)
     singles = Counter((source, _single(key)) for source, key in keys)
 
     def written(source: int, key: Value) -> list[str]:
@@ -134,7 +139,7 @@ def expression(
         single = _single(key)
         is_own = singles[source, single] == 1 and np.isfinite(single)
         own = [key, single] if is_own and dialect.rounds else [key]
-        return [*map(number, dict.fromkeys(own))]
+        return [*map(compared, dict.fromkeys(own))]
 
     def known(column: OfSource, weight: float, name: str) -> tuple[float, str]:
         """Return weight times a column, where it has a value, as a constant and a term."""
@@ -160,7 +165,7 @@ def expression(
         steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
         if isinstance(column, Steps):
             for edge, step in zip(column.edges.tolist(), steps, strict=True):
-                at = number(min(edge, _single(edge)) if dialect.rounds else edge)
+                at = compared(min(edge, _single(edge)) if dialect.rounds else edge)
                 if step != 0:
                     parts.append(f"{number(weight * step)} * {dialect.at_least.format(name, at)}")
         else:
@@ -214,8 +219,11 @@ def expression(
     return " + ".join(sums)
 
 
-def number(value: float) -> str:
+def number(value: float, exponent: bool = False) -> str:
+    """Write a number, on request with an exponent if it is no whole number."""
     text = repr(float(value))
+    if exponent and "e" not in text and not float(value).is_integer():
+        text += "e0"
     return f"({text})" if value < 0 else text
 
 
@@ -277,6 +285,7 @@ _SQL = Dialect(
         "log": "LN(CASE WHEN {0} > 0 THEN {0} END)",
         "sqrt": "SQRT(CASE WHEN {0} >= 0 THEN {0} END)",
     },
+    has_decimals=True,
 )
 
 
