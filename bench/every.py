@@ -81,9 +81,11 @@ def run(number: int, section: str, command: str, arguments: argparse.Namespace) 
 
 def revision() -> str:
     """Return the revision of this checkout, with a plus if files differ from it."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    changed = subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT).returncode
-    return head.stdout.strip() + "+" * bool(changed)
+    head, changed = (
+        subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+    )
+    return head + "+" * bool(changed)
 
 
 def known(number: int, command: str, folder: Path) -> Result | None:
@@ -116,7 +118,9 @@ def main() -> int:
         if arguments.only not in command:
             continue
         result = known(number, command, arguments.results)
-        is_done = result is not None and result.code == 0 and result.revision == revision()
+        here = revision()
+        is_done = result is not None and result.code == 0 and result.revision == here
+        is_done &= not here.endswith("+")  # what differs may differ again
         if arguments.all and not is_done:
             if ("FOLDER" in command and arguments.data is None) or RATINGS in command:
                 why = "needs ratings" if RATINGS in command else "give --data"

@@ -182,13 +182,20 @@ class _Scores:
             rows = pandas.DataFrame(rows)
         if not isinstance(rows, pandas.DataFrame):
             return predicted(self._model, rows, None)
-        names, ids = getattr(self._model, "feature_names_in_", None), None
+        names, ids = _names_of(self._model), None
         if self._qid in rows.columns and (names is None or self._qid not in names):
             ids, rows = rows[self._qid], rows.drop(columns=self._qid)
         if names is None:
             return predicted(self._model, rows.to_numpy(), ids)
         require_columns(list(names), [*rows.columns], "rows")
         return predicted(self._model, rows[list(names)], ids)
+
+
+def _names_of(model: BaseEstimator) -> Any:
+    """Return the names of the columns that a model was fitted to, or None."""
+    steps = [step for _, step in getattr(model, "steps", [("", model)])]
+    first = next(step for step in steps if step not in (None, "passthrough"))
+    return getattr(first, "feature_names_in_", None)
 
 
 def _require_ids(model: BaseEstimator, signature: Any, qid: str | None) -> None:

@@ -30,6 +30,7 @@ from pairgram import (
     RankSVMCV,
     Sum,
     make_ranking,
+    make_scorer,
 )
 
 skops_io = pytest.importorskip("skops.io")
@@ -39,6 +40,8 @@ NODES = RandomNodes(12, activation=["tanh", "gaussian"], random_state=np.random.
 OF_ARRAYS = {
     "columns": RankRLS(alpha=np.float64(2)),
     "search": RankRLSCV(scoring="ndcg@5"),
+    "evidence": RankRLSCV(scoring="evidence", pairs="with_ties", weighting="documents"),
+    "scorer": RankRLSCV(scoring=make_scorer("ndcg@5")),
     "RankSVM": RankSVM(C=0.1),
     "RankSVMCV": RankSVMCV(cv=3),
     "kernels": RankRLS(kernel=KERNEL),

@@ -46,7 +46,7 @@ def test_papers_get_rules_and_escapes():
         r"name\_of & value & count \\",
         r"\midrule",
         r"a \& b & 0.5000 & 1 \\",
-        r"<c>\_\% & 1e-05 & 20 \\",
+        r"\textless{}c\textgreater{}\_\% & 1e-05 & 20 \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]

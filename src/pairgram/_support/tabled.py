@@ -129,6 +129,9 @@ def _latex(cell: str) -> str:
 
 _ESCAPED = {
     "\\": r"\textbackslash{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\n": " ",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},

@@ -220,10 +220,9 @@ def expression(
 
 
 def number(value: float, exponent: bool = False) -> str:
-    """Write a number, on request with an exponent if it is no whole number."""
+    """Write a number, on request with an exponent in any case."""
     text = repr(float(value))
-    if exponent and "e" not in text and not float(value).is_integer():
-        text += "e0"
+    text += "e0" * (exponent and "e" not in text)
     return f"({text})" if value < 0 else text
 
 
@@ -240,7 +239,12 @@ def _require_expression(what: str, form: Form) -> None:
 
 # How a dialect writes a column so that it is computed in float64: MySQL cuts quotients of exact
 # numbers, and DuckDB computes columns of REAL in float32.
-_IN_FLOAT64 = {"standard": "CAST({0} AS DOUBLE PRECISION)", "mysql": "({0} + 0e0)"}
+# SQLite compares columns of text as text.
+_IN_FLOAT64 = {
+    "standard": "CAST({0} AS DOUBLE PRECISION)",
+    "mysql": "({0} + 0e0)",
+    "sqlite": "CAST({0} AS REAL)",
+}
 # How a dialect makes NaN of a number NULL. SQLite and MySQL have no NaN.
 _WITHOUT_NAN = {
     "standard": "NULLIF({0}, 'NaN')",
@@ -254,9 +258,10 @@ def _cases(name: str, cases: list[Case], other: float) -> tuple[float, str]:
         f"WHEN {name} = {one[0]}" if len(one) == 1 else f"WHEN {name} IN ({', '.join(one)})"
         for one, _ in cases
     ]
-    values = [number(value) for _, value in cases]
+    # Products of decimals have more digits than databases hold.
+    values = [number(value, True) for _, value in cases]
     whens = " ".join(f"{test} THEN {value}" for test, value in zip(tests, values, strict=True))
-    return 0.0, f"CASE {whens} ELSE {number(other)} END"
+    return 0.0, f"CASE {whens} ELSE {number(other, True)} END"
 
 
 def _quoted(text: str, dialect: str) -> str:
@@ -278,7 +283,7 @@ _SQL = Dialect(
     greatest="GREATEST",
     choose="CASE WHEN {gap} THEN {other} ELSE {known} END",
     nan="NULL",
-    at_least="CASE WHEN {0} >= {1} THEN 1.0 ELSE 0.0 END",
+    at_least="CASE WHEN {0} >= {1} THEN 1e0 ELSE 0e0 END",
     lookup=_cases,
     text=partial(_quoted, dialect="standard"),
     curves={  # of other numbers there is none, which is an error in PostgreSQL
@@ -318,7 +323,9 @@ def to_sql(
     A NULL and a NaN count as the model's `fill_values_`. Without `fill_values_`, a row with one in
     a column of the model has the score NULL. Where the steps of a pipeline fill missing values, or
     tell where they are, so does the expression. In a column of categories they are none of the
-    categories, unless one stands for them. Text is compared byte by byte.
+    categories, unless one stands for them; scikit-learn tells None from NaN where a category is one
+    of the two, and a database does not. Text is compared byte by byte, but in PostgreSQL, DuckDB
+    and Snowflake by the collation of the column, if that takes different texts for equal.
 
     SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
     the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``. In
@@ -343,7 +350,7 @@ def to_sql(
     clean = [_WITHOUT_NAN.get(dialect, "{0}").format(name) for name in wide]
     texts = {form.names.index(name) for name in form.texts}
     for at in texts:
-        whole = quoted[at]
+        whole = quoted[at] + " COLLATE BINARY" * (dialect == "sqlite")
         if dialect == "mysql":  # compares bytes
             whole = f"CAST(CONVERT({whole} USING utf8mb4) AS BINARY)"
         wide[at] = clean[at] = whole

@@ -366,14 +366,18 @@ class Product(Column):
         return replace(self, factor=factor * self.factor, offset=factor * self.offset + offset)
 
     def filled(self, value: Value) -> Column:
-        """Refuse: the product of missing values is no column of its own."""
-        raise ValueError(
-            "an imputer after PolynomialFeatures cannot be exported: put the imputer before"
-        )
+        """Return the column; refuse if a factor may have no value, as the product then has none."""
+        if any(leaf.has_gaps for leaf in leaves(self)):
+            raise ValueError(
+                "an imputer, or missing= of a ranker, after PolynomialFeatures cannot be exported: "
+                "put an imputer before"
+            )
+        return self
 
     def gap(self) -> Column:
-        """Refuse, as `filled` does."""
-        return self.filled(0.0)
+        """Return a column of 0, as there is no gap; refuse as `filled` does."""
+        self.filled(0.0)
+        return constant(0.0)
 
 
 def leaves(column: Column) -> list[OfSource]:

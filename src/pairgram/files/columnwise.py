@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from pairgram.features.formulas import (
     Affine,
     Column,
     Curve,
+    Lookup,
     Product,
     Steps,
     Value,
@@ -87,13 +89,14 @@ class Scaler(Transformer):
 
     Attributes
     ----------
-    affine : callable
-        Given a fitted scaler, it returns the (factors, offsets) of the columns.
+    of : callable
+        Given a fitted scaler, it returns (centres, scales, factors, offsets), and the scaler makes
+        ``(x − centre) / scale · factor + offset`` of a column x.
     needed : mapping
         The arrays that must be there if a parameter is True.
     """
 
-    affine: Callable[[Any], tuple[Vector, Vector]] = field(kw_only=True)
+    of: Callable[[Any], tuple[Vector, Vector, Vector, Vector]] = field(kw_only=True)
     needed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def check(self, record: Settings, name: str, arrays: Owned, depth: int) -> Widths:
@@ -145,11 +148,14 @@ class Scaler(Transformer):
         return made
 
     def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
-        factors, offsets = self.affine(step)
-        changed = [
-            column.scaled(float(factor), float(offset))
-            for column, factor, offset in zip(columns, factors, offsets, strict=True)
-        ]
+        changed: list[Column] = []
+        for column, parts in zip(columns, zip(*self.of(step), strict=True), strict=True):
+            centre, scale, factor, offset = map(float, parts)
+            if isinstance(column, (Lookup, Steps)):  # whose values may be categories in their turn
+                made = column.mapped(partial(_scaled, centre, scale, factor, offset), place)
+            else:
+                made = column.scaled(factor / scale, offset - centre * factor / scale)
+            changed.append(made)
         if getattr(step, "clip", False) and "feature_range" in self.settings:
             changed = [clipped(column, *step.feature_range) for column in changed]
         return changed
@@ -299,6 +305,8 @@ class Bins(Transformer):
         made: list[Column] = []
         for column, edges in zip(columns, step.bin_edges_, strict=True):
             inner = np.asarray(edges[1:-1], np.float64)
+            if step.dtype is not None and np.dtype(step.dtype) == np.float32:
+                inner = _least_in_float32(inner)
             codes = np.eye(len(inner) + 1)
             if step.encode == "ordinal":
                 codes = np.arange(len(inner) + 1.0)[:, None]
@@ -307,6 +315,16 @@ class Bins(Transformer):
 
     def width(self, step: BaseEstimator, n_columns: int) -> int:
         return len(step.get_feature_names_out())
+
+
+def _least_in_float32(edges: Vector) -> Vector:
+    """Return the least numbers of float64 that are at least an edge once they are in float32."""
+    above = edges.astype(np.float32)
+    above = np.where(above < edges, np.nextafter(above, np.float32(np.inf)), above)
+    below = np.nextafter(above, np.float32(-np.inf)).astype(np.float64)
+    # Ties go to the number whose last bit is 0.
+    middle = (below + above) / 2
+    return np.where(middle.astype(np.float32) >= above, middle, np.nextafter(middle, np.inf))
 
 
 def _binned(column: Column, edges: Vector, values: Vector, place: str) -> Column:
@@ -431,11 +449,18 @@ class Powers(Transformer):
         return int(step.n_output_features_)
 
 
-def _scaled_by(step: BaseEstimator, centre: Vector | None = None) -> tuple[Vector, Vector]:
-    """Return the (factors, offsets) of columns less `centre` over the scale of a scaler."""
+def _scaled(centre: float, scale: float, factor: float, offset: float, value: float) -> float:
+    """Return what a scaler makes of a value, to the last bit."""
+    return (value - centre) / scale * factor + offset
+
+
+def _over_scale(
+    step: BaseEstimator, centre: Vector | None = None
+) -> tuple[Vector, Vector, Vector, Vector]:
+    """Return the parts of columns less `centre` over the scale of a scaler."""
     none = np.zeros(step.n_features_in_)
     scale = none + 1 if step.scale_ is None else step.scale_
-    return 1 / scale, -(none if centre is None else centre) / scale
+    return none if centre is None else centre, scale, none + 1, none
 
 
 COLUMNWISE: tuple[Transformer, ...] = (
@@ -444,7 +469,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
         "StandardScaler",
         {"copy": FLAG, "with_mean": FLAG, "with_std": FLAG},
         {"mean_?": FLOATS, "var_?": FLOATS, "scale_?": FLOATS, "n_samples_seen_": COUNTS},
-        affine=lambda step: _scaled_by(step, step.mean_ if step.with_mean else None),
+        of=lambda step: _over_scale(step, step.mean_ if step.with_mean else None),
         needed={"with_mean": ("mean_",), "with_std": ("var_", "scale_")},
     ),
     Scaler(
@@ -457,14 +482,14 @@ COLUMNWISE: tuple[Transformer, ...] = (
             "scale_": FLOATS,
             "n_samples_seen_": COUNTS,
         },
-        affine=lambda step: (step.scale_, step.min_),
+        of=lambda step: (0 * step.scale_, 0 * step.scale_ + 1, step.scale_, step.min_),
     ),
     Scaler(
         "sklearn.preprocessing",
         "MaxAbsScaler",
         {"copy": FLAG, "clip?": FLAG},
         {"max_abs_": FLOATS, "scale_": FLOATS, "n_samples_seen_": COUNTS},
-        affine=_scaled_by,
+        of=_over_scale,
     ),
     Scaler(
         "sklearn.preprocessing",
@@ -474,7 +499,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
             "quantile_range": RANGE,
         },
         {"center_?": FLOATS, "scale_?": FLOATS},
-        affine=lambda step: _scaled_by(step, step.center_),
+        of=lambda step: _over_scale(step, step.center_),
         needed={"with_centering": ("center_",), "with_scaling": ("scale_",)},
     ),
     Imputer(

@@ -285,11 +285,14 @@ def _looked_up(column: Column, found: dict[Any, float], other: float, place: str
         raise ValueError(
             f"{place} tells None from NaN, which engines do not: replace one by the other before"
         )
-    known = {
-        key if isinstance(key, str) else float(key): value
-        for key, value in found.items()
-        if not is_gap(key)
-    }
+    keys_there = [key for key in found if not is_gap(key)]
+    lost = next((k for k in keys_there if not isinstance(k, str) and float(k) != k), None)
+    if lost is not None:
+        raise ValueError(
+            f"{place} has the category {lost!r}, which float64 does not hold: make it text before "
+            "fit"
+        )
+    known = {key if isinstance(key, str) else float(key): found[key] for key in keys_there}
     missing = gaps[0] if gaps else other
 
     def of(value: Value) -> float:
@@ -352,9 +355,11 @@ class OneHot(Encoder):
 
 
 def ordinal_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    groups, _ = _groups_of(step, k)
+    groups, rare = _groups_of(step, k)
     codes = groups.astype(np.float64)
     if is_gap(step.categories_[k][-1]) and step.categories_[k][-1] is not None:
+        if rare is not None:  # NaN is not counted among the frequent ones
+            codes[groups == rare] = rare - 1
         codes[-1] = step.encoded_missing_value
     other = np.nan if step.unknown_value is None else float(step.unknown_value)
     return codes[:, None], np.array([other])

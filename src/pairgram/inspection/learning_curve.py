@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int64]
 # With these parameters of RankRLS, statistics of rows are not enough.
-NEED_ROWS = ("feature_map", "kernel", "inputs", "prior")
+NEED_ROWS = ("feature_map", "kernel", "inputs", "prior", "missing")
 CONSTRAINTS = ("scale", "positive", "l1_ratio", "n_nonzero_coefs")
 
 

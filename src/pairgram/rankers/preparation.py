@@ -51,6 +51,7 @@ from pairgram.model_selection.judge import (
     TableJudge,
     is_evidence,
     metric_of,
+    no_evidence,
     table_metric,
 )
 from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
@@ -749,6 +750,8 @@ class GivenTable:
         validation: Validation,
     ) -> TableJudge:
         """Return which rows a search holds out, and what judges them."""
+        if search.by_evidence:
+            raise no_evidence()
         if validation is None and not all(one is None or is_known(one) for one in maps):
             raise ValueError(
                 "feature_map must be one of this package for folds of a table, because others "
