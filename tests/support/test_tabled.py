@@ -46,9 +46,21 @@ def test_papers_get_rules_and_escapes():
         r"name\_of & value & count \\",
         r"\midrule",
         r"a \& b & 0.5000 & 1 \\",
-        r"<c>\_\% & 1e-05 & 20 \\",
+        r"\textless{}c\textgreater{}\_\% & 1e-05 & 20 \\",
         r"\bottomrule",
         r"\end{tabular}",
+    ]
+
+
+def test_names_of_papers_are_no_commands():
+    class Runs(Tabled):
+        def _tables(self):
+            return {"runs": ("", {"run": np.array(["[1] a|b", "*", "~\\^"], dtype=object)})}
+
+    assert Runs().to_latex().splitlines()[4:7] == [
+        r"{[}1] a\textbar{}b \\",
+        r"{*} \\",
+        r"\textasciitilde{}\textbackslash{}\textasciicircum{} \\",
     ]
 
 

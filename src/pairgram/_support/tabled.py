@@ -131,5 +131,12 @@ _ESCAPED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    # The usual font of text has other signs in their places.
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # The end of the line before would take them for its own.
+    "[": "{[}",
+    "*": "{*}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
