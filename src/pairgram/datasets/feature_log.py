@@ -236,8 +236,7 @@ def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
             raise ValueError(f"document {docno!r} has a feature without a name, got {name!r}")
         if name in found:
             raise ValueError(f"document {docno!r} has the feature {name!r} twice")
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        number = number and not (isinstance(value, int) and abs(value) > MOST)
+        number = isinstance(value, float) or (type(value) is int and abs(value) <= MOST)
         if value is not None and not number:
             text = f"must be a number, got {str(value)[:60]}"
             raise ValueError(f"the feature {name!r} of document {docno!r} {text}")
