@@ -120,3 +120,24 @@ def test_refusals(files):
         code=2,
     )
     assert "keep_covariance" in told or "--keep-covariance" in told
+
+
+def test_gaps_are_filled_where_columns_are_kept(files, tmp_path):
+    train, pool = (frame.copy() for frame in files[2:])
+    pool.loc[[3, 40], "a"] = train.loc[[5, 60], "a"] = np.nan
+    pool.to_parquet(tmp_path / "pool.parquet")
+    train.to_parquet(tmp_path / "train.parquet")
+    columns = ["--label", "y", "--qid", "assay", "--weighting", "documents", "--missing", "mean"]
+    run(tmp_path, "train", "train.parquet", *columns, "--keep-covariance", "-o", "m.safetensors")
+    model = load_model(tmp_path / "m.safetensors")
+    scored = ["--std", "list", "--keep", "id", "-o", "s.parquet"]
+    run(tmp_path, "predict", "m.safetensors", "pool.parquet", *scored)
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    scores, deviations = model.predict(pool[COLUMNS], return_std=True)
+    np.testing.assert_allclose(found["score"], scores, rtol=1e-12)
+    np.testing.assert_allclose(found["deviation"], deviations, rtol=1e-12)
+    assert found["id"].tolist() == pool["id"].tolist()
+    common = ["pool.parquet", "--model", "m.safetensors", "-n", 3, "--keep", "id"]
+    run(tmp_path, "propose", *common, "-o", "found.csv")
+    chosen = pd.read_csv(tmp_path / "found.csv")["id"].tolist()
+    assert chosen == pool["id"][propose(model, pool[COLUMNS], 3)].tolist()

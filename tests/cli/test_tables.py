@@ -506,6 +506,13 @@ def test_a_first_look_says_what_it_assumes(folder, tmp_path, model):
     )
 
 
+def test_a_first_look_without_numbers_tells_what_the_columns_hold(folder, tmp_path):
+    frame = pd.read_parquet(folder / "data").drop(columns=["a", "b", "c", "d"])
+    frame.to_parquet(tmp_path / "text.parquet")
+    found = error("train", tmp_path / "text.parquet", *COLUMNS, "-o", tmp_path / "m")
+    assert found.startswith("--features: column 'doc' must hold numbers, got text")
+
+
 def test_files_separated_by_tabs_are_tables(folder, data, tmp_path):
     for name in ("rows.tsv", "rows.csv"):
         frame = pd.read_parquet(folder / "data")

@@ -100,6 +100,13 @@ def test_pages_of_one_query_follow_each_other():
     assert found["f"].tolist() == [1, 3, 2]
 
 
+def test_positions_of_a_later_page_of_solr():
+    pages = [solr("q", {"a": {"f": 1}, "b": {"f": 2}}), solr("q", {"c": {"f": 3}})]
+    pages[1]["response"]["start"] = 10
+    assert read_feature_log(pages, "solr")["position"].tolist() == [1, 2, 11]
+    assert read_feature_log(pages[1:], "solr")["position"].tolist() == [11]
+
+
 def test_ids_of_other_fields_and_logs():
     hit = {
         "_id": "7",
@@ -141,6 +148,9 @@ BAD = [
     ("solr", {"qid": 1, "response": {"docs": [{"[features]": ""}]}}, "want the id of every docum"),
     ("solr", solr(1, {"a": {"f": "x"}}), "want name=number, got 'f=x'"),
     ("solr", {"qid": 1, "response": {"docs": [{"id": 1, "[features]": "f=1,f=2"}]}}, "'f' twice"),
+    ("solr", solr(1, {"a": {"f": "1.2.3"}}), "want name=number, got 'f=1.2.3'"),
+    ("opensearch", plugin(1, {"a": {"f": 10**400}}), "document 'a' must be a number, got 1000"),
+    ("opensearch", plugin(1, {"a": {None: 1}}), "document 'a' has a feature without a name"),
     ("vespa", vespa(1, {"a": {"f": {"cells": []}}}), "'f' of document 'a' must be a number"),
     ("vespa", {"qid": 1, "root": {"errors": [{}]}}, "want the documents as the list root.children"),
     ("vespa", {"qid": 1, "root": {"children": [{"id": "a"}]}}, "has neither matchfeatures nor"),

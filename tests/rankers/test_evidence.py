@@ -164,7 +164,7 @@ QID = np.array([0, 0, 1, 1, 1, 2, 2])
 SEARCH = {"scoring": "evidence"}
 REFUSED = {
     "lists of several sizes": (SEARCH, {}, "noise of a label would depend on the size of its list"),
-    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "of a label would depend"),
+    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "where query_weight, or the fact"),
     "other pairs": ({**TOLD, "pairs": "without_ties"}, {}, "labels make the weights"),
     "a choice of pairs": ({**TOLD, "pairs": ["with_ties", None]}, {}, "of different numbers"),
     "targets": ({**TOLD, "target": ["label", "gain"]}, {}, "of different numbers"),

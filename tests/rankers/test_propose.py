@@ -234,3 +234,16 @@ def test_labels_without_noise(rows, strategy):
     assert model.posterior_.noise == 0
     found = propose(model, pool, 4, strategy=strategy, random_state=0)
     assert len(np.unique(found, axis=0)) == 4
+
+
+@pytest.mark.parametrize("batch", [True, False])
+@pytest.mark.parametrize("seed", [2, 4, 12, 15])
+def test_equal_rows_are_not_to_be_compared(seed, batch):
+    """Their kernel values differ by rounding, which is no difference of scores."""
+    rng = np.random.default_rng(seed)
+    n_features, n_rows = rng.integers(2, 9), rng.integers(20, 400)
+    X, pool = rng.normal(size=(40, n_features)), rng.normal(size=(n_rows, n_features))
+    pool = np.vstack([pool, pool[:6]])
+    model = RankRLS(kernel="rbf", gamma=0.2, keep_covariance=True).fit(X, X[:, 0])
+    chosen = propose(model, pool, 4, strategy="order", batch=batch)
+    assert (pool[chosen[:, 0]] != pool[chosen[:, 1]]).any(axis=1).all()

@@ -52,6 +52,18 @@ def test_papers_get_rules_and_escapes():
     ]
 
 
+def test_names_of_papers_are_no_commands():
+    class Runs(Tabled):
+        def _tables(self):
+            return {"runs": ("", {"run": np.array(["[1] a|b", "*", "~\\^"], dtype=object)})}
+
+    assert Runs().to_latex().splitlines()[4:7] == [
+        r"{[}1] a\textbar{}b \\",
+        r"{*} \\",
+        r"\textasciitilde{}\textbackslash{}\textasciicircum{} \\",
+    ]
+
+
 def test_frames_have_the_numbers_as_they_are():
     pd.testing.assert_frame_equal(Two().to_frame(), pd.DataFrame(Two()._tables()["first"][1]))
     assert Two().to_frame("none").empty

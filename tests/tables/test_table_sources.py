@@ -1148,3 +1148,13 @@ def test_columns_that_are_not_read_may_be_of_any_kind(tmp_path):
     message = r"b\.parquet: column 'when' holds text .*a\.parquet dates"
     with pytest.raises(ValueError, match=message):
         list(pairgram.predict(model, table, keep=["when"]))
+
+
+def test_columns_of_later_files_alone_are_told(tmp_path):
+    columns = {"y": [0.0, 1.0], "q": [1, 1], "a": [1.0, 2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "0.parquet")
+    pq.write_table(pa.table(columns | {"b": [3.0, 4.0]}), tmp_path / "1.parquet")
+    with pytest.warns(UserWarning, match=r"column 'b' of .*1\.parquet is left out"):
+        table = scan(tmp_path, label="y", qid="q")
+    assert table.feature_names == ["a"]
+    assert scan(tmp_path, label="y", qid="q", features=["a"]).feature_names == ["a"]

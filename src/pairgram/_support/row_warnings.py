@@ -65,7 +65,7 @@ def warn_of_empty_columns(names: Sequence[str], missing: str) -> None:
         column = "column {} of X has" if len(names) == 1 else "columns {} of X have"
         warn_caller(
             f"{column.format(listed)} no value in any row, so that 0 takes the place "
-            f"of the {missing}: leave such columns out, or give missing='zero'",
+            f"of the {missing}: leave such columns out",
             UserWarning,
         )
 

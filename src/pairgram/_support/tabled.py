@@ -129,10 +129,15 @@ def _latex(cell: str) -> str:
 
 _ESCAPED = {
     "\\": r"\textbackslash{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
     "\n": " ",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    # The usual font of text has other signs in their places.
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # The end of the line before would take them for its own.
+    "[": "{[}",
+    "*": "{*}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }

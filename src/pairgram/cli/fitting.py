@@ -457,7 +457,7 @@ def _scanned(
     If a list of what is `assumed` is given, and nobody said what features are, columns that hold no
     numbers are left out, and the list tells it.
     """
-    from pairgram._support.checks import NO_NUMBERS, ArgumentError
+    from pairgram._support.checks import NO_COLUMN, NO_NUMBERS, ArgumentError
 
     try:
         table = columns.scan(file, client)
@@ -465,7 +465,10 @@ def _scanned(
         says = columns.features or columns.exclude
         if assumed is None or says or error.found != NO_NUMBERS:
             raise
-        table = replace(columns, exclude=[*error.kinds]).scan(file, client)
+        try:
+            table = replace(columns, exclude=[*error.kinds]).scan(file, client)
+        except ArgumentError as none_left:
+            raise error if none_left.found == NO_COLUMN else none_left from None
         left_out = listed([f"{name} ({kind})" for name, kind in error.kinds.items()])
         assumed.append(f"features are {listed(table.layout.features)}, and not {left_out}")
     named = table.layout.features if table.schema is not None else ()

@@ -108,7 +108,7 @@ def propose(
             None if path is None else Columns().scan(path, client, names, opt.width_of(fitted))
             for path in (file, measured)
         ]
-        columns = _kept(tables[0], kept)
+        columns = _kept(fitted, tables[0], kept)
         ranker, rows, _ = in_memory(fitted, tables[0])
         seen = None if tables[1] is None else in_memory(fitted, tables[1])[1]
         settings: Any = {"strategy": strategy, "batch": batch, "random_state": seed}
@@ -117,7 +117,7 @@ def propose(
     write_table(output, found)
 
 
-def _kept(table: Any, names: list[str]) -> dict[str, Any]:
+def _kept(model: Any, table: Any, names: list[str]) -> dict[str, Any]:
     """Return columns of a table that are written too."""
     import numpy as np
 
@@ -126,7 +126,8 @@ def _kept(table: Any, names: list[str]) -> dict[str, Any]:
     if not names:
         return {}
     require_columns(names, table.names_of_columns, "keep", "the pool")
-    parts = list(table.in_order().for_scores(tuple(names)).each(_kept_of))
+    table, _ = table.in_order().for_model(model)
+    parts = list(table.for_scores(tuple(names)).each(_kept_of))
     return {
         name: np.concatenate([np.array(part[name].to_pylist(), object) for part in parts])
         for name in names

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -24,10 +25,12 @@ Unjudged = Literal["drop", "zero"]
 
 # The columns that are no features.
 OWN = ("qid", "docno", "position", "label")
+# Whole numbers of JSON beyond this are no float64.
+MOST = int(sys.float_info.max)
 # What Vespa adds to summary features, which is none.
 CACHED = "vespa.summaryFeatures.cached"
 # A feature of Solr's dense or sparse text; names may hold commas and signs of equality.
-_NUMBER = r"[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|Infinity|NaN)"
+_NUMBER = r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|Infinity|NaN)"
 _PAIR = re.compile(rf"(.+?)[=:]({_NUMBER})(?:[,;]|$)")
 
 
@@ -88,9 +91,10 @@ def read_feature_log(
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        ``qid`` and ``docno``, which are str (dtype object); ``position``, from 1, int64; ``label``,
-        float64, if there are `qrels`; and a column for every feature, float64, in which NaN is
-        missing. Rows of a query stand together. ``pandas.DataFrame`` and ``pyarrow.table`` take it.
+        ``qid`` and ``docno``, which are str (dtype object); ``position``, int64, from 1, or from
+        what follows the ``start`` of a page of Solr; ``label``, float64, if there are `qrels`; and
+        a column for every feature, float64, in which NaN is missing. Rows of a query stand
+        together. ``pandas.DataFrame`` and ``pyarrow.table`` take it.
 
     Raises
     ------
@@ -128,12 +132,14 @@ def read_feature_log(
         try:
             qid = _query_of(response, query, engine)
             own = lists.setdefault(qid, {})
+            before = max(len(own), _start_of(response))
             for hit in read(response, document, log):
                 (name,) = id_texts([hit.docno], 1, "documents")
                 if name in own:
                     again = "give every time that a query was shown an id of its own"
                     raise ValueError(f"found document {name!r} of query {qid!r} again: {again}")
-                own[name] = len(own) + 1, hit.features
+                before += 1
+                own[name] = before, hit.features
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
     rows = [
@@ -202,6 +208,12 @@ def _query_of(response: Mapping[str, Any], name: str, engine: str) -> str:
     return id_texts([found], 1, "query ids")[0]
 
 
+def _start_of(response: Mapping[str, Any]) -> int:
+    """Return how many results stand on earlier pages, which Solr alone tells."""
+    found = _member(response, "response", "start")
+    return found if isinstance(found, int) and found > 0 else 0
+
+
 def _member(value: Any, *names: str) -> Any:
     """Return a member of members, or None."""
     for name in names:
@@ -220,13 +232,15 @@ def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
     """Return the features of a document."""
     found: Features = {}
     for name, value in pairs:
+        if not isinstance(name, str):
+            raise ValueError(f"document {docno!r} has a feature without a name, got {name!r}")
         if name in found:
             raise ValueError(f"document {docno!r} has the feature {name!r} twice")
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = isinstance(value, float) or (type(value) is int and abs(value) <= MOST)
         if value is not None and not number:
             text = f"must be a number, got {str(value)[:60]}"
             raise ValueError(f"the feature {name!r} of document {docno!r} {text}")
-        found[str(name)] = None if value is None else float(value)
+        found[name] = None if value is None else float(value)
     return found
 
 

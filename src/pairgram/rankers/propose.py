@@ -34,6 +34,8 @@ DEVIATIONS = 1.0
 WINDOW = 8
 # A covariance gets this share of its largest entry on its diagonal before it is factorised.
 JITTER = 1e-10
+# Kernel values of two rows that differ by less than this share are equal but for rounding.
+ROUNDING = 1e-14
 
 
 def propose(
@@ -334,7 +336,9 @@ class _Joint:
         if self.has_kernel:
             a, b = (replace(self.space, rows=self.space.rows[one]) for one in (first, second))
             own = slice(0, len(first))
-            squares = a.squares(own) + b.squares(own) - 2 * a.products(b, own)
+            both = a.squares(own) + b.squares(own)
+            squares = both - 2 * a.products(b, own)
+            squares[squares <= ROUNDING * both] = 0.0  # two equal rows
         elif self.posterior.prior:
             squares = ((self.H[first] - self.H[second]) ** 2).sum(axis=1)
         return np.maximum(self._of(squares, np.einsum("ij,ij->i", z, z)), 0.0)

@@ -298,13 +298,14 @@ class RankRLS(Certain, LinearRanker):
         What takes the place of missing values of X, which are NaN, and null in frames and tables:
         0, or the mean or median of the column. They are filled before anything else sees the rows:
         `inputs`, maps, kernels, and a `prior`, whose own fill values do not count then. Means and
-        medians are those of all rows of `fit` that have a value, each as often as its weight says;
-        a median is the middle of the two values in the middle. No label takes part, and so they
-        are held fixed where rows are held out; rows of a validation set take no part. They are
-        kept as `fill_values_`, in files and in exports, and `predict` uses them. 0 takes the place
-        of the mean or median of a column without any value, with a warning. Infinity stays an
-        error, and so do CSR matrices and precomputed kernels. A table may say it instead, as
-        ``scan(..., missing=)``. With None, a missing value is an error.
+        medians are those of all rows of `fit` that have a value, each as often as its weight says,
+        or its comparisons if y are `Preferences`; a median is the middle of the two values in the
+        middle. No label takes part, and so they are held fixed where rows are held out; rows of a
+        validation set take no part. They are kept as `fill_values_`, in files and in exports, and
+        `predict` uses them. 0 takes the place of the mean or median of a column without any value,
+        with a warning. Infinity stays an error, and so do CSR matrices and precomputed kernels. A
+        table may say it instead, as ``scan(..., missing=)``. With None, a missing value is an
+        error.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The number does not change a bit of the result. It is not called

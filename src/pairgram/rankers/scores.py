@@ -410,8 +410,9 @@ def _batches(
     """
     check_is_fitted(model)
     if reference is not None:
-        both = model.predict(table, return_std=True, reference=reference)
-        return _beside(np.column_stack(both), table.for_scores(keep).each(_as_kept))
+        both = np.column_stack(model.predict(table, return_std=True, reference=reference))
+        table, _ = table.in_order().for_model(model)
+        return _beside(both, table.for_scores(keep).each(_as_kept))
     if not reads_lists(model):
         table, model = table.in_order().for_model(model)
         return table.for_scores(keep).each(partial(_scored, model))

@@ -168,6 +168,13 @@ def _refuse_settings(settings: PairSettings, weight: float | None) -> None:
             f"must not be {EVIDENCE.name!r} with {{pairs={settings.pairs!r}}}, where the labels "
             "make the weights, so that no model of their noise fits: give {pairs='with_ties'}",
         )
+    if weight is None and settings.weighting == "documents":
+        raise ArgumentError(
+            "scoring",
+            f"must not be {EVIDENCE.name!r} where query_weight, or the factors of statistics, "
+            "differ, so that the noise of a label would depend on its list: sample_weight says "
+            "how sure a label is",
+        )
     if weight is None:
         raise ArgumentError(
             "scoring",

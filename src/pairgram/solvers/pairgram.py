@@ -73,8 +73,8 @@ class Pairgram:
         themselves, one for each column of X. Means and medians would differ from shard to shard,
         so they are found before, as `fill_values_` of a model or ``statistics_`` of a
         SimpleImputer. The values are kept, and models of the statistics have them. Statistics of
-        other values cannot be merged; those of rows without missing values go with all. With None,
-        a missing value is an error. A table of `scan` may say "zero" instead.
+        other values cannot be merged; those of None, which have no missing values, go with all.
+        With None, a missing value is an error. A table of `scan` may say "zero" instead.
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, kind_of, not_numbers, require_columns
-from pairgram._support.checks import NO_NUMBERS, ArgumentError, Vector, verbatim
+from pairgram._support.checks import (
+    NO_COLUMN,
+    NO_NUMBERS,
+    ArgumentError,
+    Vector,
+    verbatim,
+    warn_caller,
+)
 from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
@@ -362,6 +369,9 @@ def _columns(
     if features is None:
         own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
+        for name, file in source.later.items():
+            text = f"column {name!r} of {file} is left out, because the first file does not have it"
+            warn_caller(f"{text}: name the features", UserWarning)
     names = [str(name) for name in features]
     require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
@@ -372,7 +382,7 @@ def _columns(
                 f"must not name {verbatim(repr(value))}, which is the column of {{{name}=}}",
             )
     if not names:
-        raise ArgumentError("features", "must name a column or more")
+        raise ArgumentError("features", "must name a column or more", found=NO_COLUMN)
     kinds = [value_type(schema.field(name).type) for name in names]
     widths = tuple(
         (getattr(kind, "list_size", 0) or UNKNOWN_WIDTH) if _is_list(kind) else 0 for kind in kinds

@@ -151,6 +151,8 @@ class Source:
         Whether arrays are CSR arrays.
     folders : frozenset of str
         Columns whose values stand in the names of folders, such as ``day=1``.
+    later : dict of str to str
+        Columns that the first file does not have, and the first file that has them.
     engine : Engine or None
         What the source itself is worked on by. With None, that is the caller's choice.
     files : SeenFiles
@@ -164,6 +166,7 @@ class Source:
     dtype: Any = np.float64
     sparse: bool = False
     folders: frozenset[str] = frozenset()
+    later: Mapping[str, str] = field(default_factory=dict)
     engine: Any = None
     files: SeenFiles = NO_FILES
 
@@ -413,7 +416,8 @@ def _of_dataset(
         parts += [_FragmentPartition(piece, schema, first or {}) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(parts), schema, folders=frozenset(folders), files=files)
+    later = {name: file for name, file in (first or {}).items() if name not in schema.names}
+    return Source(tuple(parts), schema, folders=frozenset(folders), later=later, files=files)
 
 
 @contextmanager
