@@ -35,6 +35,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 NAMES = ["b", "a", "c", "d"]
+QUERY_IDS = "query ids, the same in all rows if these are one list"
 COLUMNS = ("--label", "relevance", "--qid", "query_id")
 FEATURES = ("--features", ",".join(NAMES))
 
@@ -274,7 +275,7 @@ def test_compare_takes_tables_and_parquet_files_of_scores(folder, data, tmp_path
 
 def test_what_compare_refuses_of_tables(folder, tmp_path):
     data, files = folder / "data", ("a.scores", "b.scores")
-    named = f"{data}: found a table, want --qid, its column of query ids"
+    named = f"{data}: found a table, want --qid, its column of {QUERY_IDS}"
     assert error("compare", data, *files, "--label", "relevance") == named
     assert error("compare", data, *files, *COLUMNS[2:]).startswith("--label must name the column")
     assert error("compare", data, *files, "--label", "x").startswith(
@@ -311,7 +312,7 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     named = f"{data}: found a table, want"
     assert error("train", data, *FEATURES, *to) == f"{named} --label, its column of labels"
     label = COLUMNS[:2]
-    wanted = f"{named} --qid, its column of query ids"
+    wanted = f"{named} --qid, its column of {QUERY_IDS}"
     assert error("train", data, *label, *FEATURES, *to) == wanted
     assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
     found = error("cv", data, *COLUMNS)
@@ -569,7 +570,7 @@ def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     given = ("evaluate", rows, "--scores", scores)
     assert f"found {n_rows - 1} scores, want one for each of {n_rows}" in error(*given, *COLUMNS)
     assert error(*given) == "--label must name the column of labels, got None"
-    assert error(*given, *COLUMNS[:2]).endswith("want --qid, its column of query ids")
+    assert error(*given, *COLUMNS[:2]).endswith(QUERY_IDS)
     assert error(*given, *COLUMNS, *FEATURES).startswith("--features is for --model: --scores")
     assert "did you mean 'relevance'?" in error(*given, "--label", "relevanc", *COLUMNS[2:])
     pd.DataFrame({"score": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
@@ -649,7 +650,7 @@ def test_cv_of_tables_takes_weights_and_fills_missing_values(folder, data, tmp_p
 
 def test_what_cv_refuses_of_tables(folder, tmp_path):
     data = folder / "data"
-    wanted = f"{data}: found a table, want --qid, its column of query ids"
+    wanted = f"{data}: found a table, want --qid, its column of {QUERY_IDS}"
     assert error("cv", data, *COLUMNS[:2], *FEATURES) == wanted
     assert "--exclude" in error("cv", data, *COLUMNS)
     assert error("cv", data, *COLUMNS, *FEATURES, "--sparse").startswith("--sparse is for LETOR")
@@ -660,7 +661,7 @@ def test_a_table_of_one_query(small):
     given = ("train", small / "one.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     for model in ("rankrls", "ranksvm"):
         assert error(*given, "--model", model).endswith(
-            ": give --valid, or --model auto, which reads the rows into memory"
+            ": give --valid, --metric evidence, or --model auto, which reads all rows"
         )
     found = json.loads(run(*given, "--model", "auto", "--time-budget", "2", "--json")[0])
     assert (found["model"], found["n_queries"]) == ("auto", 1)

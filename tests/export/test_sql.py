@@ -43,6 +43,12 @@ def test_dialects(data):
         exported = export.to_sql(quantile, features=list("abcd"), dialect=dialect)
         with pytest.raises(ValueError, match="dialect='sqlite'"):
             export.verify(exported, quantile, X, qid)
+    texts = np.tile(["O'Neil", 'Ziel "X"', "a\\b"], len(y))[: len(y), None].astype(object)
+    encoded = make_pipeline(OneHotEncoder(), RankRLS()).fit(texts, y, rankrls__qid=qid)
+    for dialect in ("mysql", "bigquery"):
+        exported = export.to_sql(encoded, features=["a"], dialect=dialect)
+        with pytest.raises(ValueError, match="dialect='sqlite'"):
+            export.verify(exported, encoded, texts, qid)
     for name in ("a`b", "a\\b"):
         with pytest.raises(ValueError, match="BigQuery has no"):
             export.to_sql(linear, features=["a", "b", "c", name], dialect="bigquery")

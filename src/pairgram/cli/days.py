@@ -16,7 +16,7 @@ from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.options import option, parse_grid
 from pairgram.cli.report import print_json, print_lines, print_table, show_rows, warn
-from pairgram.cli.tables import Columns, lacking, with_columns
+from pairgram.cli.tables import QUERY_IDS, Columns, lacking, with_columns
 
 Statistics = Annotated[Path, typer.Argument(metavar="TOTAL", help="File of statistics.")]
 
@@ -226,7 +226,7 @@ def drift(
             names = None if known is None else known.feature_names_in_
             table = columns.scan(file, client, names, 0 if known is None else known.n_features)
             if not table.has_queries:
-                raise lacking(file, "--qid", "query ids")
+                raise lacking(file, "--qid", QUERY_IDS)
             sides.append(watch(table))
         found = pairgram.drift(*sides, level=level, n_threads=threads)
     if as_json:

@@ -17,7 +17,7 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.parameters import EngineName, check_text, words
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
-from pairgram.cli.tables import Columns, lacking
+from pairgram.cli.tables import QUERY_IDS, Columns, lacking
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -170,7 +170,7 @@ def _rows_of(file: str, qid: str | None, ranker: BaseEstimator) -> tuple[Any, An
     with columns.cluster() as client:
         table = columns.scan(file, client, None if names is None else list(names))
     if not table.has_queries:
-        raise lacking(file, "--qid", "query ids")
+        raise lacking(file, "--qid", QUERY_IDS)
     return table, None
 
 

@@ -445,7 +445,7 @@ def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) 
         search.fit(table, validation=held_out)
     except ArgumentError as error:
         if error.found == ONE_QUERY:
-            error.text += ": give --valid, or --model auto, which reads the rows into memory"
+            error.text += ": give --valid, --metric evidence, or --model auto, which reads all rows"
         raise
 
 

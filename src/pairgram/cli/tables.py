@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+QUERY_IDS = "query ids, the same in all rows if these are one list"
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Columns:
 
         y, ids = read_labels(file, self.label, self.qid)
         if ids is None:
-            raise lacking(file, "--qid", "query ids")
+            raise lacking(file, "--qid", QUERY_IDS)
         return y, ids
 
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
@@ -156,7 +157,7 @@ class Columns:
         elif table.schema is not None and self.label is None:
             raise lacking(file, "--label", "labels")
         if needs_queries and not table.has_queries:
-            raise lacking(file, "--qid", "query ids")
+            raise lacking(file, "--qid", QUERY_IDS)
 
 
 def lacking(file: str, option: str, what: str) -> ValueError:

@@ -592,10 +592,12 @@ def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
         mark = quoted[0][0]
         return quoted[0] if mark == "'" else numbers[quoted[0][1:-1].replace(2 * mark, mark)]
 
-    text = re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`""", column, str(exported))
+    has_text = exported.dialect in ("mysql", "bigquery") and exported.text_names  # in other quotes
+    quotes = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`"""
+    text = str(exported) if has_text else re.sub(quotes, column, exported)
     if exported.dialect == "standard":
         return _in_duckdb(text, columns)
-    if exported.dialect != "sqlite" and ("LEAST(" in text or exported.text_names):
+    if has_text or (exported.dialect != "sqlite" and "LEAST(" in text):
         raise ValueError(
             f"exported is SQL for {exported.dialect} with LEAST and GREATEST, or text, and verify "
             "evaluates it in SQLite, which has others: verify the model by "

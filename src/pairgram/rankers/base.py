@@ -724,9 +724,11 @@ class LinearSearch(LinearRanker):
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, offset :
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
             are held out; `cv` says how.
+        y, qid, group, sample_weight, query_weight, offset :
+            As in `RankRLS.fit`.
         groups : array-like of shape (n_rows,), any hashable type, or None
             Ids of what is held out together, if that is larger than a query: days, sellers, judges,
             all impressions of a text. Pairs are formed within queries all the same. No group may

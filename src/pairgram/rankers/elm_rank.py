@@ -482,9 +482,10 @@ n_threads :
         A row for every combination, in the columns that `RankRLSCV` names, with
         ``param_weight_range``, ``param_alpha``, ``param_C``, and ``param_inputs`` if `inputs` is
         not None.
-    coef_, inputs_, feature_map_, scoring_, held_out_, per_query_, n_features_in_, \
-feature_names_in_, uses_qid_ :
-        As in `ELMRank` and `RankRLSCV`.
+    coef_, inputs_, feature_map_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `ELMRank`.
+    scoring_, held_out_, per_query_ :
+        As in `RankRLSCV`.
 
     Notes
     -----

@@ -637,8 +637,10 @@ class RankRLSCV(Certain, LinearSearch):
     scoring_ : Metric
         The metric that judged the held-out scores. With "evidence" it has this name.
     form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
-prior_scale_, posterior_ :
-        As in `RankRLS`. The posterior is that of the chosen settings, as if they had been known.
+prior_scale_ :
+        As in `RankRLS`.
+    posterior_ : object or None
+        As in `RankRLS`. It is that of the chosen settings, as if they had been known.
 
     Notes
     -----
