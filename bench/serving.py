@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def code_of(name: str) -> str:
 
 
 def saved(name: str, folder: str) -> RankRLS:
-    """Fit a model of made rows, write it to a folder, and return it."""
+    """Fit a model to synthetic rows, write it to a folder, and return it."""
     rng = np.random.default_rng(0)
     X, y = rng.random((N_TRAIN, WIDTH)), rng.integers(0, 3, N_TRAIN).astype(float)
     model = MODELS[name]().fit(X, y, qid=np.arange(N_TRAIN) // LENGTH)
@@ -168,7 +169,7 @@ def table_fastapi(options: Options) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             scorer = saved(name, folder).row_scorer("float32")
             expected = scorer(X)
-            times = timed(lambda: scorer(X), options.requests)  # noqa: B023
+            times = timed(partial(scorer, X), options.requests)
             rows.append([f"{name}, no server", *spread(times), f"{1 / np.mean(times):,.0f}"])
             with server(folder) as connect:
                 for path, body in bodies.items():
@@ -176,9 +177,9 @@ def table_fastapi(options: Options) -> Iterator[str]:
                     found = asked(connection, path, body)
                     scores = np.frombuffer(found) if path == "/bytes" else json.loads(found)
                     np.testing.assert_array_equal(scores, expected)
-                    timed(lambda: asked(connection, path, body), 50)  # noqa: B023
-                    times = timed(lambda: asked(connection, path, body), options.requests)  # noqa: B023
-
+                    ask = partial(asked, connection, path, body)
+                    timed(ask, 50)
+                    times = timed(ask, options.requests)
                     connection.close()
 
                     def client(path: str = path, body: bytes = body) -> None:
@@ -222,7 +223,7 @@ def table_spark(options: Options) -> Iterator[str]:
             found = pd.read_parquet("scores.parquet").sort_values("doc")["score"]
             np.testing.assert_array_equal(found, scorer(X))
             whole = statistics.median(times[1:])
-            alone = statistics.median(timed(lambda: scorer(X), options.repeat))  # noqa: B023
+            alone = statistics.median(timed(partial(scorer, X), options.repeat))
             cells = [seconds(whole), f"{len(X) / whole:,.0f}", f"{len(X) / alone:,.0f}"]
             rows.append([name, *cells])
     session.stop()
