@@ -80,6 +80,16 @@ def test_rows_are_filled(drawn, dtype, order):
     np.testing.assert_array_equal(own, before)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_many_rows_are_filled_in_parts(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)).astype(dtype)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    fill = np.array([1.0, 2.0, 3.0])
+    for n_threads in (1, 2):
+        np.testing.assert_array_equal(filled(X, fill, n_threads), np.where(np.isnan(X), fill, X))
+
+
 def test_rows_without_gaps_are_not_copied():
     X = np.ones((1000, 3), np.float32)
     assert filled(X, np.zeros(3)) is X
