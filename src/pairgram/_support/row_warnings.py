@@ -24,6 +24,8 @@ SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
 SEVERAL_ROWS = 20
 # Standard deviations are examined only if there are at least this many rows.
 FEWEST_ROWS = 20
+# So few queries that are held out in turn choose settings badly.
+FEW_HELD = 3
 # A standard deviation is small if it is below this share of the largest. The squared differences of
 # such a column are then 1e-4 of those of the other column.
 SMALL_SPREAD = 0.01
@@ -66,6 +68,19 @@ def warn_of_empty_columns(names: Sequence[str], missing: str) -> None:
         warn_caller(
             f"{column.format(listed)} no value in any row, so that 0 takes the place "
             f"of the {missing}: leave such columns out",
+            UserWarning,
+        )
+
+
+def warn_of_few_held(n_held: int, n_rows: int) -> None:
+    """Warn if settings are chosen by two or three queries, or groups, that are held out whole."""
+    if 1 < n_held <= FEW_HELD and n_rows >= SEVERAL_ROWS and not _silent.get():
+        warn_caller(
+            f"settings are chosen by {n_held} queries or groups that are held out as wholes: each "
+            "is scored by what the others tell, which may be little, and then the choice is poor "
+            "and a ridge may be far too large. Choose by scoring='evidence' (--metric evidence), "
+            "which holds nothing out; hold out rows of every query, as by "
+            "cv=KFold(5, shuffle=True); or give no qid (--one-query), if all labels compare",
             UserWarning,
         )
 

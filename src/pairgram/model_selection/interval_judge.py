@@ -25,7 +25,7 @@ from pairgram.metrics.comparisons import (
 from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.comparison_judge import BY_GROUP, ComparisonJudge
 from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of
-from pairgram.model_selection.splits import default_cv, make_splits, refuse_validation
+from pairgram.model_selection.splits import held_by_default, make_splits, refuse_validation
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV
@@ -93,10 +93,9 @@ class IntervalJudge(BaseJudge):
             refuse_validation(cv, True)
             return cls(data, metric, None, validation, n_threads, "validation set", store)
         n_lists = len(np.unique(rows.queries.index()[compared > 0]))
-        if cv is None and n_lists > 1 and exact:
-            cv = BY_GROUP
         if cv is None:
-            cv = default_cv(rows.queries.n_filled, len(rows.y))
+            each = exact and n_lists > 1
+            cv = held_by_default(rows.queries.n_filled, len(rows.y), each) or BY_GROUP
         if not isinstance(cv, str):
             splits = make_splits(cv, rows)
             what = "queries" if isinstance(cv, int) and rows.queries.n_filled > 1 else "rows"

@@ -26,6 +26,7 @@ from pairgram._support.checks import (
     verbatim,
     warn_caller,
 )
+from pairgram._support.row_warnings import warn_of_few_held
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.tables.columns import TableRows, changed
@@ -190,6 +191,15 @@ def default_cv(n_held: int, n_rows: int) -> int:
     instead, with two rows or more in each fold if it has four rows or more.
     """
     return max(2, min(N_SPLITS, n_held if n_held > 1 else n_rows // 2))
+
+
+def held_by_default(n_held: int, n_rows: int, exact: bool = False) -> int | None:
+    """Return what cv=None stands for: `default_cv`, or None if each query is held out exactly.
+
+    There is a warning if so few queries or groups are held out that they choose badly.
+    """
+    warn_of_few_held(n_held, n_rows)
+    return None if exact else default_cv(n_held, n_rows)
 
 
 @dataclass(frozen=True, eq=False)

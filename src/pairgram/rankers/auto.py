@@ -38,7 +38,7 @@ from pairgram.model_selection.judge import (
     no_evidence,
     search_results,
 )
-from pairgram.model_selection.splits import default_cv, make_splits
+from pairgram.model_selection.splits import held_by_default, make_splits
 from pairgram.rankers.base import LinearSearch
 from pairgram.rankers.mean import mean_of_columns
 from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec, needs_rows
@@ -118,10 +118,9 @@ class TrialsSpec(Spec):
         data, cv = rows.data, self.search.cv
         compares = data.preferences is not None  # which are held out by each trial alike
         task = Task.of(data, choices_of(data), 0)
-        if (
-            not compares and cv is None and validation is None and task.iterates
-        ):  # all trials have these folds
-            cv = default_cv(data.held_together.n_filled, len(data.y))
+        if not compares and cv is None and validation is None:  # all trials have these folds
+            n_held = data.held_together.n_filled
+            cv = held_by_default(n_held, len(data.y), not task.iterates)
         splits = None if compares or cv is None else make_splits(cv, data)
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}

@@ -35,7 +35,7 @@ from pairgram.model_selection.judge import (
     join_judged,
     search_results,
 )
-from pairgram.model_selection.splits import default_cv
+from pairgram.model_selection.splits import held_by_default
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
 from pairgram.rankers.prior import Prior
@@ -233,7 +233,7 @@ class DrawnSpec(LeastSquares):
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         cv = _folds(search.cv, data)
         cv = (
-            default_cv(data.held_together.n_filled, len(data.y))
+            held_by_default(data.held_together.n_filled, len(data.y))
             if held is None and cv is None
             else cv
         )

@@ -54,7 +54,7 @@ from pairgram.model_selection.judge import (
     no_evidence,
     table_metric,
 )
-from pairgram.model_selection.splits import FORWARD, Folds, default_cv, refuse_validation
+from pairgram.model_selection.splits import FORWARD, Folds, held_by_default, refuse_validation
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
@@ -575,7 +575,7 @@ class GivenArrays:
             log_odds = search.has_probabilities
             return judge_of_comparisons(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
-            cv = default_cv(pattern.held_together.n_filled, len(pattern.y))
+            cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(
             pattern, None, cv, held, search.scoring, n_threads, search.store
         )
@@ -774,8 +774,8 @@ class GivenTable:
             n_held = survey.n_queries if groups is None else int(groups.max()) + 1
             n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
             each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
-            if cv is None and not each_group:
-                cv = default_cv(n_held, survey.n_rows)
+            if cv is None:
+                cv = held_by_default(n_held, survey.n_rows, each_group)
             leaves_out &= groups is None
             folds = None if leaves_out else Folds.of(held, cv)
         metric = table_metric(held, search.scoring)

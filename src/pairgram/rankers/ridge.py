@@ -44,7 +44,7 @@ from pairgram.model_selection.judge import (
     join_judged,
     search_results,
 )
-from pairgram.model_selection.splits import default_cv
+from pairgram.model_selection.splits import default_cv, held_by_default
 from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
@@ -549,7 +549,7 @@ class RidgeSpec(LeastSquares):
                 and not (data.free is not None and data.is_single_query)
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
-            cv = None if cheap else default_cv(data.held_together.n_filled, len(data.y))
+            cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
 
