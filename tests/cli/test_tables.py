@@ -35,7 +35,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 NAMES = ["b", "a", "c", "d"]
-QUERY_IDS = "query ids, the same in all rows if these are one list"
+QUERY_IDS = "query ids, or --one-query if all rows are one list"
 COLUMNS = ("--label", "relevance", "--qid", "query_id")
 FEATURES = ("--features", ",".join(NAMES))
 
@@ -275,9 +275,11 @@ def test_compare_takes_tables_and_parquet_files_of_scores(folder, data, tmp_path
 
 def test_what_compare_refuses_of_tables(folder, tmp_path):
     data, files = folder / "data", ("a.scores", "b.scores")
-    named = f"{data}: found a table, want --qid, its column of {QUERY_IDS}"
+    named = f"{data}: found a table, want --qid, its column of query ids"
     assert error("compare", data, *files, "--label", "relevance") == named
-    assert error("compare", data, *files, *COLUMNS[2:]).startswith("--label must name the column")
+    wanted = f"{data}: found a table, want --label, its column of labels"
+    assert error("compare", data, *files, *COLUMNS[2:]) == wanted
+    assert error("compare", data, *files) == f"{wanted}; and --qid, its column of query ids"
     assert error("compare", data, *files, "--label", "x").startswith(
         "--label: there is no column 'x' in "
     )
@@ -310,19 +312,14 @@ def test_a_letor_file_has_its_features_in_the_order_of_the_models_columns(tmp_pa
 def test_options_of_columns_are_named(folder, model_file, tmp_path):
     data, to = folder / "data", ("-o", tmp_path / "m")
     named = f"{data}: found a table, want"
-    assert error("train", data, *FEATURES, *to) == f"{named} --label, its column of labels"
+    both = f"{named} --label, its column of labels; and --qid, its column of {QUERY_IDS}"
+    assert error("train", data, *FEATURES, *to) == error("cv", data, *FEATURES) == both
+    assert error("evaluate", data, "--model", model_file, *FEATURES) == both
+    assert error("train", data, *COLUMNS[2:], *to) == f"{named} --label, its column of labels"
     label = COLUMNS[:2]
     wanted = f"{named} --qid, its column of {QUERY_IDS}"
     assert error("train", data, *label, *FEATURES, *to) == wanted
     assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
-    found = error("cv", data, *COLUMNS)
-    assert found == (
-        "--features: column 'doc' must hold numbers, got text: encode text as numbers, as "
-        "OneHotEncoder does, or leave it out; give the columns that are features by --features, or "
-        "those that are not by --exclude"
-    )
-    found = error("train", data, *label, "--exclude", "a", *to)
-    assert found.endswith("those that are not by --exclude, and query ids by --qid")
     assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
     assert error(
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"
@@ -482,8 +479,8 @@ def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path)
     _, note = run(*common, "-o", models[1])
     assert run("predict", models[0], data) == run("predict", models[1], data)
     assert note == (
-        "pairgram: note: features are b, a, c, d, and not doc (text): --features, --exclude and "
-        "--missing say otherwise\n"
+        "pairgram: note: took 4 columns as features: b, a, c, d; left out doc (text): --features, "
+        "--exclude and --missing say otherwise\n"
     )
 
 
@@ -495,9 +492,13 @@ def test_a_first_look_says_what_it_assumes(folder, tmp_path, model):
     frame["day"] = pd.Timestamp("2024-05-01")
     frame.to_parquet(tmp_path / "shop.parquet")
     given = ("train", tmp_path / "shop.parquet", *COLUMNS, "--model", model)
-    said = ("features are b, a, c, d, and not doc (text), day (times); missing values count as the "
-            "mean of their column: --features, --exclude and --missing say otherwise")  # fmt: skip
+    filled = ("; missing values count as the mean of their column: --features, --exclude and "
+              "--missing say otherwise")  # fmt: skip
+    said = f"took 4 columns as features: b, a, c, d; left out doc (text), day (times){filled}"
     _, note = run(*given, "-o", tmp_path / "m")
+    assert note == f"pairgram: note: {said}\n"
+    _, note = run(*given, "--exclude", "a,doc", "-o", tmp_path / "n")  # the rest is assumed alike
+    said = f"took 3 columns as features: b, c, d; left out day (times){filled}"
     assert note == f"pairgram: note: {said}\n"
     run(*given, *FEATURES, "--missing", "mean", "-o", tmp_path / "n")
     one, other = (run("predict", tmp_path / name, tmp_path / "shop.parquet") for name in "mn")
@@ -569,7 +570,8 @@ def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     scores.write_text("1.0\n" * (n_rows - 1))
     given = ("evaluate", rows, "--scores", scores)
     assert f"found {n_rows - 1} scores, want one for each of {n_rows}" in error(*given, *COLUMNS)
-    assert error(*given) == "--label must name the column of labels, got None"
+    wanted = f"{rows}: found a table, want --label, its column of labels; and --qid, its column of "
+    assert error(*given) == wanted + QUERY_IDS
     assert error(*given, *COLUMNS[:2]).endswith(QUERY_IDS)
     assert error(*given, *COLUMNS, *FEATURES).startswith("--features is for --model: --scores")
     assert "did you mean 'relevance'?" in error(*given, "--label", "relevanc", *COLUMNS[2:])
@@ -595,6 +597,7 @@ def small(tmp_path):
     return tmp_path
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 @pytest.mark.parametrize(
     ("model", "make"),
     [
@@ -652,19 +655,73 @@ def test_what_cv_refuses_of_tables(folder, tmp_path):
     data = folder / "data"
     wanted = f"{data}: found a table, want --qid, its column of {QUERY_IDS}"
     assert error("cv", data, *COLUMNS[:2], *FEATURES) == wanted
-    assert "--exclude" in error("cv", data, *COLUMNS)
     assert error("cv", data, *COLUMNS, *FEATURES, "--sparse").startswith("--sparse is for LETOR")
     assert "did you mean 'relevance'?" in error("cv", data, "--label", "relevanc", *COLUMNS[2:])
 
 
 def test_a_table_of_one_query(small):
-    given = ("train", small / "one.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
-    for model in ("rankrls", "ranksvm"):
-        assert error(*given, "--model", model).endswith(
-            ": give --valid, --metric evidence, or --model auto, which reads all rows"
-        )
-    found = json.loads(run(*given, "--model", "auto", "--time-budget", "2", "--json")[0])
+    """Rows with one id, and rows without ids and --one-query, are held out row by row as arrays."""
+    rows = small / "one.parquet"
+    frame = pd.read_parquet(rows)
+    frame.drop(columns="query_id").to_parquet(small / "bare.parquet")
+    frame.drop(columns="query_id").to_csv(small / "bare.csv", index=False)
+    X, y = frame[NAMES], frame["relevance"]
+    for model, search in (("rankrls", RankRLSCV(pairs="with_ties")), ("ranksvm", RankSVMCV())):
+        given = ("--label", "relevance", *FEATURES, "--model", model, "--json")
+        if model == "rankrls":
+            given = (*given, "--pairs", "with_ties")
+        wanted = search.fit(X, y)
+        for file, ids in (
+            (rows, COLUMNS[2:]),
+            (small / "bare.parquet", ("--one-query",)),
+            (small / "bare.csv", ("--one-query",)),
+        ):
+            trained = json.loads(run("train", file, *given, *ids, "-o", small / "m")[0])
+            assert (trained["n_rows"], trained["n_queries"]) == (7, 1)
+            assert trained["score"] == pytest.approx(wanted.best_score_)
+            np.testing.assert_allclose(load_model(small / "m").predict(X), wanted.predict(X))
+            best = json.loads(run("cv", file, *given, *ids)[0])["best"]
+            assert best["score"] == pytest.approx(wanted.best_score_)
+    scored = ("evaluate", small / "bare.csv", "--label", "relevance", "--one-query")
+    by_model = (*scored, "--model", small / "m", "--metric", "kendall", "--json")
+    found = json.loads(run(*by_model, "--per-query")[0])
+    want = evaluate("kendall", y, wanted.predict(X))["kendall"]
+    assert found["metrics"]["kendall"] == pytest.approx(want)
+    assert [query["qid"] for query in found["queries"]] == ["all rows"]
+    lines = run("predict", small / "m", small / "bare.csv", "--one-query")[0]
+    (small / "s").write_text(lines)
+    found = json.loads(run(*scored, "--scores", small / "s", "--metric", "kendall", "--json")[0])
+    assert found["metrics"]["kendall"] == pytest.approx(want)
+    auto = ("train", rows, *COLUMNS, *FEATURES, "--model", "auto", "--time-budget", "2")
+    found = json.loads(run(*auto, "-o", small / "m", "--json")[0])
     assert (found["model"], found["n_queries"]) == ("auto", 1)
+    both = error("train", rows, *COLUMNS, "--one-query", "-o", small / "m")
+    assert both == "give --qid or --one-query, not both"
+
+
+def test_a_table_of_one_query_may_have_a_kernel(small):
+    frame = pd.read_parquet(small / "one.parquet")
+    given = ("train", small / "one.parquet", "--label", "relevance", *FEATURES, "--kernel", "rbf")
+    refused = error(*given, *COLUMNS[2:], "-o", small / "m")
+    assert "--kernel rbf of --model rankrls needs all rows in memory" in refused
+    run(*given, "--one-query", "--alpha", 1, "--pairs", "with_ties", "-o", small / "m")
+    model = load_model(small / "m")
+    alone = RankRLS(1.0, kernel="rbf", gamma=model.gamma_).fit(frame[NAMES], frame["relevance"])
+    np.testing.assert_allclose(model.predict(frame[NAMES]), alone.predict(frame[NAMES]))
+
+
+def test_cv_and_train_assume_alike(folder, tmp_path):
+    frame = pd.read_parquet(folder / "data")
+    frame.loc[3, "b"] = np.nan
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    given = (tmp_path / "shop.csv", *COLUMNS, "--model", "rankrls", "--pairs", "with_ties")
+    found, noted = run("cv", *given, "--json")
+    trained, note = run("train", *given, "-o", tmp_path / "m", "--json")
+    assert note == noted and "took 4 columns as features: " in note and "count as the mean" in note
+    score = json.loads(trained)["score"]
+    assert json.loads(found)["best"]["score"] == pytest.approx(score, abs=1e-12)
+    note = run("update", tmp_path / "total", folder / "data", *COLUMNS)[1]
+    assert "took 4 columns as features: b, a, c, d; left out doc (text)" in note
 
 
 def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):

@@ -145,6 +145,7 @@ def test_rows_of_weight_0_have_scores_and_do_not_count(rows):
     assert table["n"].to_dict() == pd.Series(qid[seen]).value_counts().to_dict()
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_group_sizes_give_numbers_and_empty_queries_no_row():
     X, y, _ = make_ranking(1, 30, 3, random_state=0)
     model = RankRLSCV(store_held_out=True).fit(X, y, group=[10, 0, 12, 8])

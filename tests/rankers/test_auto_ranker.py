@@ -287,6 +287,7 @@ def test_a_trial_that_would_not_end_in_time_is_not_begun(monkeypatch):
     assert (model.trials_["expected_seconds"][1:24] > 1000).all()
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 @pytest.mark.parametrize("n_queries", [2, 350])
 def test_a_trial_that_runs_over_is_stopped_and_leaves_nothing_behind(
     n_queries, monkeypatch, set_limits

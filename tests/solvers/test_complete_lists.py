@@ -75,6 +75,7 @@ def test_every_ridge_and_every_query_held_out(closed, pairs, weighting, weighted
     )
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 @pytest.mark.parametrize("pairs", ["with_ties", None])
 @pytest.mark.parametrize("common_ridge", [0.5, None])
 @pytest.mark.parametrize("kind", ["plain", "weighted", "few queries", "few things"])

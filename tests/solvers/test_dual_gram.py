@@ -644,6 +644,7 @@ def test_a_kernel_map_given_as_features_has_their_ridge():
         np.testing.assert_allclose(model.predict(X), search.predict(X), atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
@@ -673,6 +674,7 @@ def _fail_kernel(X, Z):
     raise AssertionError
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 @pytest.mark.parametrize("group", [None, [5, 0, 7, 18]])
 def test_queries_held_out_of_pairs_of_all_rows(group):
     """By the folds of one regression, of which an intercept changes no score of a query."""

@@ -470,6 +470,12 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "Column of the query ids of a table. Rows of a query must stand together; see "
         "--group-queries.",
     ),
+    "one_query": Parameter(
+        None,
+        "--one-query",
+        "All rows are one query, such as one assay: a file without qids, or a table without --qid.",
+        default=False,
+    ),
     "features": Parameter(
         None,
         "--features A,B,...",

@@ -52,7 +52,7 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
         ("RankRLS, pairwise", ["with_ties", "without_ties"], X_train, y_train),
     )
     pairgram.RankRLSCV(pairs=["with_ties"]).fit(
-        X_train[:60], y_train[:60], qid=qid[:60]
+        X_train[:120], y_train[:120], qid=qid[:120]
     )  # loads libraries
     order = np.random.default_rng(seed).permutation(int(test.sum()))
     rows: list[dict[str, Any]] = [

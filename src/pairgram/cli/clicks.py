@@ -77,7 +77,7 @@ def of_clicks(
             query = searched[0] if searched else None
             found = estimate_propensities(place, clicked, qid=query, item=items)
         else:
-            names = [*columns.scan(file, None).layout.features]
+            names = [*columns.scan_assuming(file, None)[0].layout.features]
             own = replace(columns, features=[position, *names], exclude=None, propensity=None)
             rows = own.scan(file, None).filled().sample(limits.now.sample_rows).rows
             assert rows.y is not None

@@ -16,12 +16,12 @@ from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.options import option, parse_grid
 from pairgram.cli.report import print_json, print_lines, print_table, show_rows, warn
-from pairgram.cli.tables import QUERY_IDS, Columns, lacking, with_columns
+from pairgram.cli.tables import Columns, note_assumed, with_columns_by_id
 
 Statistics = Annotated[Path, typer.Argument(metavar="TOTAL", help="File of statistics.")]
 
 
-@with_columns
+@with_columns_by_id
 def update(
     total: Statistics,
     file: opt.Rows,
@@ -64,9 +64,11 @@ def update(
     before = statistics.n_rows, statistics.n_queries
     with columns.reading(threads) as (client, watch):
         names = statistics.feature_names_in_ if known else None
-        table = columns.scan(file, client, names, statistics.n_features if known else 0)
+        width = statistics.n_features if known else 0
+        table, assumed = columns.scan_assuming(file, client, names, width)
         columns.require(file, table, statistics.settings.pairs is not None)
         statistics.update(watch(table))
+    note_assumed(assumed)
     statistics.save(total)
     report = {
         "file": str(total),
@@ -83,7 +85,7 @@ def update(
         print_table((), show_rows([report])[0].items())
 
 
-@with_columns
+@with_columns_by_id
 def forget(
     total: Statistics,
     file: opt.Rows,
@@ -190,7 +192,7 @@ def solve(
     print_table((), show_rows([rows])[0].items())
 
 
-@with_columns
+@with_columns_by_id
 def drift(
     reference: Annotated[
         str, typer.Argument(metavar="REFERENCE", help="File of statistics, or one like TODAY.")
@@ -224,9 +226,10 @@ def drift(
                 continue
             known = sides[0] if sides and isinstance(sides[0], pairgram.Pairgram) else None
             names = None if known is None else known.feature_names_in_
-            table = columns.scan(file, client, names, 0 if known is None else known.n_features)
-            if not table.has_queries:
-                raise lacking(file, "--qid", QUERY_IDS)
+            width = 0 if known is None else known.n_features
+            table, assumed = columns.scan_assuming(file, client, names, width)
+            note_assumed(assumed)
+            columns.require_queries(file, table)
             sides.append(watch(table))
         found = pairgram.drift(*sides, level=level, n_threads=threads)
     if as_json:

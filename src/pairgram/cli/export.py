@@ -17,7 +17,7 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.parameters import EngineName, check_text, words
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
-from pairgram.cli.tables import QUERY_IDS, Columns, lacking
+from pairgram.cli.tables import Columns
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -169,8 +169,7 @@ def _rows_of(file: str, qid: str | None, ranker: BaseEstimator) -> tuple[Any, An
     names = getattr(ranker, "feature_names_in_", None)
     with columns.cluster() as client:
         table = columns.scan(file, client, None if names is None else list(names))
-    if not table.has_queries:
-        raise lacking(file, "--qid", QUERY_IDS)
+    columns.require_queries(file, table)
     return table, None
 
 

@@ -50,7 +50,7 @@ from pairgram.cli.report import (
     warn,
     working,
 )
-from pairgram.cli.tables import Columns, refuse_with_table, with_columns
+from pairgram.cli.tables import Columns, note_assumed, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -199,9 +199,6 @@ def train(
     model: ModelOrAuto = None,
     alpha: Annotated[float | None, option("alpha")] = None,
     valid: Annotated[str | None, option("validation")] = None,
-    one_query: Annotated[
-        bool, typer.Option("--one-query", help="Take a file without qids as one query.")
-    ] = False,
     clicks: Clicks = None,
     position: Position = None,
     item: Item = None,
@@ -223,13 +220,14 @@ def train(
     have not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
     RankSVMs), or those of --valid. The best is fitted to all of FILE, without the rows of --valid.
     The printed score is its score on held-out queries, and the seconds are the time of fitting and
-    choosing. A file without qids is refused unless --one-query is given. It is accepted for models
-    that do not compare rows within queries (rls, elm-pointwise, elmrank).
+    choosing. A file without qids, or a table without --qid, is refused unless --one-query is given.
+    It is accepted for models that do not compare rows within queries (rls, elm-pointwise, elmrank).
 
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
     RankSVMs take a pass or more for every step of every fold; --valid spares the folds. --model
-    auto and elmrank read it into memory as a whole. Models with kernels cannot be fitted to it.
+    auto and elmrank read it into memory as a whole, and so do others if all rows are one query, whose
+    rows are held out one by one. Models with kernels cannot be fitted to a table of several queries.
 
     With --clicks, a table is a log: --qid is the column of the lists that were shown, each once.
     Clicks count 1 / propensity times, by --propensity, or as estimated from --position, and the
@@ -282,8 +280,9 @@ def train(
     model = default_model(settings, on_table) if model is None else model
     entry = get_model(model, settings)
     if on_table:
-        require_table(model, settings)
-        refuse_with_table(offset=offset, float32=float32, sparse=sparse, one_query=one_query)
+        if not columns.one_query:  # else all rows are read into memory
+            require_table(model, settings)
+        refuse_with_table(offset=offset, float32=float32, sparse=sparse)
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
     search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
@@ -295,7 +294,7 @@ def train(
         size = _fit_table(search, columns, settings, file, valid, is_replaced, output, entry)
     else:
         data, held_out = _load_both(path, valid_path, entry, settings, float32, sparse)
-        opt.require_ids(path, data, search, one_query)
+        opt.require_ids(path, data, search, columns.one_query)
         opt.warn_of_no_ids(path, data)
         given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
         size = len(data.y), opt.n_queries(data)
@@ -307,7 +306,7 @@ def train(
     if plot is not None:
         draw_search(plot, search)
     held_by = (
-        _held_out(entry, search, columns.groups is not None)
+        _held_out(entry, search, columns.groups is not None, size[1])
         if valid_path is None
         else name_of(valid_path)
     )
@@ -374,9 +373,10 @@ def _fit_table(
     entry: Model,
 ) -> tuple[int, int]:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
+    from pairgram.data.queries import one_query_meant
+
     with columns.reading(settings.get("n_threads")) as (client, watch):
-        assumed: list[str] = []
-        table = _scanned(file, columns, settings, client, assumed)
+        table, assumed = _scanned(file, columns, settings, client)
         table.refuse_output(output, "--output")
         held_out = None
         if valid is not None:
@@ -387,16 +387,18 @@ def _fit_table(
             columns.require(valid, held_out, search._needs_queries)
             held_out = watch(held_out)
         columns.require(file, table, search._needs_queries)
-        if is_replaced:
+        if is_replaced and not columns.one_query:
             warn(
                 "note: the model is rankrls, because auto would need all rows in memory: if they "
                 "fit, take --model auto"
             )
         table = watch(table)
         survey = table.survey()
+        # The rows of a single list are held out one by one, which needs all of them.
+        is_list = survey.n_queries == 1 and valid is None and search.scoring != opt.EVIDENCE
 
         def fit() -> None:
-            if not entry.in_memory:
+            if not (entry.in_memory or columns.one_query or is_list):
                 _fit_by_passes(search, table, held_out)
                 return
             X, y, named_rows = _read_all(file, table, search)
@@ -404,11 +406,11 @@ def _fit_table(
             if held_out is not None:
                 rows, labels, ids = _read_all(str(valid), held_out, search)
                 validation = (rows, labels, ids["qid"])
-            search.fit(X, y, **named_rows, validation=validation)
+            with one_query_meant():
+                search.fit(X, y, **named_rows, validation=validation)
 
         _fit_assuming(fit, search, columns, assumed)
-    if assumed:
-        warn(f"note: {'; '.join(assumed)}: --features, --exclude and --missing say otherwise")
+    note_assumed(assumed)
     return survey.n_rows, survey.n_queries
 
 
@@ -421,7 +423,7 @@ def _fit_assuming(
     try:
         fit()
     except ArgumentError as error:
-        says = columns.features or columns.exclude or search.missing is not None
+        says = columns.features or search.missing is not None
         if says or error.found != "NaN" or error.parameter not in (None, "X"):
             raise
         search.set_params(missing="mean")
@@ -450,30 +452,13 @@ def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) 
 
 
 def _scanned(
-    file: str, columns: Columns, settings: Settings, client: Any, assumed: list[str] | None = None
-) -> Table:
-    """Return the table of a file, after a check that it has the columns of --positive.
-
-    If a list of what is `assumed` is given, and nobody said what features are, columns that hold no
-    numbers are left out, and the list tells it.
-    """
-    from pairgram._support.checks import NO_COLUMN, NO_NUMBERS, ArgumentError
-
-    try:
-        table = columns.scan(file, client)
-    except ArgumentError as error:
-        says = columns.features or columns.exclude
-        if assumed is None or says or error.found != NO_NUMBERS:
-            raise
-        try:
-            table = replace(columns, exclude=[*error.kinds]).scan(file, client)
-        except ArgumentError as none_left:
-            raise error if none_left.found == NO_COLUMN else none_left from None
-        left_out = listed([f"{name} ({kind})" for name, kind in error.kinds.items()])
-        assumed.append(f"features are {listed(table.layout.features)}, and not {left_out}")
+    file: str, columns: Columns, settings: Settings, client: Any
+) -> tuple[Table, list[str]]:
+    """Return the table of a file, which has the columns of --positive, and what was assumed."""
+    table, assumed = columns.scan_assuming(file, client)
     named = table.layout.features if table.schema is not None else ()
     _require_positive(settings, table.n_features, name_of(Path(file)), named)
-    return table
+    return table, assumed
 
 
 def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any, dict[str, Any]]:
@@ -496,7 +481,10 @@ def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any,
         raise memory.lacking(
             f"{shown(file)}, all of whose rows the model needs,",
             table.bytes_in_memory,
-            "take pairgram train --model rankrls, which reads them in blocks",
+            "take pairgram train --model rankrls with --valid or --metric evidence, which reads "
+            "them in blocks"
+            if table.survey().n_queries == 1
+            else "take pairgram train --model rankrls, which reads them in blocks",
         )
     X, named = rows.X, {"qid": rows.query}
     if table.layout.weight is not None:
@@ -604,7 +592,7 @@ def cv(
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
     from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
-    marked. A table is read into memory. With --clicks it is a log, as for train.
+    marked. A table is read into memory, and its features are taken as by train. With --clicks it is a log, as for train.
 
     \b
     Examples:
@@ -628,21 +616,33 @@ def cv(
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
     on_table = columns.make_table(file)
     search, columns = _filling(search, columns)
+    start = 0.0
     if on_table:
         refuse_with_table(float32=float32, sparse=sparse)
         with columns.reading(settings.get("n_threads")) as (client, watch):
-            table = _scanned(file, columns, settings, client)
+            table, assumed = _scanned(file, columns, settings, client)
             columns.require(file, table, search._needs_queries)
-            X, y, named = _read_all(file, watch(table), search)
+            table = watch(table)
+
+            def fit() -> None:
+                nonlocal start
+                X, y, named = _read_all(file, table, search)
+                start = time.perf_counter()
+                with one_query_meant():
+                    search.fit(X, y, **named)
+
+            _fit_assuming(fit, search, columns, assumed)
+        note_assumed(assumed)
+        n_queries = table.survey().n_queries
     else:
         data = _load(Path(file), entry, settings, float32, sparse)
         opt.warn_of_no_ids(Path(file), data)
-        X, y, named = data.X, data.y, {"qid": data.qid}
-    start = time.perf_counter()
-    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
-        search.fit(X, y, **named)
+        start = time.perf_counter()
+        with opt.warnings_as_notes(), working("fitting"), one_query_meant():
+            search.fit(data.X, data.y, qid=data.qid)
+        n_queries = opt.n_queries(data)
     seconds = time.perf_counter() - start
-    held_by, path = _held_out(entry, search, columns.groups is not None), tried(search)
+    held_by, path = _held_out(entry, search, columns.groups is not None, n_queries), tried(search)
     best = {**chosen(search), "score": float(search.best_score_)}
     name = search.scoring_.name
     if as_json:
@@ -671,7 +671,7 @@ def cv(
     print_propensities(propensities_of(estimated).get("propensities", []), item)
 
 
-def _held_out(entry: Model, search: BaseEstimator, has_groups: bool) -> str:
+def _held_out(entry: Model, search: BaseEstimator, has_groups: bool, n_queries: int) -> str:
     """Return as text what was held out if there was no validation set."""
     if search.scoring_.name == opt.EVIDENCE:
         return "nothing held out"
@@ -679,4 +679,6 @@ def _held_out(entry: Model, search: BaseEstimator, has_groups: bool) -> str:
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
     if n_splits:
         return f"{n_splits} folds of groups" if has_groups else f"{n_splits} folds"
+    if n_queries == 1:
+        return "leave-row-out"
     return "leave-group-out" if has_groups else entry.held_out

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.fuse import Fusion
 
 COMPARED = ("ndcg@10", "map")
+ALL_ROWS = "all rows"  # the name of the only query of rows without ids
 # Columns of which a narrow terminal shows others that say the same.
 LEFT_OUT = ("p_t", "p_t_holm", "value_against")
 
@@ -121,7 +122,7 @@ def compare(
     """
     opt.checked_names(metric, convention)
     systems = [Path(file) for file in (files if qrels is not None else files[1:])]
-    columns = Columns(label=label, qid=qid)
+    columns = Columns(label=label, qid=qid, by_id=True)
     if qrels is not None and columns.make_table():
         raise ValueError("--label and --qid are for tables, not for --qrels and runs")
     if len(systems) < 2:
@@ -530,7 +531,7 @@ def evaluate(
             float32=float32,
             sparse=sparse,
         )
-        if columns.make_table():
+        if columns.make_table() or columns.one_query:
             raise ValueError("options of tables are for tables, not for --qrels and --run")
         convention = convention or "trec"
         found = _of_run(qrels, run, metric or opt.EVALUATED_RUN, convention, threads)
@@ -616,16 +617,20 @@ def _of_table(
     file: str, model: Path, wanted: list[Any], columns: Columns, threads: int | None, by_query: bool
 ) -> _Evaluated:
     """Evaluate a model on a table."""
-    from pairgram.data.queries import plain_ids
+    from pairgram.data.queries import one_query_meant, plain_ids
 
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
     with _scored(model, file, columns, threads) as (loaded, table, watch):
         columns.require(file, table, True)
         table = watch(table)
-        found: Any = pairgram.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
+        with one_query_meant():
+            found: Any = pairgram.evaluate(
+                wanted, table, loaded, per_query=by_query, n_threads=threads
+            )
         survey = table.survey()
-    values = found | {"qid": plain_ids(found["qid"])} if by_query else {}
+    ids = plain_ids(found["qid"]) if "qid" in found else [ALL_ROWS]
+    values = found | {"qid": ids} if by_query else {}
     if by_query:
         found = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     return _Evaluated(file, survey.n_rows, survey.n_queries, found, values)
@@ -635,7 +640,7 @@ def _of_scored_table(
     file: str, scores: Path, wanted: list[Any], columns: Columns, threads: int | None
 ) -> _Evaluated:
     """Evaluate scores of the rows of a table, whose labels and query ids alone are read."""
-    others = replace(columns, label=None, qid=None)
+    others = replace(columns, label=None, qid=None, one_query=False)
     for field in fields(others):
         if getattr(others, field.name) not in (None, False):
             option = option_of(field.name)
@@ -673,7 +678,7 @@ def _of_values(
         found: Any = pairgram.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     queries = Queries.make(len(y), qid=qid)
-    ids = ["all rows"] if queries.ids is None else plain_ids(queries.ids)
+    ids = [ALL_ROWS] if queries.ids is None else plain_ids(queries.ids)
     return _Evaluated(file, len(y), len(ids), means, {"qid": ids, **found})
 
 

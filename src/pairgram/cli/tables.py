@@ -6,19 +6,23 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
 from pairgram.cli.options import Given, sharing, warnings_as_notes
-from pairgram.cli.report import passes
+from pairgram.cli.report import count, passes, warn
 
 if TYPE_CHECKING:
     from pairgram.tables.table import Table
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-QUERY_IDS = "query ids, the same in all rows if these are one list"
+LABEL = "--label, its column of labels"
+QUERY_IDS = "--qid, its column of query ids"
+ONE_LIST = ", or --one-query if all rows are one list"
+SHOWN_NAMES = 20  # of the columns that are taken as features
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Columns:
 
     label: str | None = None
     qid: str | None = None
+    one_query: bool = False
     features: list[str] | None = None
     exclude: list[str] | None = None
     weight: str | None = None
@@ -38,12 +43,15 @@ class Columns:
     feature_log: str | None = None
     qrels: Path | None = None
     looks: Any = None  # of every position, if propensities are a column of positions
+    by_id: bool = False  # whether every query must have an id
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
         if files and self.qrels is not None and self.feature_log is None:
             raise ValueError("--qrels is for --feature-log, and for TREC runs")
-        return replace(self, qrels=None) != Columns() or any(
+        if self.one_query and self.qid is not None:
+            raise ValueError("give --qid or --one-query, not both")
+        return replace(self, qrels=None, one_query=False, by_id=False) != Columns() or any(
             file is not None and _is_table(file) for file in files
         )
 
@@ -121,7 +129,41 @@ class Columns:
         if self.looks is not None:
             table = replace(table, layout=replace(table.layout, looks=self.looks))
             table = grouped(table) if self.group_queries else table
+        if self.one_query:  # rows without ids are one list
+            table = replace(table, source_has_queries=True)
         return table.widened(width)
+
+    def scan_assuming(
+        self, file: str, client: Any, features: list[str] | None = None, width: int = 0
+    ) -> tuple[Table, list[str]]:
+        """Return the table of a file to learn from, and words on what was assumed of its columns.
+
+        The arguments are those of `scan`. If nothing says what features are, columns that hold no
+        numbers are left out.
+        """
+        from pairgram._support.checks import NO_COLUMN, NO_NUMBERS, ArgumentError
+
+        left_out: dict[str, str] = {}
+        try:
+            table = self.scan(file, client, features, width)
+        except ArgumentError as error:
+            if self.features or features or error.found != NO_NUMBERS:
+                raise
+            left_out = error.kinds
+            try:
+                others = [*(self.exclude or ()), *left_out]
+                table = replace(self, exclude=others).scan(file, client, None, width)
+            except ArgumentError as none_left:
+                raise error if none_left.found == NO_COLUMN else none_left from None
+        if self.features or features or self.feature_log is not None or table.schema is None:
+            return table, []
+        names = [printable(str(name)) for name in table.layout.features]
+        shown = ", ".join(names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
+        assumed = [f"took {count(len(names), 'column')} as features: {shown}"]
+        if left_out:
+            kinds = [f"{printable(name)} ({kind})" for name, kind in left_out.items()]
+            assumed.append(f"left out {', '.join(kinds)}")
+        return table, assumed
 
     def _source(self, file: str, takes_all: bool) -> tuple[Any, dict[str, Any]]:
         """Return what is scanned, and its columns that are no features."""
@@ -142,31 +184,53 @@ class Columns:
 
     def labels(self, file: str) -> tuple[Any, Any]:
         """Return the labels and the query ids of a table, which alone are read."""
+        from pairgram._support.checks import ArgumentError
         from pairgram.tables.scan import read_labels
 
-        y, ids = read_labels(file, self.label, self.qid)
-        if ids is None:
-            raise lacking(file, "--qid", QUERY_IDS)
+        try:
+            y, ids = read_labels(file, self.label, self.qid)
+        except ArgumentError as error:
+            if self.label is not None or error.parameter != "label":
+                raise
+            raise self._lacking(file, True, self.qid is None) from None
+        if ids is None and not self.one_query:
+            raise self._lacking(file, False, True)
         return y, ids
 
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
-        if self.feature_log is not None:
-            if self.qrels is None:
-                raise ValueError(f"{printable(file)}: want --qrels, the labels of its documents")
-        elif table.schema is not None and self.label is None:
-            raise lacking(file, "--label", "labels")
-        if needs_queries and not table.has_queries:
-            raise lacking(file, "--qid", QUERY_IDS)
+        if self.feature_log is not None and self.qrels is None:
+            raise ValueError(f"{printable(file)}: want --qrels, the labels of its documents")
+        lacks_labels = table.schema is not None and table.layout.label is None
+        lacks_queries = needs_queries and not table.has_queries
+        if lacks_labels or lacks_queries:
+            raise self._lacking(file, lacks_labels, lacks_queries)
+
+    def require_queries(self, file: str, table: Table) -> None:
+        """Raise a ValueError if a table lacks query ids."""
+        if not table.has_queries:
+            raise self._lacking(file, False, True)
+
+    def _lacking(self, file: str, labels: bool, queries: bool) -> ValueError:
+        """Return the error for a table some of whose columns no option names."""
+        ids = QUERY_IDS + ONE_LIST * (not self.by_id)
+        wanted = [LABEL] * labels + [ids] * (queries and not self.one_query)
+        return ValueError(f"{printable(file)}: found a table, want {'; and '.join(wanted)}")
 
 
-def lacking(file: str, option: str, what: str) -> ValueError:
-    """Return the error for a table one of whose columns no option names."""
-    return ValueError(f"{printable(file)}: found a table, want {option}, its column of {what}")
+def note_assumed(assumed: list[str]) -> None:
+    """Print what was assumed of a table, in one note."""
+    if assumed:
+        warn(f"note: {'; '.join(assumed)}: --features, --exclude and --missing say otherwise")
 
 
-with_columns = sharing(
-    "columns", [field.name for field in fields(Columns) if field.name != "looks"], Columns
+_OPTIONS = [field.name for field in fields(Columns) if field.name not in ("looks", "by_id")]
+with_columns = sharing("columns", _OPTIONS, Columns)
+# Statistics name the queries that they have seen.
+with_columns_by_id = sharing(
+    "columns",
+    [name for name in _OPTIONS if name != "one_query"],
+    partial(Columns, by_id=True),
 )
 
 

@@ -199,6 +199,7 @@ def test_without_pairs_within_queries_groups_serve_as_ids():
         assert not found.uses_qid_
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_scikit_learn_routes_groups(routing):
     X, y, qid, groups = rows_in_groups(8)
     found = cross_validate(
