@@ -11,6 +11,9 @@ from typing import IO, Any
 
 _CONTROL = bytes({*range(9), *range(14, 32), 127})
 
+# What the names of files of columns end with that can be written.
+WRITTEN = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
+
 
 def shown(path: str | bytes | os.PathLike[Any]) -> str:
     """Return a path for messages: on one line, with escapes for characters that are not printable.

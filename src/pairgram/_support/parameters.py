@@ -43,6 +43,8 @@ EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "pyt
 FusionName = Literal[
     "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
 ]
+# Which training rows `neighbours` tells.
+NeighboursBy = Literal["share", "similarity"]
 # What standard deviations of scores are relative to, and how rows to measure are chosen.
 Reference = Literal["list", "training"]
 Strategy = Literal["upper", "improvement", "thompson", "variance", "order"]
@@ -550,7 +552,7 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "keep": Parameter(
         None,
         "--keep A,B,...",
-        "Columns of a table that stand before the scores in a Parquet file. [default: that of "
+        "Columns of a table that stand before the scores in a file of columns. [default: that of "
         "--qid]",
     ),
 }

@@ -53,6 +53,14 @@ def export(
             show_default=False,
         ),
     ] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A=F,...",
+            help="The fields of the index that have the values of columns, for --to solr and "
+            "ltr-plugin. The features that are their values are written too.",
+        ),
+    ] = None,
     store: Annotated[str | None, typer.Option(metavar="NAME", help="Solr's feature store.")] = None,
     normalizers: Annotated[
         str,
@@ -81,6 +89,9 @@ def export(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of the query ids of a table of --verify."),
     ] = None,
+    one_query: Annotated[
+        bool, typer.Option("--one-query", help="All rows of --verify are one query.")
+    ] = False,
 ) -> None:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python.
 
@@ -101,8 +112,10 @@ def export(
         to = "ltr-plugin"
     read = None if verify is None else Path(verify)
     opt.check_output(output, model=model, features=features, verify=read)
-    if qid is not None and verify is None:
-        raise ValueError("--qid is for a table of --verify")
+    if (qid is not None or one_query) and verify is None:
+        raise ValueError(f"{'--one-query' if one_query else '--qid'} is for a table of --verify")
+    if fields is not None and to not in ("solr", "ltr-plugin"):
+        raise ValueError("--fields is for --to solr, ltr-plugin, elasticsearch and opensearch")
     if shift is not None and to != "ltr-plugin":
         raise ValueError("--shift is for --to ltr-plugin, elasticsearch and opensearch")
     if shift is not None and verify is None:
@@ -112,7 +125,9 @@ def export(
     ranker = pairgram.load_model(model)
     names = _names(features, ranker)
     own: dict[str, Any] = {"features": names}
-    given: tuple[Any, Any] = (None, None) if verify is None else _rows_of(verify, qid, ranker)
+    given: tuple[Any, Any] = (None, None)
+    if verify is not None:
+        given = _rows_of(verify, Columns(qid=qid, one_query=one_query), ranker)
     rows, ids = given
     if to in ("solr", "ltr-plugin"):
         own["normalizers"] = normalizers
@@ -120,6 +135,8 @@ def export(
         raise ValueError("--normalizers engine is for --to solr and --to ltr-plugin")
     if store is not None:
         own["store"] = store
+    if fields is not None:
+        own["fields"] = _fields(fields)
     if shift is not None:
         with _names_are_known():
             own |= {"shift": shift, "lowest": _lowest_score(ranker, rows)}
@@ -160,17 +177,42 @@ def _names_are_known() -> Iterator[None]:
         yield
 
 
-def _rows_of(file: str, qid: str | None, ranker: BaseEstimator) -> tuple[Any, Any]:
-    """Return the rows of a LETOR file, or a table, and the query ids that belong to them."""
-    columns = Columns(qid=qid)
+def _rows_of(file: str, columns: Columns, ranker: BaseEstimator) -> tuple[Any, Any]:
+    """Return the rows of a LETOR file, or a table, and the query ids that belong to them.
+
+    A table with columns of text is a frame in memory.
+    """
+    from pairgram._support.checks import NO_NUMBERS, ArgumentError
+    from pairgram.tables.scan import read_columns
+
     if not columns.make_table(file):
-        data = opt.load_data(Path(file), n_features=int(ranker.n_features_in_))
+        data = opt.load_data(Path(file), n_features=opt.width_of(ranker))
         return data.X, data.qid
-    names = getattr(ranker, "feature_names_in_", None)
-    with columns.cluster() as client:
-        table = columns.scan(file, client, None if names is None else list(names))
+    step = getattr(ranker, "steps", [("", ranker)])[0][1]
+    known = getattr(step, "feature_names_in_", None)
+    names = None if known is None else [str(name) for name in known]
+    try:
+        with columns.cluster() as client:
+            table = columns.scan(file, client, names)
+    except ArgumentError as error:
+        if error.found != NO_NUMBERS or names is None:
+            raise
+        columns.require_queries(file, None)
+        frame, ids = read_columns(file, names, columns.qid)
+        return frame.to_pandas(), ids
     columns.require_queries(file, table)
     return table, None
+
+
+def _fields(text: str) -> dict[str, str]:
+    """Return the fields of columns of a text such as ``price=price_f,brand=brand_s``."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    found = {name.strip(): field.strip() for name, _, field in pairs}
+    if len(found) < len(pairs) or "" in (*found, *found.values()):
+        raise ValueError(
+            f"--fields takes different columns with their fields, such as a=a_f,b=b_s; got {text!r}"
+        )
+    return found
 
 
 def _lowest_score(ranker: BaseEstimator, rows: Any) -> float:
@@ -188,7 +230,7 @@ def _names(features: Path | None, ranker: BaseEstimator) -> list[str] | None:
         known = hasattr(steps[0][1] if steps else ranker, "feature_names_in_")
         if known:
             return None
-        return [f"f{number}" for number in range(1, int(ranker.n_features_in_) + 1)]
+        return [f"f{number}" for number in range(1, opt.width_of(ranker) + 1)]
     lines = features.read_text(encoding="utf-8").splitlines()
     names = [line.strip() for line in lines if line.strip()]
     if len(names) != ranker.n_features_in_:

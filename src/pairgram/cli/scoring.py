@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 import typer
 
 import pairgram
-from pairgram._support.files import naming, replacing, shown
+from pairgram._support.files import WRITTEN, naming, replacing, shown
 from pairgram._support.parameters import FusionName, Reference, check_text, option_of, words
 from pairgram.cli import options as opt
 from pairgram.cli.clicks import (
@@ -314,7 +314,7 @@ def predict(
             "-o",
             metavar="FILE",
             help="File, device or pipe to write to; - stands for standard output. A name that ends "
-            "with .parquet makes a Parquet file, with a column score.",
+            "with .parquet, .arrow, .csv or .tsv makes a file of columns, one of which is score.",
         ),
     ] = Path("-"),
     *,
@@ -335,7 +335,7 @@ def predict(
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
 ) -> None:
-    """Score the documents of a file, one number per line, or in a Parquet file.
+    """Score the documents of a file, one number per line, or as a column of a table.
 
     Scores stand in the order of the rows of the file. A higher score is better. Each number is the
     shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must
@@ -348,19 +348,15 @@ def predict(
       pairgram predict model.safetensors test.txt --output scores.txt
       pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
       pairgram predict model.safetensors 'new/*.parquet' --keep doc_id --output scores.parquet
+      pairgram predict model.safetensors new.csv --keep name --output scores.csv
       pairgram predict model.safetensors new.parquet --qid q --std list --output scores.parquet
     """
-    path, is_parquet = Path(file), output.suffix.lower() in (".parquet", ".pq")
+    path, has_columns = Path(file), output.suffix.lower() in WRITTEN
     opt.check_one_stdin(FILE=path, **{"--offset": offset})
     opt.check_output(output, input=path, model=model, offset=offset)
-    if output.suffix.lower() in (".csv", ".tsv"):
-        raise ValueError(
-            f"--output {shown(output)}: the name stands for columns under their names, and predict "
-            "writes a number per line, or Parquet: give a name that ends with .txt or .parquet"
-        )
-    if keep is not None and not is_parquet:
-        raise ValueError("--keep needs an --output whose name ends with .parquet")
-    if columns.make_table(file) or is_parquet or std is not None:
+    if keep is not None and not has_columns:
+        raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
+    if columns.make_table(file) or has_columns or std is not None:
         from pairgram.rankers import scores as row_scores
 
         if std is not None:
@@ -371,7 +367,7 @@ def predict(
         kept = None if keep is None else parse_names(keep, "--keep")
         with _scored(model, file, columns, threads) as (loaded, table, watch):
             table.refuse_output(output, "--output")
-            if is_parquet:
+            if has_columns:
                 row_scores.predict(loaded, watch(table, False), output=output, keep=kept, **certain)
             else:
                 batches = row_scores.predict(loaded, watch(table, False), keep=[], **certain)

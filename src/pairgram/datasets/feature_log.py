@@ -125,6 +125,8 @@ def read_feature_log(
     """
     check_text("engine", engine, get_args(LoggingEngine))
     check_text("unjudged", unjudged, get_args(Unjudged))
+    if isinstance(features, str):
+        raise ArgumentError("features", f"must be a list of names, got the text {features!r}")
     judged = None if qrels is None else qrels_of(qrels)
     read = _READERS[engine]
     lists: dict[str, dict[str, tuple[int, Features]]] = {}
@@ -280,7 +282,11 @@ def _of_plugin(
         docno = _id_of(hit, places)
         logs: dict[str, Any] = {}
         for one in _member(hit, "fields", "_ltrlog") or ():
-            logs |= one if isinstance(one, Mapping) else {}
+            own = one if isinstance(one, Mapping) else {}
+            if twice := [name for name in own if name in logs]:
+                again = "give the log of every request a name of its own"
+                raise ValueError(f"document {docno!r} has the log {twice[0]!r} twice: {again}")
+            logs |= own
         if not logs:
             raise ValueError(f"document {docno!r} has no fields._ltrlog: ask for them by ltr_log")
         if log is None and len(logs) > 1:

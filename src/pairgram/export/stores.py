@@ -240,6 +240,11 @@ def of_features(
                 k = len(columns)
             columns += [part] * (k == len(columns))
             entries.append((at, k, weight))
+    if not columns:
+        raise ValueError(
+            "the model has the same score for every row, and the engine takes no model without "
+            "features: fit a model whose columns tell rows apart"
+        )
     mix = np.zeros((len(form.columns), len(columns)))
     for at, k, weight in entries:
         mix[at, k] += weight

@@ -435,6 +435,8 @@ def to_python(
     text = expression(form, columns, _PYTHON, gaps)
     documented = f"Return the score of one row x, the columns {', '.join(form.names)}."
     lines = [f"def {name}(x):", f"    {documented!r}"]
+    if form.missing is not None or " is None" in text:  # pandas.NA has no truth of its own
+        lines.append('    x = [None if type(v).__name__ == "NAType" else v for v in x]')
     if form.missing is not None:
         lines += [
             f"    missing = {form.missing.tolist()!r}",

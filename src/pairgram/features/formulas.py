@@ -330,7 +330,9 @@ class Curve(OfSource):
         if not self.has_gaps:
             return self
         raise ValueError(
-            f"an imputer after the function {self.name} cannot be exported: put the imputer before"
+            f"missing values that are filled, or told by an indicator, after the function "
+            f"{self.name} cannot be exported, because {self.name} has no value for some numbers "
+            "either: put the imputer before the function"
         )
 
     def gap(self) -> Column:

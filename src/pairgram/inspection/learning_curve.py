@@ -72,7 +72,7 @@ def learning_curve(
     X: RowsLike,
     y: ArrayLike,
     *,
-    qid: ArrayLike,
+    qid: ArrayLike | None = None,
     sample_weight: float | ArrayLike | None = None,
     sizes: ArrayLike | None = None,
     cv: int | Splitter | None = None,
@@ -93,7 +93,7 @@ def learning_curve(
     X : array-like or CSR matrix of shape (n_rows, n_features), or data frame
     y : array-like of shape (n_rows,)
     qid : array-like of shape (n_rows,)
-        Query ids, of any hashable type.
+        Query ids, of any hashable type. They must be given: rows of a single list have no curve.
     sample_weight : array-like of shape (n_rows,), ≥ 0, float or None
         Row weights of the fits, as `fit` takes them. The scores have no weights.
     sizes : array-like of int ≥ 1, or of float in (0, 1], or None
@@ -138,7 +138,10 @@ def learning_curve(
     ([5, 20, 80], (3, 5))
     """
     if qid is None:
-        raise ValueError("qid must be the query ids of the rows, got None")
+        raise ValueError(
+            "qid must be the query ids of the rows, got None: whole queries are added, one after "
+            "the other, so a single list has no such curve"
+        )
     rng = check_random_state(random_state)
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
     require_label_each(X, y)

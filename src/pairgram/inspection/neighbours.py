@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import pairgram
 from pairgram._support.arrays import blocks, read_rows, reads_lists, without_names
 from pairgram._support.checks import ArgumentError, require_finite
-from pairgram._support.parameters import check_size
+from pairgram._support.parameters import NeighboursBy, check_size, check_text, words
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
@@ -50,7 +50,9 @@ def _rows_within(model: BaseEstimator) -> tuple[Any, Any, NDArray[np.float64], N
     raise ArgumentError("model", f"must have a kernel or a Nystroem map, got one with {what}")
 
 
-def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArray[Any]]:
+def neighbours(
+    model: BaseEstimator, X: RowsLike, k: int = 5, *, by: NeighboursBy = "share"
+) -> dict[str, NDArray[Any]]:
     """Return the training rows that say most about the score of each row.
 
     The score of a kernel model is a sum over training rows, of which each adds its weight times its
@@ -63,12 +65,15 @@ def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArr
     X : array-like or CSR matrix of shape (n_rows, n_features)
     k : int ≥ 1, default=5
         How many training rows are told; all of them, if there are fewer.
+    by : {"share", "similarity"}, default="share"
+        Which rows are told: those with the largest shares of the score, above or below 0, or those
+        that are most alike.
 
     Returns
     -------
     dict of str to ndarray
         - ``row``, int64 of shape (n_rows, k): numbers of training rows, as they were given to
-          `fit`, those with the largest shares first; −1 for landmarks of "kmeans", which are none;
+          `fit`, in the order of `by`; −1 for landmarks of "kmeans", which are none;
         - ``share``, shape (n_rows, k): what they add to the score;
         - ``rest``, shape (n_rows,): what all others add;
         - ``similarity``, shape (n_rows, k): their kernel values;
@@ -86,6 +91,12 @@ def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArr
     Only differences of scores within a list say something, and shares of rows below 0 count as
     those above do: a row that is like one that lost goes down.
 
+    With a small ridge, the rows with the largest shares are often not the most similar ones. Weights
+    are then large, and those of rows that are like each other have opposite signs: their shares
+    nearly cancel, though each is larger than that of the most similar row. ``by="similarity"`` tells
+    the most similar rows for any ridge. Rows whose weight is exactly 0 are told by neither, because
+    the model does not keep them.
+
     Examples
     --------
     >>> from pairgram import RankRLS, make_ranking, neighbours
@@ -95,6 +106,7 @@ def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArr
     >>> found["row"].shape, found["parts"].shape
     ((400, 3), (400, 3, 1))
     """
+    check_text("by", by, words(NeighboursBy))
     rows = _checked(model, X)
     kernel, support, weights, numbers = _rows_within(model)
     k = min(check_size("k", k), len(weights))
@@ -111,7 +123,8 @@ def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArr
         own = rows[block] if inputs is None else inputs.transform(rows[block])
         K = model.feature_map_.transform(own) if support is None else _values(kernel, own, support)
         shares = K * weights
-        order = np.argsort(-np.abs(shares), axis=1, kind="stable")[:, :k]
+        most = np.abs(shares) if by == "share" else K
+        order = np.argsort(-most, axis=1, kind="stable")[:, :k]
         found["row"][block] = numbers[order]
         found["share"][block] = np.take_along_axis(shares, order, axis=1)
         found["rest"][block] = shares.sum(axis=1) - found["share"][block].sum(axis=1)

@@ -319,7 +319,7 @@ class RankRLS(Certain, LinearRanker):
         `as_regressor` has the weights of the columns of X.
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
-        that `coef_` belongs to; ``inputs_.kind`` is the word. Of inputs within lists, it takes X
+        that `coef_` belongs to; ``inputs_.kind`` has its name. Of inputs within lists, it takes X
         for one list. None if there are none.
     fill_values_ : ndarray of shape (n_features,), float64, or None
         What takes the place of missing values of X, also in `predict`, if the model or its table
@@ -590,7 +590,8 @@ class RankRLSCV(Certain, LinearSearch):
         Weights of the model with the chosen settings, fitted to all rows. They belong to the
         columns after `inputs`, as in `RankRLS`.
     inputs_, feature_map_ :
-        As in `RankRLS`, those that were chosen. ``inputs_.kind`` is the word.
+        The inputs and the feature map that were chosen, as in `RankRLS`. ``inputs_.kind`` has the
+        name of the inputs, such as "standard".
     alpha_, pairs_, target_, scale_, gamma_ :
         The chosen settings. `gamma_` is None unless the kernel has a gamma, and for a kernel of
         parts if None was chosen.

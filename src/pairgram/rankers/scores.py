@@ -28,7 +28,7 @@ from pairgram._support.arrays import (
     require_columns,
 )
 from pairgram._support.checks import ArgumentError, Vector, require_finite
-from pairgram._support.files import replacing
+from pairgram._support.files import WRITTEN, replacing
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
 from pairgram.data.pairs import PairSettings
@@ -48,6 +48,7 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table, no_rows
+from pairgram.tables.writing import write_batches
 
 if TYPE_CHECKING:
     from pairgram._support.parameters import Reference
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 # The names of the columns of scores and of their standard deviations.
 SCORE, DEVIATION = "score", "deviation"
 # What the name of a Parquet file may end with.
-ENDINGS = (".parquet", ".pq")
 
 
 class Scorer:
@@ -483,8 +483,9 @@ def predict(
         Its label is not read. The scores have the order of the source, also for a table with
         ``group_queries=True``. Spark may give the rows of a shuffled frame another order every
         time: have `keep` name the rows then.
-    output : path of a Parquet file, or None, default=None
-        Where to write. The file is written completely or not at all.
+    output : path or None, default=None
+        Where to write: a Parquet file, or as its name ends an Arrow file (.arrow, .ipc, .feather),
+        CSV (.csv, commas) or TSV (.tsv, tabs). The file is written completely or not at all.
     keep : list of str, str or None, default=None
         Columns, or one column, of the table that stand before the scores. None takes the query id.
     return_std : bool, default=False
@@ -502,7 +503,7 @@ def predict(
     ------
     ValueError
         If the table has other features than the model, or lacks a column of `keep`. If `output` is
-        a file that the table reads, or its name has another ending than .parquet or .pq.
+        a file that the table reads, or its name has another ending than these.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
 
@@ -517,17 +518,18 @@ def predict(
     2000
     """
     try:
-        import pyarrow.parquet
+        import pyarrow  # noqa: F401
     except ImportError as error:
         message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
         raise ImportError(message) from error
     if as_table(table) is None:
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
     if output is not None:
-        ending = os.path.splitext(os.fspath(output))[1]
-        if ending.lower() not in ("", *ENDINGS):
+        ending = os.path.splitext(os.fspath(output))[1].lower()
+        if ending not in ("", *WRITTEN):
             raise ValueError(
-                f"output is written as Parquet: want a name that ends with .parquet, got {ending}"
+                f"output is a file of columns: want a name that ends with {', '.join(WRITTEN)}, "
+                f"got {ending}"
             )
         table.refuse_output(output)
     table = table.in_order()
@@ -544,22 +546,8 @@ def predict(
     batches = _tables(_batches(model, table, tuple(keep), wanted))
     if output is None:
         return batches
-    n_rows = 0
     with replacing(output) as file:
-        writer = None
-        try:
-            for batch in batches:
-                writer = writer or pyarrow.parquet.ParquetWriter(file, batch.schema)
-                writer.write_table(batch)
-                n_rows += batch.num_rows
-            if writer is None:
-                raise no_rows()
-            writer.close()
-        except BaseException:
-            if writer is not None:
-                writer.is_open = False  # otherwise its finalizer writes to the closed file
-            raise
-    return n_rows
+        return write_batches(file, ending, batches)
 
 
 def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:

@@ -264,6 +264,34 @@ def read_ids(source: object, column: str) -> NDArray[Any]:
     return np.concatenate([rows.query for rows in batches])
 
 
+def read_columns(source: object, names: Sequence[str], qid: str | None = None) -> Any:
+    """Return columns of any kinds of all rows in memory, as a table of pyarrow, and the query ids.
+
+    Raises
+    ------
+    ValueError
+        As in `scan`.
+    """
+    import pyarrow
+
+    found = source_of(source, qid)
+    if found.schema is None:
+        raise ArgumentError(None, "{place} has no names of columns", place="it")
+    require_columns(names, found.schema.names, "features", "the table")
+    _require_own(found.schema, {"qid": qid})
+    columns = replace(Columns((), None, qid, None, np.float64), keep=tuple(names))
+    batches = _without_features(found, columns)
+    kept = pyarrow.concat_tables(
+        [
+            pyarrow.Table.from_batches([rows.kept])
+            if isinstance(rows.kept, pyarrow.RecordBatch)
+            else rows.kept
+            for rows in batches
+        ]
+    )
+    return kept, None if qid is None else np.concatenate([rows.query for rows in batches])
+
+
 def _without_features(source: Source, columns: Columns) -> list[TableRows]:
     """Return all rows in memory, of which features are not read."""
     source = source.typed(columns)

@@ -277,9 +277,8 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
             "by commas in a file .csv, and by tabs in a file .tsv"
         )
     files = SeenFiles.of_dataset(dataset)
-    if separated:
-        return _of_dataset(dataset, files)
-    return _of_dataset(dataset, files, *_common_schema(dataset))
+    schema, first = _common_schema(dataset)
+    return _of_dataset(dataset, files, None if separated else schema, first)
 
 
 def _common_schema(dataset: Any) -> tuple[Any, dict[str, str]]:
