@@ -10,7 +10,11 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 from pairgram import (
@@ -23,10 +27,12 @@ from pairgram import (
     RankSVMCV,
     dump_letor,
     evaluate,
+    export,
     load_model,
     make_ranking,
     predict,
     read_feature_log,
+    save_model,
     scan,
 )
 from parts.cli import app, report
@@ -706,7 +712,8 @@ def test_a_table_of_one_query_may_have_a_kernel(small):
     assert "--kernel rbf of --model rankrls needs all rows in memory" in refused
     run(*given, "--one-query", "--alpha", 1, "--pairs", "with_ties", "-o", small / "m")
     model = load_model(small / "m")
-    alone = RankRLS(1.0, kernel="rbf", gamma=model.gamma_).fit(frame[NAMES], frame["relevance"])
+    gamma = model.feature_map_.kernel_.gamma
+    alone = RankRLS(1.0, kernel="rbf", gamma=gamma).fit(frame[NAMES], frame["relevance"])
     np.testing.assert_allclose(model.predict(frame[NAMES]), alone.predict(frame[NAMES]))
 
 
@@ -778,3 +785,57 @@ def test_a_log_of_features_is_a_table(tmp_path, monkeypatch):
         (["log.jsonl", "--feature-log", "lucene"], "--feature-log must be one of 'solr'"),
     ):
         assert wanted in error("train", *arguments, "-o", "no.safetensors")
+
+
+def test_predict_keeps_columns_in_text(folder, tmp_path):
+    data, model = folder / "data", tmp_path / "m"
+    run("train", data, *COLUMNS, *FEATURES, "--model", "rankrls", "-o", model)
+    scores = [float(line) for line in run("predict", model, data)[0].splitlines()]
+    documents = pd.read_parquet(data)["doc"].tolist()
+    for ending, separator in ((".csv", ","), (".tsv", "\t")):
+        run("predict", model, data, "--keep", "doc", "-o", tmp_path / f"s{ending}")
+        lines = (tmp_path / f"s{ending}").read_text().splitlines()
+        cells = [line.replace('"', "").split(separator) for line in lines]
+        assert cells[0] == ["doc", "score"] and [one[0] for one in cells[1:]] == documents
+        assert [float(one[1]) for one in cells[1:]] == scores
+    assert "--keep needs an --output whose name ends with .parquet, " in error(
+        "predict", model, data, "--keep", "doc", "-o", tmp_path / "s.txt"
+    )
+
+
+def test_an_export_of_a_model_of_text_is_verified(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y, qid = make_ranking(10, 8, 2, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(s=rng.choice(["red", "blue"], len(y)))
+    with config_context(enable_metadata_routing=True):
+        columns = ColumnTransformer([("text", OneHotEncoder(), ["s"])], remainder="passthrough")
+        model = make_pipeline(columns, RankRLS().set_fit_request(qid=True)).fit(frame, y, qid=qid)
+    save_model(model, tmp_path / "m.safetensors")
+    rows = frame.assign(qid=qid)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    given = ("export", tmp_path / "m.safetensors", "--to", "solr", "-o", tmp_path / "m.json")
+    want = (
+        f"of {export.verify(export.to_solr(model, 'model'), model, frame, qid).n_queries} queries"
+    )
+    for file in (tmp_path / "rows.csv", tmp_path / "rows.parquet"):
+        said = run(*given, "--verify", file, "--qid", "qid")[1]
+        assert "order changed in 0 " in said and want in said
+        assert "in 0 of 1 queries" in run(*given, "--verify", file, "--one-query")[1]
+        assert "--qid, its column of query ids, or --one-query" in error(*given, "--verify", file)
+    run(*given, "--fields", "s=colour_s,a=price_f")
+    listed = json.loads((tmp_path / "model.features.json").read_text())
+    assert "colour_s" in json.dumps(listed) and "price_f" in json.dumps(listed)
+    assert error(*given, "--fields", "s").startswith("--fields takes different columns with")
+    sql = ("export", tmp_path / "m.safetensors", "--to", "sql", "--fields", "s=t")
+    assert error(*sql) == "--fields is for --to solr, ltr-plugin, elasticsearch and opensearch"
+
+
+def test_errors_of_options_name_them(folder, tmp_path):
+    data, model = folder / "data", tmp_path / "m"
+    run("train", data, *COLUMNS, *FEATURES, "--model", "rankrls", "-o", model,
+        "--keep-covariance")  # fmt: skip
+    found = error("propose", data, "--model", model, "-n", 99_999)
+    assert found.startswith("-n must be at most ")
+    found = error("predict", model, data, "--std", "row")
+    assert found.startswith("--std must be one of 'list', 'training'")

@@ -193,3 +193,19 @@ def test_a_mapping_tells_what_the_whole_log_left_out():
     lines = [solr("q1", {"a": {"bm25": 2.5}}), solr("q2", {"c": {"bm25": 1.0}})]
     table = read_feature_log(lines, "solr", features={"bm25": 0.0, "discount": 1.0})
     assert table["discount"].tolist() == [1.0, 1.0] and table["bm25"].tolist() == [2.5, 1.0]
+
+
+def test_a_text_is_no_list_of_features():
+    line = {"qid": "q", "response": {"docs": [{"id": "d", "[features]": "a=1,b=2,ab=3"}]}}
+    assert list(read_feature_log([line], "solr", features=["ab"]))[-1] == "ab"
+    with pytest.raises(ValueError, match="features must be a list of names, got the text 'ab'"):
+        read_feature_log([line], "solr", features="ab")
+
+
+def test_a_log_that_a_hit_has_twice_is_refused():
+    logs = [{"log": [{"name": "a", "value": 1.0}]}, {"log": [{"name": "a", "value": 2.0}]}]
+    line = {"qid": "q", "hits": {"hits": [{"_id": "d", "fields": {"_ltrlog": logs}}]}}
+    with pytest.raises(ValueError, match="line 1: document 'd' has the log 'log' twice"):
+        read_feature_log([line], "opensearch")
+    logs[1] = {"other": logs[1]["log"]}
+    assert read_feature_log([line], "opensearch", log="other")["a"].tolist() == [2.0]

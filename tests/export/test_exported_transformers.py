@@ -312,7 +312,7 @@ def refused():
     yield (
         gaps,
         make_pipeline(log, SimpleImputer()),
-        "an imputer after the function log cannot be exported: put the imputer before",
+        "after the function log cannot be exported, because log has no value for some numbers",
     )
     yield (
         numbers,

@@ -187,3 +187,10 @@ def test_a_ranker_that_the_largest_size_does_not_fit_is_an_error(estimator):
         learning_curve(estimator, X[:20], Y[:20], qid=np.arange(20), sizes=[1, 16])
     with pytest.raises(ValueError, match="alpha"):
         learning_curve(RankRLSCV([-1.0]), X, Y, qid=QID, sizes=[2, 8])
+
+
+def test_a_single_list_has_no_curve():
+    X, y, _ = make_ranking(1, 30, 3, random_state=0)
+    for named in ({}, {"qid": None}):
+        with pytest.raises(ValueError, match="qid must be the query ids of the rows, got None: "):
+            learning_curve(RankRLS(), X, y, **named)

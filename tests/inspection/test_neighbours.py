@@ -130,3 +130,22 @@ def test_what_is_refused():
     lists = RankRLS(inputs="rank").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="model must score rows alone"):
         column_effects(lists, X)
+
+
+def test_the_most_similar_rows_are_told_where_a_small_ridge_hides_them():
+    """Shares of alike rows cancel there, and are larger than that of the row itself."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    model = RankRLS(1e-9, kernel="rbf", scope="global").fit(X, rng.normal(size=60))
+    own = np.arange(60)
+    assert (neighbours(model, X, 1)["row"][:, 0] != own).mean() > 0.5
+    found = neighbours(model, X, 3, by="similarity")
+    np.testing.assert_array_equal(found["row"][:, 0], own)
+    np.testing.assert_allclose(found["similarity"][:, 0], 1.0)
+    assert (np.diff(found["similarity"], axis=1) <= 0).all()
+    total = found["share"].sum(axis=1) + found["rest"]
+    wanted = model.predict(X)
+    size = np.abs(model.coef_).sum()  # of what cancels
+    np.testing.assert_allclose(total - total.mean(), wanted - wanted.mean(), atol=1e-12 * size)
+    with pytest.raises(ValueError, match="by must be one of 'share', 'similarity'"):
+        neighbours(model, X, by="distance")

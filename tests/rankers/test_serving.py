@@ -177,3 +177,38 @@ def test_fastapi_as_the_page_has_it(tmp_path, monkeypatch):
     response = asyncio.run(names["of_bytes"](request))
     np.testing.assert_array_equal(np.frombuffer(response.body), expected)
     assert names["of_json"](rows.tolist()) == expected.tolist()
+
+    def asked(path, body):
+        """Return the status and the answer of the application itself."""
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": body}
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(b"content-type", b"application/json")],
+            "http_version": "1.1",
+            "scheme": "http",
+            "root_path": "",
+        }
+        asyncio.run(names["app"](scope, receive, send))
+        return sent[0]["status"], b"".join(one.get("body", b"") for one in sent[1:])
+
+    assert asked("/bytes", rows.tobytes()) == (200, expected.tobytes())
+    assert asked("/bytes", b"") == (200, b"")
+    for path, body in (
+        ("/bytes", rows.tobytes()[:-4]),
+        ("/json", b"[]"),
+        ("/json", b"[[1, 2]]"),
+        ("/json", b"[[1, 2, 3, 4, 5, 6], [1]]"),
+    ):
+        status, answer = asked(path, body)
+        assert (path, body[:9], status) == (path, body[:9], 422) and b"detail" in answer

@@ -4,10 +4,12 @@ import errno
 import os
 import pickle
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from sklearn import config_context
@@ -219,10 +221,28 @@ def scores_of(model, table):
     return np.concatenate([one["score"].to_numpy() for one in pairgram.predict(model, table)])
 
 
-@pytest.mark.parametrize("name", ["scores.csv", "scores.txt", "scores.arrow"])
-def test_scores_are_written_as_parquet_alone(name, tmp_path):
-    with pytest.raises(ValueError, match=r"output is written as Parquet: want .*, got \.\w+"):
-        pairgram.predict(MODEL, cut(), output=tmp_path / name)
+@pytest.mark.parametrize("ending", [".pq", ".csv", ".tsv", ".arrow", ".feather"])
+def test_scores_are_written_as_the_name_says(ending, tmp_path):
+    path = tmp_path / f"scores{ending}"
+    n_rows = pairgram.predict(MODEL, cut(), output=path)
+    wanted = pa.concat_tables(pairgram.predict(MODEL, cut())).to_pandas()
+    readers = {
+        ".pq": pd.read_parquet,
+        ".csv": pyarrow.csv.read_csv,
+        ".tsv": partial(
+            pyarrow.csv.read_csv, parse_options=pyarrow.csv.ParseOptions(delimiter="\t")
+        ),
+    }
+    found = readers.get(ending, pd.read_feather)(path)
+    found = found.to_pandas() if isinstance(found, pa.Table) else found
+    assert n_rows == len(found) == len(wanted)
+    assert list(found) == list(wanted)
+    np.testing.assert_array_equal(found["score"], wanted["score"])
+
+
+def test_other_names_of_scores_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"want a name that ends with .parquet, .*, got .txt"):
+        pairgram.predict(MODEL, cut(), output=tmp_path / "scores.txt")
     assert not list(tmp_path.iterdir())
 
 

@@ -1158,3 +1158,17 @@ def test_columns_of_later_files_alone_are_told(tmp_path):
         table = scan(tmp_path, label="y", qid="q")
     assert table.feature_names == ["a"]
     assert scan(tmp_path, label="y", qid="q", features=["a"]).feature_names == ["a"]
+
+
+@pytest.mark.parametrize("write", ["to_csv", "to_parquet"])
+def test_columns_of_later_files_alone_are_told_for_every_kind_of_file(tmp_path, write):
+    frame = pd.DataFrame({"q": [1, 1, 2, 2], "y": [0.0, 1.0, 0.0, 1.0], "f": [1.0, 2.0, 3.0, 4.0]})
+    kind = write.removeprefix("to_")
+    getattr(frame, write)(tmp_path / f"a.{kind}", index=False)
+    getattr(frame.assign(q=frame["q"] + 2, g=1.0), write)(tmp_path / f"b.{kind}", index=False)
+    later = f"column 'g' of {tmp_path / f'b.{kind}'} is left out, because the first file does not"
+    for source in (tmp_path, tmp_path / f"*.{kind}", [tmp_path / f"{one}.{kind}" for one in "ab"]):
+        with pytest.warns(UserWarning, match=re.escape(later)):
+            table = scan(source, label="y", qid="q")
+        assert table.layout.features == ("f",)
+    scan(tmp_path, label="y", qid="q", features=["f"])  # who names the features knows

@@ -74,7 +74,7 @@ def warn_of_empty_columns(names: Sequence[str], missing: str) -> None:
 
 def warn_of_few_held(n_held: int, n_rows: int) -> None:
     """Warn if settings are chosen by two or three queries, or groups, that are held out whole."""
-    if 1 < n_held <= FEW_HELD and n_rows >= SEVERAL_ROWS and not _silent.get():
+    if n_rows >= SEVERAL_ROWS and not _silent.get():
         warn_caller(
             f"settings are chosen by {n_held} queries or groups that are held out as wholes: each "
             "is scored by what the others tell, which may be little, and then the choice is poor "

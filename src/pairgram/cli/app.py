@@ -18,6 +18,7 @@ from pairgram.cli.days import drift, forget, solve, update
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, letor, train
 from pairgram.cli.inspection import inspect
+from pairgram.cli.options import with_width
 from pairgram.cli.propose import propose
 from pairgram.cli.recommend import recommend
 from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
@@ -155,7 +156,7 @@ commands = (
     demo,
 )
 for command in commands:
-    app.command(cls=Command)(command)
+    app.command(cls=Command)(with_width(command))
 
 
 def run() -> None:

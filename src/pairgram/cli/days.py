@@ -15,7 +15,7 @@ from pairgram._support.files import shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.options import option, parse_grid
-from pairgram.cli.report import print_json, print_lines, print_table, show_rows, warn
+from pairgram.cli.report import print_json, print_table, show_rows, warn
 from pairgram.cli.tables import Columns, note_assumed, with_columns_by_id
 
 Statistics = Annotated[Path, typer.Argument(metavar="TOTAL", help="File of statistics.")]
@@ -235,7 +235,9 @@ def drift(
     if as_json:
         print_json(found.to_dict())
     else:
-        print_lines([str(found)])
+        for title, table in found._tables().values():
+            rows = zip(*(column.tolist() for column in table.values()), strict=True)
+            print_table(list(table), rows, title=title)
 
 
 def _by_numbers(file: Path) -> list[str | int]:

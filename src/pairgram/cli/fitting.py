@@ -42,7 +42,6 @@ from pairgram.cli.report import (
     check_picture,
     count,
     draw_search,
-    listed,
     print_json,
     print_table,
     progress,
@@ -226,8 +225,9 @@ def train(
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
     RankSVMs take a pass or more for every step of every fold; --valid spares the folds. --model
-    auto and elmrank read it into memory as a whole, and so do others if all rows are one query, whose
-    rows are held out one by one. Models with kernels cannot be fitted to a table of several queries.
+    auto and elmrank read it into memory as a whole, and so do others if all rows are one query,
+    whose rows are held out one by one. Models with kernels cannot be fitted to a table of several
+    queries.
 
     With --clicks, a table is a log: --qid is the column of the lists that were shown, each once.
     Clicks count 1 / propensity times, by --propensity, or as estimated from --position, and the
@@ -592,7 +592,8 @@ def cv(
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
     from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
-    marked. A table is read into memory, and its features are taken as by train. With --clicks it is a log, as for train.
+    marked. A table is read into memory, and its features are taken as by train. With --clicks it
+    is a log, as for train.
 
     \b
     Examples:

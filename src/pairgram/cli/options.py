@@ -28,7 +28,7 @@ from pairgram._support.parameters import (
     check_text,
     choice,
 )
-from pairgram.cli.report import count, warn, working
+from pairgram.cli.report import count, print_wide, warn, working
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -361,6 +361,27 @@ def sharing(
     return with_options_of_names
 
 
+def with_width(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with --wide, if it prints tables, or JSON in their place."""
+    own = inspect.signature(command, eval_str=True)
+    if "as_json" not in own.parameters:
+        return command
+    option = inspect.Parameter(
+        "wide", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Wide
+    )
+    parameters = [*own.parameters.values(), option]
+
+    @functools.wraps(command)
+    def with_wide(*, wide: bool, **options: Any) -> None:
+        print_wide(wide)
+        command(**options)
+
+    # Depending on its version, typer reads one or the other.
+    with_wide.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_wide.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_wide
+
+
 def _declared(name: str, help_names: str) -> inspect.Parameter:
     """Return the option of a parameter as an argument of a command."""
     parameter = PARAMETERS[name]
@@ -442,6 +463,12 @@ Sparse = Annotated[
     bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Wide = Annotated[
+    bool,
+    typer.Option(
+        "--wide", help="Print tables as wide as they are, not in parts that fit the terminal."
+    ),
+]
 Given = Path | bool | None  # the value of an option that may be left out
 
 

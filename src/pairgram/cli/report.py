@@ -9,6 +9,8 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -83,6 +85,11 @@ PANELS = {
 }
 
 
+# Whether tables may be wider than the terminal. A text that is broken keeps some columns.
+_wide: ContextVar[bool] = ContextVar("wide", default=False)
+WIDEST, NARROWEST = 1000, 12
+
+
 class Command(TyperCommand):
     """A command that refuses an option given twice, because it could use only the last one."""
 
@@ -116,6 +123,18 @@ class Command(TyperCommand):
                 )
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors of arguments name the options of their names."""
+        try:
+            return super().invoke(ctx)
+        except ValueError as error:
+            from pairgram._support.checks import ArgumentError
+
+            if isinstance(error, ArgumentError):
+                options = {one.name: one.opts[0] for one in self.params if one.opts[0][0] == "-"}
+                error.spell = partial(_as_option, options)
+            raise
+
 
 class Commands(TyperGroup):
     """The group of commands. Errors are one line and exit code 2, never a traceback."""
@@ -140,10 +159,6 @@ class Commands(TyperGroup):
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
-            from pairgram._support.checks import ArgumentError
-
-            if isinstance(error, ArgumentError):
-                error.spell = _as_option
             _fail(str(error))
         except ImportError as error:
             if error.name is not None:  # of Python; it does not say what to install
@@ -154,12 +169,17 @@ class Commands(TyperGroup):
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def _as_option(name: str, value: str | None) -> str:
-    """Return how errors of the library name an argument, and leave out words for Python alone."""
-    if name not in PARAMETERS or not PARAMETERS[name].option:
+def _as_option(options: dict[str, str], name: str, value: str | None) -> str:
+    """Return how errors of the library name an argument, and leave out words for Python alone.
+
+    `options` has the command's own, by the names of their arguments.
+    """
+    known = name in PARAMETERS and PARAMETERS[name].option
+    option = option_of(name) if known else options.get(name)
+    if option is None:
         return name if value is None else f"{name}={value}" if name else ""
     value = "" if value in (None, "True") else value.strip("'")
-    return f"{option_of(name)} {value}".rstrip()
+    return f"{option} {value}".rstrip()
 
 
 def _usage(message: str) -> str:
@@ -218,6 +238,11 @@ def _finite(value: object) -> Any:
     return value
 
 
+def print_wide(wide: bool) -> None:
+    """Let tables be wider than the terminal, or not."""
+    _wide.set(wide)
+
+
 def print_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -231,7 +256,9 @@ def print_table(
 ) -> None:
     """Print rows under column names, with numbers aligned right. Without names there is no head.
 
-    A table that is wider than the terminal is printed in several parts, each with some columns.
+    A table that is wider than the terminal, or than 80 columns where there is none, is printed in
+    several parts, each with some columns; texts are broken that take too much room alone. --wide
+    prints it as it is.
 
     Parameters
     ----------
@@ -259,9 +286,9 @@ def print_table(
         is_number = all(isinstance(value, (int, float)) or value == "" for value in values)
         width = max(map(cell_len, [name, *texts]))
         made.append(_Column(name, texts, is_number, width))
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and columns else sys.maxsize
+    room = WIDEST if _wide.get() else shutil.get_terminal_size().columns
     for part in _parts(made, optional, n_keys, room - 3 * (marked is not None)):
-        _print_part(part, bool(columns), footer is not None, title, marked)
+        _print_part(part, bool(columns), footer is not None, title, marked, room)
         title = None
 
 
@@ -274,13 +301,29 @@ class _Column(NamedTuple):
     width: int
 
 
+def _taken(columns: list[_Column]) -> int:
+    """Return how many columns of the terminal a table takes."""
+    return 1 + sum(column.width for column in columns) + 2 * (len(columns) - 1)
+
+
+def _widths(columns: list[_Column], room: int) -> list[int]:
+    """Return widths with which columns fit the room; the widest texts are made narrower."""
+    widths = [column.width for column in columns]
+    for _ in range(_taken(columns) - room):
+        texts = [width * (not one.is_number) for width, one in zip(widths, columns, strict=True)]
+        if max(texts) <= NARROWEST:
+            break
+        widths[texts.index(max(texts))] -= 1
+    return widths
+
+
 def _parts(
     every: list[_Column], optional: Collection[str], n_keys: int, room: int
 ) -> list[list[_Column]]:
     """Return the columns of every part of a table, whose parts are no wider than the room."""
 
     def fits(chosen: list[_Column]) -> bool:
-        return 1 + sum(column.width for column in chosen) + 2 * (len(chosen) - 1) <= room
+        return _taken(chosen) <= room
 
     if not fits(every):
         every = [column for column in every if column.name not in optional]
@@ -296,9 +339,14 @@ def _parts(
 
 
 def _print_part(
-    columns: list[_Column], has_names: bool, has_footer: bool, title: str | None, marked: int | None
+    columns: list[_Column],
+    has_names: bool,
+    has_footer: bool,
+    title: str | None,
+    marked: int | None,
+    room: int,
 ) -> None:
-    """Print some columns of a table."""
+    """Print some columns of a table. Texts are broken if they take more than the room."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -311,10 +359,12 @@ def _print_part(
         show_header=has_names,
         show_footer=has_footer,
     )
-    for column in columns:
+    widths = _widths(columns, room - 3 * (marked is not None))
+    for column, width in zip(columns, widths, strict=True):
         justify: Any = "right" if column.is_number else "left"
         foot = column.texts[-1] if has_footer else ""
-        table.add_column(Text(column.name), Text(foot), justify=justify, no_wrap=True)
+        own: Any = {"no_wrap": width == column.width, "overflow": "fold", "max_width": width}
+        table.add_column(Text(column.name), Text(foot), justify=justify, **own)
     if marked is not None:
         table.add_column("")
     rows = list(zip(*(column.texts for column in columns), strict=True))
@@ -324,9 +374,9 @@ def _print_part(
         table.add_row(*map(Text, row), *star, style="bold green" if best else None)
     page = StringIO()  # a broken pipe is then an error here, not in rich
     # The width has room for every cell, because rich would cut numbers.
-    console = Console(file=page, force_terminal=sys.stdout.isatty(), width=1000)
+    console = Console(file=page, force_terminal=sys.stdout.isatty(), width=WIDEST)
     if title is not None:
-        console.print(Text(title, style="bold"))
+        console.print(Text(title, style="bold"), width=room)
     console.print(table)
     print_lines(line.rstrip() for line in page.getvalue().rstrip().split("\n"))
 

@@ -319,7 +319,7 @@ def predict(
     ] = Path("-"),
     *,
     keep: Annotated[str | None, option("keep")] = None,
-    std: Annotated[
+    reference: Annotated[
         str | None,
         typer.Option(
             "--std",
@@ -356,12 +356,12 @@ def predict(
     opt.check_output(output, input=path, model=model, offset=offset)
     if keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
-    if columns.make_table(file) or has_columns or std is not None:
+    if columns.make_table(file) or has_columns or reference is not None:
         from pairgram.rankers import scores as row_scores
 
-        if std is not None:
-            check_text("--std", std, words(Reference))
-        certain: Any = {} if std is None else {"return_std": True, "reference": std}
+        if reference is not None:
+            check_text("--std", reference, words(Reference))
+        certain: Any = {} if reference is None else {"return_std": True, "reference": reference}
 
         refuse_with_table(offset=offset, float32=float32, sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")

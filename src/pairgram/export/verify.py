@@ -204,12 +204,15 @@ def _with_columns(
         except ValueError:  # of a model without names of columns
             again = None
     if again is not None and again.definitions:
-        own = [one["name"] for one in again["features"]] if export is to_solr else [
-            *json.loads(again["model"]["model"]["definition"])
-        ]
+        own = (
+            [one["name"] for one in again["features"]]
+            if export is to_solr
+            else [*json.loads(again["model"]["model"]["definition"])]
+        )
         if own != names[: len(own)]:
             raise ValueError(
-                f"exported has the features {', '.join(names[:20])}, and the model is exported with "
+                f"exported has the features {', '.join(names[:20])}, and the model is exported "
+                "with "
                 f"{', '.join(own[:20])}: give what the function of pairgram.export returned"
             )
         body = body.named(again.feature_names, again.text_names)

@@ -91,11 +91,11 @@ def neighbours(
     Only differences of scores within a list say something, and shares of rows below 0 count as
     those above do: a row that is like one that lost goes down.
 
-    With a small ridge, the rows with the largest shares are often not the most similar ones. Weights
-    are then large, and those of rows that are like each other have opposite signs: their shares
-    nearly cancel, though each is larger than that of the most similar row. ``by="similarity"`` tells
-    the most similar rows for any ridge. Rows whose weight is exactly 0 are told by neither, because
-    the model does not keep them.
+    With a small ridge, the rows with the largest shares are often not the most similar ones.
+    Weights are then large, and those of rows that are like each other have opposite signs: their
+    shares nearly cancel, though each is larger than that of the most similar row.
+    ``by="similarity"`` tells the most similar rows for any ridge. Rows whose weight is exactly 0 are
+    told by neither, because the model does not keep them.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from pairgram._support.checks import (
     verbatim,
     warn_caller,
 )
-from pairgram._support.row_warnings import warn_of_few_held
+from pairgram._support.row_warnings import FEW_HELD, warn_of_few_held
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.tables.columns import TableRows, changed
@@ -198,7 +198,8 @@ def held_by_default(n_held: int, n_rows: int, exact: bool = False) -> int | None
 
     There is a warning if so few queries or groups are held out that they choose badly.
     """
-    warn_of_few_held(n_held, n_rows)
+    if 1 < n_held <= FEW_HELD:
+        warn_of_few_held(n_held, n_rows)
     return None if exact else default_cv(n_held, n_rows)
 
 

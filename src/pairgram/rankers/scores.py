@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,7 +48,6 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table, no_rows
-from pairgram.tables.writing import write_batches
 
 if TYPE_CHECKING:
     from pairgram._support.parameters import Reference
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
 
 # The names of the columns of scores and of their standard deviations.
 SCORE, DEVIATION = "score", "deviation"
+# What separates columns of text.
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
 # What the name of a Parquet file may end with.
 
 
@@ -547,7 +548,46 @@ def predict(
     if output is None:
         return batches
     with replacing(output) as file:
-        return write_batches(file, ending, batches)
+        return _write(file, ending, batches)
+
+
+def _write(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
+    """Write tables of pyarrow with the same columns to an open file; return the number of rows.
+
+    The file is Parquet unless its `ending` is another one of `WRITTEN`.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or a column that text cannot hold, such as one of lists.
+    """
+    n_rows, writer = 0, None
+    try:
+        for batch in batches:
+            writer = writer or _writer(file, ending, batch.schema)
+            writer.write_table(batch)
+            n_rows += batch.num_rows
+        if writer is None:
+            raise no_rows()
+        writer.close()
+    except BaseException:
+        if hasattr(writer, "is_open"):
+            writer.is_open = False  # otherwise its finalizer writes to the closed file
+        raise
+    return n_rows
+
+
+def _writer(file: IO[bytes], ending: str, schema: Any) -> Any:
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if ending in SEPARATORS:
+        plain = pyarrow.csv.WriteOptions(delimiter=SEPARATORS[ending], quoting_style="needed")
+        return pyarrow.csv.CSVWriter(file, schema, write_options=plain)
+    if ending in (".arrow", ".ipc", ".feather"):
+        return pyarrow.ipc.new_file(file, schema)
+    return pyarrow.parquet.ParquetWriter(file, schema)
 
 
 def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:

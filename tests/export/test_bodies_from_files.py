@@ -1,0 +1,80 @@
+"""Bodies that were read back from JSON, constant models, and missing values of pandas in Python."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from pairgram import RankRLS, export, make_ranking
+
+X, Y, QID = make_ranking(10, 8, 3, random_state=0)
+FRAME = pd.DataFrame(X, columns=list("abc"))
+FRAME["s"] = np.where(X[:, 0] > 0.5, "red", "blue")
+
+
+def _fitted(*steps: Any) -> Any:
+    with config_context(enable_metadata_routing=True):
+        ranker = RankRLS().set_fit_request(qid=True)
+        columns = ColumnTransformer([*steps], remainder="passthrough")
+        return make_pipeline(columns, ranker).fit(FRAME, Y, qid=QID)
+
+
+@pytest.mark.parametrize("to", [export.to_solr, export.to_ltr_plugin])
+def test_a_body_with_categories_is_verified_from_its_file(to: Any) -> None:
+    model = _fitted(("text", OneHotEncoder(), ["s"]))
+    body = to(model, "m")
+    again = json.loads(json.dumps(body))
+    found, wanted = (export.verify(one, model, FRAME, QID) for one in (again, body))
+    assert found == wanted and found.n_reordered == 0
+    plain = RankRLS().fit(FRAME[["a", "b", "c"]], Y, qid=QID)
+    assert export.verify(json.loads(json.dumps(to(plain, "m"))), plain, X, QID).n_reordered == 0
+    wrong = json.loads(json.dumps(to(plain, "m")))
+    with pytest.raises(ValueError, match="exported has the features a, b, c, and the model is"):
+        export.verify(wrong, model, FRAME, QID)
+
+
+def test_a_shifted_body_is_verified_from_its_file() -> None:
+    model = _fitted(("text", OneHotEncoder(), ["s"]))
+    lowest = float(model.predict(FRAME).min())
+    body = export.to_ltr_plugin(model, "m", shift="one", lowest=lowest)
+    found = export.verify(json.loads(json.dumps(body)), model, FRAME, QID)
+    assert found.n_reordered == 0
+
+
+@pytest.mark.parametrize("to", [export.to_solr, export.to_ltr_plugin])
+def test_a_model_without_features_is_refused(to: Any) -> None:
+    """A single group of rare categories tells no rows apart."""
+    rare = OneHotEncoder(max_categories=1, handle_unknown="infrequent_if_exist", drop="if_binary")
+    with config_context(enable_metadata_routing=True):
+        ranker = RankRLS().set_fit_request(qid=True)
+        columns = ColumnTransformer([("text", rare, ["s"])])
+        with pytest.warns(UserWarning):
+            model = make_pipeline(columns, ranker).fit(FRAME, np.zeros(len(Y)), qid=QID)
+    with pytest.raises(ValueError, match="the model has the same score for every row"):
+        to(model, "m")
+
+
+def test_python_takes_the_missing_value_of_pandas() -> None:
+    frame = FRAME.assign(s=FRAME["s"].where(FRAME.index % 7 > 0, None))
+    frame.loc[3, "a"] = np.nan
+    with config_context(enable_metadata_routing=True):
+        steps = [("text", OneHotEncoder(), ["s"]), ("gap", SimpleImputer(), ["a"])]
+        ranker = RankRLS().set_fit_request(qid=True)
+        columns = ColumnTransformer(steps, remainder="passthrough")
+        model = make_pipeline(columns, ranker).fit(frame, Y, qid=QID)
+    filled = RankRLS(missing="mean").fit(frame[["a", "b", "c"]], Y, qid=QID)
+    for one, row in ((model, [None, 0.2, 0.3, None]), (filled, [None, 0.2, 0.3])):
+        names: dict[str, Any] = {}
+        exec(str(export.to_python(one)), names)
+        missing = [pd.NA if value is None else value for value in row]
+        assert names["score"](missing) == names["score"](row)
+        assert np.isfinite(names["score"](row))
