@@ -235,9 +235,9 @@ def drift(
     if as_json:
         print_json(found.to_dict())
     else:
-        for title, table in found._tables().values():
-            rows = zip(*(column.tolist() for column in table.values()), strict=True)
-            print_table(list(table), rows, title=title)
+        for title, shown_columns in found._tables().values():
+            rows = zip(*(column.tolist() for column in shown_columns.values()), strict=True)
+            print_table(list(shown_columns), rows, title=title)
 
 
 def _by_numbers(file: Path) -> list[str | int]:

@@ -172,53 +172,56 @@ def _recognised(exported: object, model: BaseEstimator) -> Any:
             names = tuple(metadata["feature_names"].split("\n"))
             return OnnxModel(exported).named(names, tuple(texts.split("\n")) if texts else ())
     if isinstance(exported, dict) and "features" in exported:
-        names = [one["name"] for one in exported["features"]]
-        return _with_columns(SolrModel(exported), to_solr, names, model)
+        return _with_columns(SolrModel(exported), to_solr, model)
     if isinstance(exported, dict) and "model" in exported:
-        names = [*json.loads(exported["model"]["model"]["definition"])]
-        return _with_columns(LtrPluginModel(exported), to_ltr_plugin, names, model)
+        return _with_columns(LtrPluginModel(exported), to_ltr_plugin, model)
     raise TypeError(
         "exported must be what a function of pairgram.export returned, or a body or an ONNX model "
         f"of theirs from a file, got {type(exported).__name__}"
     )
 
 
-def _with_columns(
-    body: Any, export: Callable[..., Any], names: list[str], model: BaseEstimator
-) -> Any:
+def _features_of(body: Any) -> list[str]:
+    """Return the names of the features of a body for Solr or the plugin."""
+    if "features" in body:
+        return [one["name"] for one in body["features"]]
+    return [*json.loads(body["model"]["model"]["definition"])]
+
+
+def _with_columns(body: Any, export: Callable[..., Any], model: BaseEstimator) -> Any:
     """Return a body from a file with the columns of its features, which it has not itself.
 
     Features that are computed of columns, such as categories, are those that the model's export
-    has today. A feature more is that of a shift.
+    has today. One more is that of a shift.
 
     Raises
     ------
     ValueError
         If the features are not those of the model.
     """
-    n_columns = int(getattr(model, "steps", [("", model)])[0][1].n_features_in_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the export has given them
-        try:
+    names = _features_of(body)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the export has given them
             again = export(model, "again")
-        except ValueError:  # of a model without names of columns
-            again = None
-    if again is not None and again.definitions:
-        own = (
-            [one["name"] for one in again["features"]]
-            if export is to_solr
-            else [*json.loads(again["model"]["model"]["definition"])]
+    except ValueError:  # of a model without names of columns
+        again = None
+    if again is None or not again.definitions:
+        n_columns = next(
+            int(step.n_features_in_)
+            for _, step in getattr(model, "steps", [("", model)])
+            if hasattr(step, "n_features_in_")
         )
-        if own != names[: len(own)]:
-            raise ValueError(
-                f"exported has the features {', '.join(names[:20])}, and the model is exported "
-                "with "
-                f"{', '.join(own[:20])}: give what the function of pairgram.export returned"
-            )
-        body = body.named(again.feature_names, again.text_names)
-        body.definitions, body.fields = again.definitions, again.fields
-        return body
-    return body.named(tuple(names[:n_columns]))
+        return body.named(tuple(names[:n_columns]))
+    own = _features_of(again)
+    if own != names[: len(own)]:
+        raise ValueError(
+            f"exported has the features {', '.join(names[:20])}, and the model is exported with "
+            f"{', '.join(own[:20])}: give what the function of pairgram.export returned"
+        )
+    body = body.named(again.feature_names, again.text_names)
+    body.definitions, body.fields = again.definitions, again.fields
+    return body
 
 
 def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:

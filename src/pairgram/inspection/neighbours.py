@@ -94,8 +94,8 @@ def neighbours(
     With a small ridge, the rows with the largest shares are often not the most similar ones.
     Weights are then large, and those of rows that are like each other have opposite signs: their
     shares nearly cancel, though each is larger than that of the most similar row.
-    ``by="similarity"`` tells the most similar rows for any ridge. Rows whose weight is exactly 0 are
-    told by neither, because the model does not keep them.
+    ``by="similarity"`` tells the most similar rows for any ridge. Rows whose weight is exactly 0
+    are told by neither, because the model does not keep them.
 
     Examples
     --------

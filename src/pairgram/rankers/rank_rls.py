@@ -538,7 +538,8 @@ class RankRLSCV(Certain, LinearSearch):
           row in turn if there is a single query. The scores are exact and come from one
           decomposition. If models had to be refitted at a cost of more than 1e11 flops, as for
           ``scope="global"`` with pairs other than "with_ties", five folds are used instead. So are
-          they for wide CSR rows that are solved by conjugate gradients; see the notes;
+          they for wide CSR rows that are solved by conjugate gradients; see the notes. Two or three
+          queries choose badly, which a warning says: take ``scoring="evidence"``, or folds of rows;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);

@@ -561,7 +561,8 @@ def _write(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
     ValueError
         If there are no rows, or a column that text cannot hold, such as one of lists.
     """
-    n_rows, writer = 0, None
+    n_rows = 0
+    writer: Any = None
     try:
         for batch in batches:
             writer = writer or _writer(file, ending, batch.schema)
