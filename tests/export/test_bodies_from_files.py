@@ -78,3 +78,14 @@ def test_python_takes_the_missing_value_of_pandas() -> None:
         missing = [pd.NA if value is None else value for value in row]
         assert names["score"](missing) == names["score"](row)
         assert np.isfinite(names["score"](row))
+
+
+def test_the_name_of_a_function_has_the_place_of_other_names() -> None:
+    model = RankRLS().fit(X, Y, qid=QID)
+    assert str(export.to_python(model, "f")) == str(export.to_python(model, name="f"))
+    assert str(export.to_python(model, "f")).startswith("def f(x):")
+
+
+def test_what_is_for_rounds_of_boosting_is_said_to_be_needless() -> None:
+    with pytest.raises(TypeError, match=r"RankRLS.fit\(\) got .* 'callbacks': it is not needed"):
+        RankRLS().fit(X, Y, qid=QID, callbacks=[])

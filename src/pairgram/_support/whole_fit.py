@@ -59,6 +59,10 @@ def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any,
     return check
 
 
+# What fits of LightGBM and XGBoost take for their rounds.
+OF_BOOSTING = ("early_stopping_rounds", "callbacks", "init_model", "xgb_model", "verbose_eval")
+
+
 def _whole(fit: Callable[..., Any]) -> Any:
     check = _check_of_positions(fit)
     parameters = inspect.signature(fit).parameters
@@ -72,9 +76,12 @@ def _whole(fit: Callable[..., Any]) -> Any:
             named = self._arguments_of_fit(named)
             unknown = next((name for name in named if name not in parameters), None)
             if unknown is not None:  # Python would name the class that has `fit`
+                advice = did_you_mean(unknown, list(parameters)[1:])
+                if unknown in OF_BOOSTING:
+                    advice = ": it is not needed, because there are no rounds of boosting"
                 raise TypeError(
                     f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"
-                    f"{did_you_mean(unknown, list(parameters)[1:])}"
+                    f"{advice}"
                 )
         before = dict(vars(self))
         try:

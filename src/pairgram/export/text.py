@@ -401,17 +401,17 @@ _PYTHON = Dialect(
 
 
 def to_python(
-    model: BaseEstimator, *, features: Sequence[str] | None = None, name: str = "score"
+    model: BaseEstimator, name: str = "score", *, features: Sequence[str] | None = None
 ) -> PythonFunction:
     """Return the source of a Python function that needs nothing but Python.
 
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
-    features : list of str or None, default=None
-        The names of the columns of X, for the docstring of the function.
     name : str, default="score"
         The name of the function.
+    features : list of str or None, default=None
+        The names of the columns of X, for the docstring of the function.
 
     Returns
     -------
