@@ -194,7 +194,7 @@ def imports_of_private_modules():
     ("measure", "bound"),
     [
         (lambda: len(PATHS), 144),
-        (lines_of_code, 36_420),
+        (lines_of_code, 36_672),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1020),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),
@@ -229,7 +229,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 168, 26), (pairgram.RankRLSCV(), 365, 33), (pairgram.RankSVM(), 210, 24)],
+    [(pairgram.RankRLS(), 168, 26), (pairgram.RankRLSCV(), 366, 33), (pairgram.RankSVM(), 210, 24)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):

@@ -82,8 +82,10 @@ def test_python_takes_the_missing_value_of_pandas() -> None:
 
 def test_the_name_of_a_function_has_the_place_of_other_names() -> None:
     model = RankRLS().fit(X, Y, qid=QID)
-    assert str(export.to_python(model, "f")) == str(export.to_python(model, name="f"))
-    assert str(export.to_python(model, "f")).startswith("def f(x):")
+    assert str(export.to_python(model, "f", features=list("abc"))) == str(
+        export.to_python(model, name="f", features=list("abc"))
+    )
+    assert str(export.to_python(model, "f", features=list("abc"))).startswith("def f(x):")
 
 
 def test_what_is_for_rounds_of_boosting_is_said_to_be_needless() -> None:

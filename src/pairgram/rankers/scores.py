@@ -519,7 +519,7 @@ def predict(
     2000
     """
     try:
-        import pyarrow  # noqa: F401
+        import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
         raise ImportError(message) from error
