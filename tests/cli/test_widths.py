@@ -1,4 +1,4 @@
-"""Tables of the command line fit the terminal, or 80 columns; with --wide they are whole."""
+"""Tables of the command line fit the terminal, or $COLUMNS; with --wide they are whole."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def _lines(*arguments: Any) -> list[str]:
 
 @pytest.mark.parametrize("columns", [None, "60"])
 def test_tables_fit(files: Path, monkeypatch: pytest.MonkeyPatch, columns: str | None) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    if columns is not None:
-        monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("COLUMNS", columns or "80")
     room = int(columns or 80)
     rows, model, total = files / "rows.parquet", files / "m.safetensors", files / "total.pairgram"
     total.unlink(missing_ok=True)
@@ -70,7 +68,7 @@ def test_tables_fit(files: Path, monkeypatch: pytest.MonkeyPatch, columns: str |
 
 
 def test_wide_tables_are_whole(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
     scores = sorted(files.glob("scores*.txt"))
     given = ("compare", files / "rows.parquet", *LABELS, *scores, "--permutations", "99")
     wide, narrow = _lines(*given, "--wide"), _lines(*given)

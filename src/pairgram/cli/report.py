@@ -256,8 +256,7 @@ def print_table(
 ) -> None:
     """Print rows under column names, with numbers aligned right. Without names there is no head.
 
-    A table that is wider than the terminal, or than 80 columns where there is none, is printed in
-    several parts, each with some columns; texts are broken that take too much room alone. --wide
+    A table that is wider than the terminal, or than $COLUMNS, is printed in several parts, each with some columns; texts are broken that take too much room alone. --wide
     prints it as it is.
 
     Parameters
@@ -286,7 +285,8 @@ def print_table(
         is_number = all(isinstance(value, (int, float)) or value == "" for value in values)
         width = max(map(cell_len, [name, *texts]))
         made.append(_Column(name, texts, is_number, width))
-    room = WIDEST if _wide.get() else shutil.get_terminal_size().columns
+    knows = sys.stdout.isatty() or "COLUMNS" in os.environ  # a file or pipe has no width
+    room = shutil.get_terminal_size().columns if knows and not _wide.get() else WIDEST
     for part in _parts(made, optional, n_keys, room - 3 * (marked is not None)):
         _print_part(part, bool(columns), footer is not None, title, marked, room)
         title = None
