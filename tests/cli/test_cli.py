@@ -1882,13 +1882,6 @@ def test_a_second_signal_does_not_end_the_cleaning_up(names):
     assert (done.stdout, done.stderr, done.returncode) == ("cleaned up\n", "", 128 + first)
 
 
-def test_scores_are_no_table_of_text(file, model_file, tmp_path):
-    for name in ("s.csv", "s.TSV"):
-        said = error("predict", model_file, file, "-o", tmp_path / name)
-        assert f"{name}: the name stands for columns" in said and ".txt or .parquet" in said
-    assert not any(path.name.lower().startswith("s.") for path in tmp_path.iterdir())
-
-
 def in_terminal(width, *arguments):
     """Return the lines that a command writes to a terminal of a width."""
     fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))
