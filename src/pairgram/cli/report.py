@@ -256,7 +256,8 @@ def print_table(
 ) -> None:
     """Print rows under column names, with numbers aligned right. Without names there is no head.
 
-    A table that is wider than the terminal, or than $COLUMNS, is printed in several parts, each with some columns; texts are broken that take too much room alone. --wide
+    A table that is wider than the terminal, or than $COLUMNS, is printed in several parts, each
+    with some columns; texts are broken that take too much room alone. --wide
     prints it as it is.
 
     Parameters
