@@ -164,4 +164,4 @@ def test_tables_of_serving(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["serving.py", *few])
     serving.main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    assert len(tables) == 2 + len(serving.MODELS) + 2 + 3 * len(serving.SERVED)
+    assert len(tables) == 2 + len(serving.MODELS) + 2 + 2 + 2 + 3 * len(serving.SERVED)
