@@ -1,4 +1,4 @@
-"""Files that versions 0.1.0 and 0.2.0 wrote, with the scores that they predicted, and older names."""
+"""Files that versions 0.1.0 and 0.2.0 wrote, with the scores of then, and files of older names."""
 
 import json
 from pathlib import Path
