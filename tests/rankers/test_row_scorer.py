@@ -10,7 +10,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 import shop
 from pairgram import (
@@ -87,6 +93,38 @@ def test_arrays_of_numbers(dtype):
             assert scorer(X[:0].astype(dtype)).shape == (0,)
             assert scorer.n_features_in_ == 6
             assert scorer.feature_names_in_ is None
+
+
+def test_categories_that_an_encoder_refuses():
+    rows = shop.frame()[["brand", "colour", "stock"]]
+    rows["brand"] = np.resize(["a", "b", "c"], len(rows))
+    filled = make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder())
+    columns = shop.columns(
+        (OneHotEncoder(drop="first"), ["brand"]),
+        (filled, ["colour"]),
+        (OrdinalEncoder(), ["stock"]),
+    )
+    y = np.arange(len(rows)) % 5
+    for ranker in (RankRLS(), RankRLS(l1_ratio=1.0, alpha=1e9), RankRLS(kernel="rbf")):
+        model = make_pipeline(columns, ranker).fit(rows, y)
+        scorer = row_scorer(model)
+        same(scorer(rows), model.predict(rows))
+        for name, value in (("brand", "d"), ("brand", None), ("colour", "mauve"), ("stock", 9.0)):
+            other = rows.astype({name: object})
+            other.loc[7, name] = value
+            with pytest.raises(ValueError, match="unknown categories"):
+                model.predict(other)
+            with pytest.raises(ValueError, match=f"row 7 of X has {value!r} in column '{name}'"):
+                scorer(other)
+        given = rows.assign(colour=np.nan)
+        same(scorer(given), model.predict(given.astype(object)))
+
+
+def test_a_model_of_no_column():
+    rows = shop.frame()
+    model = shop.fitted("SimpleImputer, mean", rows, RankRLS(alpha=1e300))
+    for given in (rows, rows.to_dict("list"), rows.to_numpy()):
+        np.testing.assert_array_equal(row_scorer(model)(given), model.predict(rows))
 
 
 def test_a_step_that_does_nothing():

@@ -172,6 +172,10 @@ class PipelineScorer:
         ranker: Scorer = pipeline.steps[-1][1].row_scorer()
         self.reads_lists = ranker.reads_lists
         self._ranker, self._coef, self._constant = ranker, None, 0.0
+        # Of all columns, also of those whose weight is 0.
+        encoded = [leaf for c in columns for leaf in leaves(c) if isinstance(leaf, Lookup)]
+        accepted = {one.source: one.accepted for one in encoded if one.accepted is not None}
+        self._accepted = list(accepted.items())
         if ranker.linear is not None:  # all categories of a source become one column
             coef, self._constant = ranker.linear
             sums = []
@@ -183,12 +187,14 @@ class PipelineScorer:
             columns, self._coef = [one for one, _ in sums], np.array([weight for _, weight in sums])
         self._columns = _Columns(columns)
         found = [leaf for column in columns for leaf in leaves(column)]
+        found += encoded
         texts = {
             one.source
             for one in found
             if isinstance(one, Lookup) and any(isinstance(key, str) for key in one.keys)
         }
-        sources = sorted({one.source for one in found})
+        read = {one.source for one in found} | accepted.keys()
+        sources = sorted(read) or [0]  # to know how many rows there are
         self._all_numbers = not texts
         self._sources = [(source, object if source in texts else float) for source in sources]
 
@@ -202,9 +208,8 @@ class PipelineScorer:
         X : ndarray of shape (n_rows, n_features), or mapping
             Rows, of objects if there is text; or what has the values of a column under its name,
             ``X[name]``: a dict of lists, or a frame. Other columns are left out. None and NaN are
-            missing. Values are not checked: what `predict` refuses, such as an infinite number, has
-            no meaningful score, and an unknown category counts none where an encoder was not told
-            what to do with it.
+            missing. Numbers are not checked: an infinite one, or one that is missing where no step
+            fills it, has no meaningful score.
         qid : array-like of shape (n_rows,) or None
             Query ids, for inputs within lists alone. None means that all rows are one list.
 
@@ -215,11 +220,12 @@ class PipelineScorer:
         Raises
         ------
         ValueError
-            If a column is not there, has another length than the first one, or is text in the place
-            of numbers; or if X is an array of another shape.
+            If a column is not there, has another length than the first one, is text in the place of
+            numbers, or has a category that its encoder refuses; or if X is an array of another
+            shape.
         """
         rows = self._rows(X)
-        values = self._columns.of(rows, len(rows[self._sources[0][0]]) if self._sources else len(X))
+        values = self._columns.of(rows, len(rows[self._sources[0][0]]))
         if self._coef is None:
             return self._ranker(values, qid)
         return _core.score_rows(values, self._coef) + self._constant
@@ -248,6 +254,16 @@ class PipelineScorer:
                     f"column {names[source]!r} of X has {len(one)} values, and column "
                     f"{names[first]!r} has {len(columns[first])}"
                 )
+        for source, accepted in self._accepted:
+            values = columns[source].tolist()
+            other = [row for row, value in enumerate(values) if value not in accepted]
+            gaps = is_missing(columns[source][other])
+            for row, is_gap in zip(other, gaps.tolist(), strict=True):
+                if not is_gap or None not in accepted:
+                    raise ValueError(
+                        f"row {row} of X has {values[row]!r} in column {names[source]!r}, which no "
+                        "row had in fit: its encoder has handle_unknown='error'"
+                    )
         return columns
 
 
