@@ -21,6 +21,8 @@ settings.register_profile("pairgram", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("pairgram")
 LONGER = 10
+# What starts the tests may set it, and tables in pipes would then be as narrow.
+os.environ.pop("COLUMNS", None)
 
 
 def pytest_collection_modifyitems(items):

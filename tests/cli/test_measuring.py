@@ -207,7 +207,7 @@ def test_fuse_by_learnt_weights(files):
         ),
         (
             ("fuse", "a.run", "b.run", "--model", "model.safetensors"),
-            "method must be a ranker with inputs='runs', got one without",
+            "--model model.safetensors: must be a ranker with inputs='runs', got one without",
         ),
         (("fuse", "a.run", "b.run", "--save-model", "m"), "--save-model needs --qrels: nothing is"),
         (("fuse", "a.run", "b.run", "-o", "b.run"), "--output b.run is the RUN 2 file"),

@@ -286,7 +286,7 @@ def print_table(
         is_number = all(isinstance(value, (int, float)) or value == "" for value in values)
         width = max(map(cell_len, [name, *texts]))
         made.append(_Column(name, texts, is_number, width))
-    knows = sys.stdout.isatty() or "COLUMNS" in os.environ  # a file or pipe has no width
+    knows = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))  # a file or pipe has no width
     room = shutil.get_terminal_size().columns if knows and not _wide.get() else WIDEST
     for part in _parts(made, optional, n_keys, room - 3 * (marked is not None)):
         _print_part(part, bool(columns), footer is not None, title, marked, room)

@@ -254,6 +254,8 @@ def fuse(
     runs = [opt.load_run(Path(file)) for file in files]
     judged = None if qrels is None else opt.load_qrels(qrels)
     how: Any = method if model is None else opt.load_model_file(model)
+    if model is not None and getattr(getattr(how, "inputs_", None), "kind", None) != "runs":
+        raise ValueError(f"--model {model}: must be a ranker with inputs='runs', got one without")
     names = [] if model is None else list(getattr(how, "feature_names_in_", ()))
     if names and len(names) != len(runs):
         listed = ", ".join(map(shown, names))
