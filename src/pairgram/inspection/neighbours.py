@@ -62,7 +62,7 @@ def neighbours(model: BaseEstimator, X: RowsLike, k: int = 5) -> dict[str, NDArr
         The landmarks of a `Nystroem` map take the place of training rows.
     X : array-like or CSR matrix of shape (n_rows, n_features)
     k : int ≥ 1, default=5
-        How many training rows are told; all of them, if there are fewer.
+        How many training rows are returned; all of them, if there are fewer.
 
     Returns
     -------
