@@ -33,7 +33,8 @@ plt.xlabel("a property of a compound")
 plt.ylabel("activity, less its mean")
 plt.legend(frameon=False)
 
-# %% Votes of an arena say which models truly differ. The right side shows the ranks that each model
+# %%
+# Votes of an arena say which models truly differ. The right side shows the ranks that each model
 # may have. The best is 1 + the number of models that are known to be better. The worst is the
 # number of models that are not known to be worse.
 
