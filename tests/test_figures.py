@@ -2,7 +2,7 @@
 
 A figure is a number with a unit of time (from ns to hours) or of measured memory (KiB, MiB, GiB), a
 ratio such as 3.2x, or a score such as .4477 or 0.448, in prose or in a table. These numbers are no
-figures: those in code, versions, counts of rows, levels of intervals (95 %), sizes of files and of
+figures: those in code, versions, counts of rows, percentages (95 %), sizes of files and of
 limits (kB, MB, bytes), and dimensions of matrices (30 × 51). What blocks of text show is tested by
 test_readme.
 """
