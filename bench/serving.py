@@ -8,6 +8,8 @@ read from there. Scores are asserted to have the bits of the model's before anyt
 - start: seconds from a file to the first score, in new processes that have imported the package;
 - fastapi: requests to uvicorn on loopback, one after the other, and by four clients at a time;
 - spark: rows of a Parquet file, scored and written by a session of all processors;
+- pipeline: requests to pipelines of scikit-learn's transformers and a ranker: `predict` beside
+  `row_scorer` and, for the shop's columns, onnxruntime with the rows as it takes them;
 - flink: requests through an operator of PyFlink, which needs apache-flink, best in an environment
   of its own; the times of two numbers of requests tell that of one without the start of the job.
 """
@@ -268,8 +270,80 @@ def table_flink(options: Options) -> Iterator[str]:
     yield markdown_table(header, rows)
 
 
+def shop_rows(n_rows: int, seed: int) -> Any:
+    """Return a frame of numbers and text with gaps."""
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    brands = np.array([f"brand {number}" for number in range(300)], dtype=object)
+    columns: dict[str, Any] = {"brand": rng.choice(brands, n_rows)}
+    columns["colour"] = rng.choice(np.array(["red", "blue", "green"], dtype=object), n_rows)
+    for name in ("price", "rating", "stock"):
+        columns[name] = np.where(rng.random(n_rows) < 0.2, np.nan, rng.gamma(2.0, 20.0, n_rows))
+    return pd.DataFrame(columns)
+
+
+def shop_pipeline() -> Any:
+    """Return a pipeline of imputers, a logarithm, a scale, one-hot text and a ranker."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+    fill = SimpleImputer(strategy="median", add_indicator=True)
+    columns = make_column_transformer(
+        (make_pipeline(fill, FunctionTransformer(np.log1p)), ["price"]),
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["rating", "stock"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["brand", "colour"]),
+    )
+    return make_pipeline(columns, RankRLS())
+
+
+def table_pipeline(options: Options) -> Iterator[str]:
+    """Yield the table of requests to pipelines."""
+    import onnxruntime
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from pairgram import export, row_scorer
+
+    lists, y = np.arange(N_TRAIN) // LENGTH, np.random.default_rng(2).random(N_TRAIN)
+    numbers = np.random.default_rng(0).random((N_TRAIN, WIDTH))
+    scaled = make_pipeline(SimpleImputer(), StandardScaler(), RankRLS())
+    train, few, rows = shop_rows(N_TRAIN, 0), max(20, options.requests // 20), []
+    array, frame = documents().astype(np.float64), shop_rows(N_DOCUMENTS, 1)
+    texts = frame[["brand", "colour"]].to_numpy(object)
+    single = frame[["price", "rating", "stock"]].to_numpy(np.float32)
+    asks = {
+        f"{WIDTH} numbers, an array": (scaled, numbers, array, array),
+        "the shop's columns, a dict of lists": (
+            shop_pipeline(),
+            train,
+            frame,
+            frame.to_dict("list"),
+        ),
+    }
+    for name, (pipeline, X, asked, given) in asks.items():
+        scorer = row_scorer(pipeline.fit(X, y, rankrls__qid=lists))
+        wanted = pipeline.predict(asked)
+        np.testing.assert_allclose(scorer(given), wanted, atol=1e-12 * np.ptp(wanted))
+        model = export.to_onnx(pipeline, features=[*asked] if asked is frame else None)
+        session = onnxruntime.InferenceSession(bytes(model))
+        feeds = {"features": array.astype(np.float32)}
+        if asked is frame:
+            feeds = {"features": single, "texts": texts}
+        run = partial(session.run, None, feeds)
+        np.testing.assert_allclose(np.ravel(run()[0]), wanted, atol=1e-4 * np.ptp(wanted))
+        calls = (partial(pipeline.predict, asked), few), (partial(scorer, given), options.requests)
+        times = [timed(*call) for call in (*calls, (run, options.requests))]
+        rows.append([name, *(spread(one)[0] for one in times)])
+    yield markdown_table(["columns", "predict", "row_scorer", "onnxruntime, float32"], rows)
+
+
 TABLES = {
     "start": table_start,
+    "pipeline": table_pipeline,
     "fastapi": table_fastapi,
     "spark": table_spark,
     "flink": table_flink,

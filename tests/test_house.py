@@ -193,8 +193,8 @@ def imports_of_private_modules():
 @pytest.mark.parametrize(
     ("measure", "bound"),
     [
-        (lambda: len(PATHS), 144),
-        (lines_of_code, 36_420),
+        (lambda: len(PATHS), 145),
+        (lines_of_code, 36_660),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1020),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),

@@ -160,8 +160,8 @@ def test_tables_of_serving(script, monkeypatch, capsys):
     serving = script("serving")
     for name in ("FastAPI", "Spark", "Flink"):  # as the page promises
         assert len([line for line in serving.code_of(name).splitlines() if line]) <= 13
-    few = ["start", "fastapi", "--requests", "8", "--repeat", "1"]
+    few = ["start", "pipeline", "fastapi", "--requests", "8", "--repeat", "1"]
     monkeypatch.setattr(sys, "argv", ["serving.py", *few])
     serving.main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    assert len(tables) == 2 + len(serving.MODELS) + 2 + 3 * len(serving.SERVED)
+    assert len(tables) == 2 + len(serving.MODELS) + 2 + 2 + 2 + 3 * len(serving.SERVED)

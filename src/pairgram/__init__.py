@@ -16,6 +16,7 @@ Train:
     propose                                   which rows to measure next
     fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
+    row_scorer                                fast scores of rows, for serving
 
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
@@ -104,6 +105,7 @@ _NAMES = {
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "rankers.propose": ("propose",),
     "rankers.recommend": ("recommend",),
+    "rankers.row_scorer": ("row_scorer",),
     "rankers.scores": ("predict",),
     "solvers.drift": ("Drift", "drift"),
     "solvers.pairgram": ("Pairgram",),

@@ -1,4 +1,4 @@
-"""Files that version 0.1.0 wrote, with the scores that it predicted, and files with older names."""
+"""Files that versions 0.1.0 and 0.2.0 wrote, with the scores of then, and files of older names."""
 
 import json
 from pathlib import Path
@@ -23,26 +23,42 @@ from pairgram import (
     scan,
 )
 
-FOLDER = Path(__file__).parent / "of_0_1"
-FILES = sorted(FOLDER.glob("*.safetensors"))
+FOLDERS = [Path(__file__).parent / name for name in ("of_0_1", "of_0_2")]
+FILES = [file for folder in FOLDERS for file in sorted(folder.glob("*.safetensors"))]
+MODELS = [file for file in FILES if file.stem != "batch"]
 
 
-def test_every_kind_has_a_file():
-    with np.load(FOLDER / "scores.npz") as known:
-        assert {file.stem for file in FILES} == set(known) - {"X"}
-    assert len(FILES) == 9
+@pytest.mark.parametrize(("folder", "n_files"), [*zip(FOLDERS, (9, 34), strict=True)])
+def test_every_kind_has_a_file(folder, n_files):
+    files = {file.stem for file in FILES if file.parent == folder}
+    with np.load(folder / "scores.npz") as known:
+        assert files == set(known) - {"X", "statistics_G"}
+    assert len(files) == n_files
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_file_of_0_1_predicts_what_it_did(file, tmp_path):
+@pytest.mark.parametrize("file", MODELS, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_a_file_predicts_what_it_did(file, tmp_path):
     model = load_model(file)
-    with np.load(FOLDER / "scores.npz") as known:
+    with np.load(file.parent / "scores.npz") as known:
         X, scores = known["X"], known[file.stem]
     # Other processors and versions of BLAS add in another order.
     np.testing.assert_allclose(model.predict(X), scores, rtol=1e-10, atol=1e-12)
-    model.save(tmp_path / "again.safetensors")
+    save_model(model, tmp_path / "again.safetensors")
     again = load_model(tmp_path / "again.safetensors")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_statistics_and_batches_of_0_2():
+    folder = FOLDERS[1]
+    batch, statistics = (
+        BatchFit.load(folder / "batch.safetensors"),
+        Pairgram.load(folder / "statistics.pairgram"),
+    )
+    with np.load(folder / "scores.npz") as known:
+        X, scores, G = known["X"], known["batch"], known["statistics_G"]
+    np.testing.assert_allclose([model.predict(X) for model in batch.models], scores, rtol=1e-10)
+    np.testing.assert_allclose(statistics.G, G, rtol=1e-12)
+    np.testing.assert_allclose((2.0 * statistics).G, 2 * G, rtol=1e-12)
 
 
 OLDER = {

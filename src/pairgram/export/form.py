@@ -30,7 +30,7 @@ from pairgram.features.formulas import (
     stepped,
 )
 from pairgram.features.kernels import KernelTerm
-from pairgram.files.transformers import columns_after
+from pairgram.files.transformers import columns_before
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -278,11 +278,7 @@ def form_of(
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_") or not hasattr(ranker, "feature_map_"):
         raise ValueError(f"model must be a ranker of pairgram, got {type(ranker).__name__}")
-    first = steps[0][1] if steps else ranker
-    n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
-    columns: list[Column] = [Affine(j) for j in range(n_features)]
-    for name, step in steps:
-        columns = columns_after(step, columns, f"step {name!r}")
+    n_features, own_names, columns = columns_before([*steps, ("ranker", ranker)])
     if len(columns) != int(ranker.n_features_in_):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
@@ -296,7 +292,7 @@ def form_of(
         )
     if require is not None:
         require(form)
-    given = getattr(first, "feature_names_in_", None) if features is None else features
+    given = own_names if features is None else features
     if given is None and unnamed:
         given = [f"x{number}" for number in range(n_features)]
     form = replace(form, names=tuple(_names(given, n_features)))

@@ -197,11 +197,14 @@ class Lookup(OfSource):
     keys : tuple of numbers, or of text
     values : ndarray of shape (n_keys,)
     other : float
+    accepted : frozenset, or None
+        The values that `predict` takes, with None if one may be missing. None stands for all.
     """
 
     keys: tuple[Value, ...]
     values: Vector
     other: float = 0.0
+    accepted: frozenset[Value | None] | None = None
 
     def known(self, x: NDArray[Any]) -> Vector:
         """Return the values for values of the source."""
@@ -216,7 +219,7 @@ class Lookup(OfSource):
         """Return a function of the column."""
         values = np.array([*map(function, self.values.tolist())], np.float64)
         other, missing = function(self.other), function(self.fill)
-        return Lookup(self.source, self.keys, values, other, missing=missing)
+        return replace(self, values=values, other=other, missing=missing)
 
     def scaled(self, factor: float, offset: float) -> Column:
         """Return ``factor · column + offset``."""

@@ -236,12 +236,16 @@ class Encoder(Transformer):
         for k, column in enumerate(columns):
             categories = _plain_values(step.categories_[k])
             gaps = [j for j, value in enumerate(categories) if is_gap(value)]
+            accepted: frozenset[Any] | None = None
+            if getattr(step, "handle_unknown", "") == "error":
+                accepted = frozenset(None if is_gap(value) else value for value in categories)
             values, others = self.codes(step, k)
             for own, other in zip(values.T, others.tolist(), strict=True):
                 # Most columns of a OneHotEncoder have one category of thousands.
                 at = [*np.flatnonzero(own != other), *gaps]
                 found = {categories[j]: float(own[j]) for j in at}
-                made.append(_looked_up(column, found, other, f"{place}: {self.name}"))
+                found_at = f"{place}: {self.name}"
+                made.append(_looked_up(column, found, other, found_at, accepted))
         return made
 
     def width(self, step: BaseEstimator, n_columns: int) -> int:
@@ -278,7 +282,13 @@ def is_gap(value: object) -> bool:
     return value is None or value != value
 
 
-def _looked_up(column: Column, found: dict[Any, float], other: float, place: str) -> Column:
+def _looked_up(
+    column: Column,
+    found: dict[Any, float],
+    other: float,
+    place: str,
+    accepted: frozenset[Any] | None,
+) -> Column:
     """Return a number for every category of a column, and another one for other values."""
     gaps = [value for key, value in found.items() if is_gap(key)]
     if len(gaps) > 1:
@@ -301,7 +311,9 @@ def _looked_up(column: Column, found: dict[Any, float], other: float, place: str
     if not (isinstance(column, Affine) and column.is_plain):
         return column.mapped(of, place)
     keys, values = tuple(known), np.array([*known.values()])
-    return Lookup(column.source, keys, values, other, missing=of(column.missing))
+    if accepted is not None and not column.has_gaps:  # an imputer came before
+        accepted |= {None}
+    return Lookup(column.source, keys, values, other, accepted, missing=of(column.missing))
 
 
 def _groups_of(step: BaseEstimator, k: int) -> tuple[NDArray[Any], int | None]:

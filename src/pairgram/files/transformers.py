@@ -30,7 +30,7 @@ from pairgram._support.parameters import (
     optional,
 )
 from pairgram._support.schema import Arrays, brief, check_record, require
-from pairgram.features.formulas import Column
+from pairgram.features.formulas import Affine, Column
 from pairgram.files.columnwise import COLUMNWISE, LIST
 from pairgram.files.encoders import PLACE
 from pairgram.files.transformer import (
@@ -199,6 +199,36 @@ def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> lis
         f"{place} is a {type(step).__name__}, which cannot be exported: the known transformers "
         f"are {known} and Pipelines of these"
     )
+
+
+def columns_before(
+    steps: list[tuple[str, Any]],
+) -> tuple[int, tuple[str, ...] | None, list[Column]]:
+    """Return what a fitted pipeline takes, and the columns that its steps make for the last one.
+
+    Parameters
+    ----------
+    steps : list of (str, fitted estimator or "passthrough")
+
+    Returns
+    -------
+    n_features : int
+    names : tuple of str, or None
+        The names of the columns, if the pipeline was fitted to a frame.
+    columns : list of Column
+
+    Raises
+    ------
+    ValueError
+        As of `columns_after`.
+    """
+    first = next(step for _, step in steps if step is not None and not isinstance(step, str))
+    names = getattr(first, "feature_names_in_", None)
+    n_features = int(getattr(first, "n_features_in_", 0))
+    columns: list[Column] = [Affine(j) for j in range(n_features)]
+    for name, step in steps[:-1]:
+        columns = columns_after(step, columns, f"step {name!r}")
+    return n_features, None if names is None else tuple(map(str, names)), columns
 
 
 def _width(part: object, n_columns: int) -> int:

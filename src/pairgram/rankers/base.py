@@ -563,6 +563,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If only Python can score rows, as for callables; or if the model adds offsets or the
             scores of a prior.
 
+        See Also
+        --------
+        pairgram.row_scorer : Takes pipelines too.
+
         Examples
         --------
         >>> from pairgram import RankRLS, make_ranking

@@ -145,6 +145,13 @@ class Scorer:
         """Whether the score of a row depends on the other rows of its list."""
         return self._lists is not None
 
+    @property
+    def linear(self) -> tuple[Vector, float] | None:
+        """The weights of the columns and a constant, if the score is no more than their sum."""
+        if self._parts is None and self._lists is None and self._missing is None:
+            return self._coef, self._constant
+        return None
+
     def __call__(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores of rows, (n_rows,).
 

@@ -1,0 +1,192 @@
+"""The frozen function of a pipeline: every transformer, every form of rows, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
+
+import shop
+from pairgram import (
+    RandomNodes,
+    RankRLS,
+    export,
+    load_model,
+    make_ranking,
+    row_scorer,
+    save_model,
+)
+
+RANKERS = {
+    "linear": RankRLS(0.1),
+    "kernel": RankRLS(kernel="rbf", gamma=0.1),
+    "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
+    "within lists": RankRLS(inputs="raw+rank"),
+    "fills": RankRLS(missing="mean"),
+}
+pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories", "ignore:columns of X")
+
+
+def same(found, wanted):
+    """Hold scores against others, up to rounding."""
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 * np.ptp(wanted))
+
+
+CASES = [(name, "linear") for name in shop.TRANSFORMERS]
+MIXED = ("shop", "PolynomialFeatures, text", "OneHotEncoder, scaled")
+CASES += [(name, ranker) for name in MIXED for ranker in RANKERS if ranker != "linear"]
+
+
+@pytest.mark.parametrize(("name", "ranker"), CASES)
+def test_scores_are_those_of_the_pipeline(name, ranker, tmp_path):
+    rows, new = shop.frame(), shop.others()
+    model = shop.fitted(name, rows, RANKERS[ranker])
+    save_model(model, tmp_path / "m")
+    scorer = row_scorer(load_model(tmp_path / "m"))
+    again = pickle.loads(pickle.dumps(scorer))
+    for frame in (rows, new):
+        wanted = model.predict(frame)
+        given = [frame, frame.to_dict("list"), frame.to_numpy(object), pl.from_pandas(frame)]
+        given.append({name: [*values, *values[:0]] for name, values in frame.items()})
+        for X in given:
+            same(scorer(X), wanted)
+        np.testing.assert_array_equal(again(frame), scorer(frame))
+        if not scorer.reads_lists:
+            alone = [scorer(frame[i : i + 1])[0] for i in range(0, len(frame), 7)]
+            np.testing.assert_array_equal(alone, scorer(frame)[::7])
+
+
+def test_a_scorer_is_frozen():
+    rows = shop.frame()
+    model = shop.fitted("shop", rows)
+    scorer = row_scorer(model)
+    before = scorer(rows)
+    model.fit(rows[::-1], shop.targets(rows))
+    assert np.abs(model.predict(rows) - before).max() > 0.01
+    np.testing.assert_array_equal(scorer(rows), before)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", object])
+def test_arrays_of_numbers(dtype):
+    X, y, _ = make_ranking(20, 10, 6, random_state=0)
+    X = np.round(8 * X)  # which all of these types hold
+    steps = SimpleImputer(), PolynomialFeatures(2), PolynomialFeatures(2, interaction_only=True)
+    for before in ((StandardScaler(),), steps[:2], (*steps, StandardScaler())):
+        for ranker in (RankRLS(), RankRLS(kernel="rbf", gamma=1e-3)):
+            model = make_pipeline(*before, ranker).fit(X, y)
+            scorer = row_scorer(model)
+            same(scorer(np.asfortranarray(X.astype(dtype))), model.predict(X))
+            same(scorer(X.astype(dtype)[::3, ::1]), model.predict(X[::3]))
+            assert scorer(X[:0].astype(dtype)).shape == (0,)
+            assert scorer.n_features_in_ == 6
+            assert scorer.feature_names_in_ is None
+
+
+def test_categories_that_an_encoder_refuses():
+    rows = shop.frame()[["brand", "colour", "stock"]]
+    rows["brand"] = np.resize(["a", "b", "c"], len(rows))
+    filled = make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder())
+    columns = shop.columns(
+        (OneHotEncoder(drop="first"), ["brand"]),
+        (filled, ["colour"]),
+        (OrdinalEncoder(), ["stock"]),
+    )
+    y = np.arange(len(rows)) % 5
+    for ranker in (RankRLS(), RankRLS(l1_ratio=1.0, alpha=1e9), RankRLS(kernel="rbf")):
+        model = make_pipeline(columns, ranker).fit(rows, y)
+        scorer = row_scorer(model)
+        same(scorer(rows), model.predict(rows))
+        for name, value in (("brand", "d"), ("brand", None), ("colour", "mauve"), ("stock", 9.0)):
+            other = rows.astype({name: object})
+            other.loc[7, name] = value
+            with pytest.raises(ValueError, match="unknown categories"):
+                model.predict(other)
+            with pytest.raises(ValueError, match=f"row 7 of X has {value!r} in column '{name}'"):
+                scorer(other)
+        given = rows.assign(colour=np.nan)
+        same(scorer(given), model.predict(given.astype(object)))
+
+
+def test_a_model_of_no_column():
+    rows = shop.frame()
+    model = shop.fitted("SimpleImputer, mean", rows, RankRLS(alpha=1e300))
+    for given in (rows, rows.to_dict("list"), rows.to_numpy()):
+        np.testing.assert_array_equal(row_scorer(model)(given), model.predict(rows))
+
+
+def test_a_step_that_does_nothing():
+    X, y, _ = make_ranking(20, 10, 6, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = make_pipeline("passthrough", RankRLS()).fit(frame, y)
+    same(row_scorer(model)(frame[list("fedcba")]), model.predict(frame))
+    assert export.verify(export.to_sql(model), model, frame).n_reordered == 0
+
+
+def test_lists():
+    X, y, qid = make_ranking(20, 10, 6, random_state=0)
+    ranker = RankRLS(inputs="rank").fit(X, y, qid=qid)
+    model = make_pipeline(StandardScaler(), RankRLS(inputs="rank"))
+    model.fit(X, y, rankrls__qid=qid)
+    scorer = row_scorer(model)
+    assert scorer.reads_lists
+    same(scorer(X, qid), ranker.predict(X, qid=qid))
+
+
+def test_columns_that_no_step_takes_are_not_read():
+    rows = shop.frame()
+    model = shop.fitted("SimpleImputer, mean", rows)
+    same(row_scorer(model)({"rating": rows["rating"], "price": rows["price"]}), model.predict(rows))
+
+
+def test_a_ranker_gives_its_own():
+    X, y, qid = make_ranking(20, 10, 6, random_state=0)
+    model = RankRLS().fit(X, y, qid=qid)
+    scorer = row_scorer(model, "float32")
+    assert scorer.dtype == np.float32
+    np.testing.assert_array_equal(scorer(X.astype("f")), model.row_scorer("f")(X.astype("f")))
+
+
+def test_what_is_refused():
+    X, y, _ = make_ranking(20, 10, 6, random_state=0)
+    with pytest.raises(TypeError, match=r"a ranker of pairgram .* got LinearRegression"):
+        row_scorer(LinearRegression().fit(X, y))
+    with pytest.raises(TypeError, match="a Pipeline that ends in LinearRegression"):
+        row_scorer(make_pipeline(StandardScaler(), LinearRegression()).fit(X, y))
+    with pytest.raises(ValueError, match="'quantiletransformer' is a QuantileTransformer"):
+        row_scorer(make_pipeline(QuantileTransformer(n_quantiles=9), RankRLS()).fit(X, y))
+    with pytest.raises(ValueError, match="adds offsets or the scores of a prior"):
+        row_scorer(
+            make_pipeline(
+                StandardScaler(), RankRLS(prior=FrozenEstimator(LinearRegression().fit(X, y)))
+            ).fit(X, y)
+        )
+    with pytest.raises(ValueError, match=r"X must be \(n, 6\), got shape \(200, 5\)"):
+        row_scorer(make_pipeline(StandardScaler(), RankRLS()).fit(X, y))(X[:, :5])
+    with pytest.raises(ValueError, match="fitted to columns without names, got DataFrame"):
+        row_scorer(make_pipeline(StandardScaler(), RankRLS()).fit(X, y))(pd.DataFrame(X))
+
+    rows = shop.frame()
+    scorer = row_scorer(shop.fitted("shop", rows))
+    for changed, message in (
+        ({"colour": None}, "X has no column 'colour'"),
+        ({"price": ["dear"] * 300}, "'price' of X is not a column of numbers: .*'dear'"),
+        ({"rating": [1.0]}, "column 'rating' of X has 1 values, and column 'price' has 300"),
+        ({"rating": [[1.0]] * 300}, r"column 'rating' of X must be \(n,\), got shape \(300, 1\)"),
+    ):
+        given = {**rows.to_dict("list"), **changed}
+        given = {name: values for name, values in given.items() if values is not None}
+        with pytest.raises(ValueError, match=message):
+            scorer(given)
