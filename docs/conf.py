@@ -64,6 +64,7 @@ html_static_path = ["_static"]
 html_css_files = ["pairgram.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
+copybutton_prompt_text = "$ "
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,

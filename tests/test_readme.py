@@ -20,6 +20,28 @@ def blocks_of(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
+COMMAND = """import shlex, subprocess, sys
+main = "import sys; sys.argv[0] = 'pairgram'; from pairgram.cli import main; main()"
+for line in {lines!r}:
+    subprocess.run([sys.executable, "-c", main, *shlex.split(line)[2:]], check=True)
+"""
+
+
+def program_of(page):
+    """Return the blocks of Python of a page, with the commands of its consoles between them."""
+    found = re.findall(
+        r"^```(python|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S
+    )
+    parts = []
+    for kind, block in found:
+        if kind == "console":
+            lines = block.replace("\\\n", " ").splitlines()
+            assert all(line.startswith("$ pairgram ") for line in lines), lines
+            block = COMMAND.format(lines=lines)
+        parts.append(block)
+    return "\n".join(parts)
+
+
 def run(code, folder):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -48,7 +70,7 @@ def test_page(page, tmp_path):
 
     Blocks of text show what it prints.
     """
-    printed = run("\n".join(blocks_of(page)), tmp_path)
+    printed = run(program_of(page), tmp_path)
     for shown in re.findall(r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
         assert shown in printed
 

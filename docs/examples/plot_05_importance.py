@@ -2,8 +2,8 @@
 What the columns are worth
 ==========================
 
-A column is worth what the metric loses when its values are shuffled within queries. A column that
-only tells queries apart is worth nothing.
+The importance of a column is what the metric loses when its values are shuffled within queries. A
+column that only tells queries apart is worth nothing.
 """
 
 import pandas as pd

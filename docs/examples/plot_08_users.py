@@ -2,8 +2,8 @@
 A model for each user, starting from everybody's
 ================================================
 
-A user with few ratings is best served by everybody's model. One with many has a taste of his own. A
-prior gives both.
+A user with few ratings is best served by everybody's model. One with many ratings has a taste of
+their own. A prior gives both.
 """
 
 import matplotlib.pyplot as plt

@@ -34,8 +34,9 @@ plt.ylabel("activity, less its mean")
 plt.legend(frameon=False)
 
 # %%
-# Votes of an arena say which models are truly apart. On the right stand the ranks that each may
-# have: from 1 + how many models are known to be better, to how many are not known to be worse.
+# Votes of an arena say which models truly differ. The right side shows the ranks that each model
+# may have. The best is 1 + the number of models that are known to be better. The worst is the
+# number of models that are not known to be worse.
 
 names = [f"model {letter}" for letter in "ABCDEFGHIJ"]
 strength = np.linspace(1.0, -1.0, 10)

@@ -452,8 +452,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "time_budget": Parameter(
         optional(POSITIVE),
         "--time-budget SECONDS",
-        "Seconds in which --model auto ends, but for a tenth and 0.2 s. The first model is always "
-        "fitted. The speed of the machine decides which others are tried. [default: 30]",
+        "Seconds in which --model auto ends; up to a tenth and 0.2 s more. The first model is "
+        "always fitted. The speed of the machine decides which others are tried. [default: 30]",
     ),
     "exportable_to": Parameter(optional(choice(*words(EngineName)))),
     "n_threads": Parameter(

@@ -147,10 +147,10 @@ def solve(
 ) -> None:
     """Make a model of files of statistics.
 
-    One file needs --alpha. Of several files, such as the last days, the ridge is chosen: each file
-    is held out in turn and judged by its mean squared error of differences, from the statistics
-    alone. With --decays, each day is judged by the model of the days before it, and the best decay
-    is chosen as well.
+    One file needs --alpha. With several files, such as those of the last days, the ridge is chosen:
+    each file is held out in turn and judged by its mean squared error of differences, from the
+    statistics alone. With --decays, each day is judged by the model of the days before it, and the
+    best decay is chosen as well.
 
     \b
     Examples:

@@ -105,8 +105,8 @@ def compare(
     difference, how many queries are better, equal and worse, and p-values of the paired
     randomisation test (p) and t test (p_t); and the queries that differ most in the first metric.
     p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics. --plot
-    draws the first row of the differences, query by query. Of a table, labels and query ids alone
-    are read.
+    draws the first row of the differences, query by query. Only labels and query ids of a table are
+    read.
 
     A narrow terminal shows tables in parts, and without p_t, p_t_holm and value_against. --json has
     everything, with the files as they were given.

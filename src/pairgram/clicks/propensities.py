@@ -38,7 +38,7 @@ class Propensities(NamedTuple):
         Of the logarithms of the propensities, over queries; 0 for the first position. NaN if they
         are not known.
     n_clicks : ndarray of shape (n_positions,), int64
-        How many clicks on each position tell of its propensity.
+        How many clicks on each position its propensity was estimated from.
     """
 
     position: Rows
@@ -96,10 +96,10 @@ def estimate_propensities(
         were shown. Standard errors are those of other queries. None takes every item for a query
         of its own.
     item : array-like of shape (n_rows,), or None
-        Ids of documents. A document of a query that was shown at several positions tells of them:
-        it is equally good at all. The same id in two queries is two documents, so without `qid`
-        ids must be of the document and the query. This is intervention harvesting, and needs `item`
-        or `X`.
+        Ids of documents. Propensities are estimated from documents that were shown at several
+        positions for the same query, because they are equally good at all of them. The same id in
+        two queries is two documents, so without `qid` ids must be of the document and the query.
+        This is intervention harvesting, and needs `item` or `X`.
     X : array-like of shape (n_rows, n_features), or None
         Features of the rows, in place of `item`. How attractive a row is, is then a logistic
         regression on them, by regression-EM. Its propensities are only as good as this regression:

@@ -1,4 +1,4 @@
-"""Clicks of users that are drawn: whom position, what came before, or trust leads."""
+"""Simulated clicks of users, who follow positions, what came before, or trust."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ def neighbours(
         The landmarks of a `Nystroem` map take the place of training rows.
     X : array-like or CSR matrix of shape (n_rows, n_features)
     k : int ≥ 1, default=5
-        How many training rows are told; all of them, if there are fewer.
+        How many training rows are returned; all of them, if there are fewer.
     by : {"share", "similarity"}, default="share"
-        Which rows are told: those with the largest shares of the score, above or below 0, or those
+        Which rows are returned: those with the largest shares of the score, above or below 0, or those
         that are most alike.
 
     Returns

@@ -318,10 +318,11 @@ def compare(
     Intervals are those of the percentile bootstrap, without a correction for their number.
 
     The tests are for queries that are independent, and for one look at a number of queries that was
-    fixed before. Who stops an experiment as soon as p is small finds differences where none are.
+    fixed before. If you stop an experiment as soon as p is
+    small, you find differences where there are none.
     Sessions or users that come back should be one query id.
 
-    Who looks at many pairs finds small p-values by chance. ``p_holm`` and ``p_t_holm`` are
+    Among many pairs some p-values are small by chance. ``p_holm`` and ``p_t_holm`` are
     corrected by Holm's method for the number of pairs of one metric, not for the number of metrics:
     decide by one of them beforehand.
 

@@ -292,9 +292,9 @@ class LastOut(NamedTuple):
 def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
     """Return which interactions to train with, and the last n of every user, to test with.
 
-    Users with n interactions or fewer keep all of them for training. Of interactions at the same
-    time, the one that stands later counts as later. A `UserWarning` tells how many users have so
-    few, and for how many the order of rows decides what is held out.
+    Users with n interactions or fewer keep all of them for training. If two interactions have the
+    same time, the one in the later row counts as later. A `UserWarning` tells how many users have
+    so few, and for how many the order of rows decides what is held out.
 
     Parameters
     ----------

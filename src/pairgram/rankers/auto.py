@@ -321,7 +321,7 @@ class AutoRanker(LinearSearch):
     Parameters
     ----------
     time_budget : float > 0 or None, default=30.0
-        Seconds in which the fit ends, but for a tenth and 0.2 s. The first trial, of
+        Seconds in which the fit ends; it may take a tenth and 0.2 s longer. The first trial, of
         ``RankRLSCV()`` or with the first of `within_lists`, is always made. After each trial its
         seconds tell how long the others will take; one that would not end in time is not begun,
         and one that runs over is stopped. How fast the machine is therefore decides which trials

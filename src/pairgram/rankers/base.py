@@ -395,8 +395,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
         y : array-like of shape (n_rows,), ≥ 0, or Preferences
-            A table has labels, query ids and weights itself. Of comparisons, the score is the
-            accuracy; see `evaluate`.
+            A table has labels, query ids and weights itself. For comparisons, the score is
+            the accuracy; see `evaluate`.
         qid : array-like of shape (n_rows,) or None
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None

@@ -406,8 +406,8 @@ class Certain:
 
         Notes
         -----
-        Every pair is looked at by itself, as in `probability_above`: among many rows some are told
-        apart by chance. A list of n rows takes ``O(n² n_coefs)``.
+        Every pair is looked at by itself, as in `probability_above`. So among many rows some pairs
+        seem to be in a known order by chance. A list of n rows takes ``O(n² n_coefs)``.
 
         Examples
         --------

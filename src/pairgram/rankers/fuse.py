@@ -147,7 +147,7 @@ def fuse(
     with a `prior`. They are equal ones again, those of RRF, if fewer than five judged queries have
     documents of different labels, or if the mean gain over RRF in held-out queries is not larger
     than its standard error, or 1.14 of them for five queries, by the quantile of Student's t that
-    is one standard error for many. So few judgements do no harm, but for chance.
+    is one standard error for many. So few judgements can do harm only by chance.
 
     References
     ----------

@@ -258,8 +258,8 @@ class RankRLS(Certain, LinearRanker):
         two sides of equal width: the ridge is then ``alpha ‖W − a I‖²`` with the best a, which
         `prior_scale_` tells. Embeddings are taken as they are: of length 1, I is their cosine. It
         needs rows in memory with labels, and no constraints, ``scale=True``, ``form="dual"`` or
-        "leave-pair-out". Where products are too many for a matrix, folds are held out,
-        but for queries that share one list.
+        "leave-pair-out". Where there are too many products for a
+        matrix, folds are held out, unless all queries share one list.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
 "list-standard", "runs"} or None, default=None
         What becomes of the columns of X before the feature map or the kernel sees them:
@@ -319,7 +319,7 @@ class RankRLS(Certain, LinearRanker):
         `as_regressor` has the weights of the columns of X.
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
-        that `coef_` belongs to; ``inputs_.kind`` has its name. Of inputs within lists, it takes X
+        that `coef_` belongs to; ``inputs_.kind`` is its name. Inputs within lists take X
         for one list. None if there are none.
     fill_values_ : ndarray of shape (n_features,), float64, or None
         What takes the place of missing values of X, also in `predict`, if the model or its table
@@ -369,8 +369,8 @@ class RankRLS(Certain, LinearRanker):
     are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
     ``w₀ + (G + alpha I)⁻¹ (g − G w₀)`` with ``G = XᵀLX`` and ``g = XᵀLy``, and a large alpha gives
     w₀. With ``scale=True`` the ridge is on the scaled difference. A fitted linear model with the
-    same columns and features is its weights. Of any other model the scores are added by `predict`,
-    and a file can hold it if it is a ranker of this package.
+    same columns and features counts as its weights. The scores of any other model are added by
+    `predict`, and a file can hold it if it is a ranker of this package.
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
     Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
@@ -389,8 +389,8 @@ class RankRLS(Certain, LinearRanker):
     A fit that is expected to take more than 60 s on two cores says so in a warning.
 
     Scores have a relative error of about ``1e-16 λ_max / alpha`` in every form, where λ_max is the
-    largest eigenvalue of XᵀLX, but for conjugate gradients: their residual bounds the error by
-    ``1e-10 λ_max / alpha``, of which mostly far less is reached. Primal and dual scores agree to
+    largest eigenvalue of XᵀLX. With conjugate gradients the residual bounds the error by
+    ``1e-10 λ_max / alpha``, and mostly it is far smaller. Primal and dual scores agree to
     1e-8 if alpha is at least ``1e-8 λ_max``. A precomputed kernel loses one or two digits more,
     because its rounding errors do not cancel in differences. Kernels are computed in float64 for
     float32 rows too. A precomputed kernel in float32 keeps its precision, and scores then err by
@@ -550,7 +550,8 @@ class RankRLSCV(Certain, LinearSearch):
         every group out in turn, an int makes folds of groups, and splitters that take groups get
         them. Other splitters, such as ``TimeSeriesSplit``, split the list of the groups, in the
         order of their ids (text in that of its letters, so write days as 2026-01-31). "forward"
-        holds every group out by the model of those before it, in this order, but for the first.
+        holds every group out by the model of those before it, in this order; the first is not held
+        out.
 
         For comparisons, `Preferences`, the words are "leave-item-out", all comparisons of an item,
         where each is scored once without its winner and once without its loser;

@@ -143,12 +143,12 @@ def scan(
 
     Notes
     -----
-    A table is what `scan` saw. Every pass compares the sizes and the times of change of the files,
-    or what else their file system tells of them, with those at the time of `scan`. Files that have
-    been written once more need a `scan` of their own. Of the files that a lazy frame of polars
-    reads, only other numbers of rows are noticed.
+    A table has the rows that `scan` saw. Every pass compares the sizes and the times of change of
+    the files, or what else their file system tells of them, with those at the time of `scan`. If a
+    file was written anew, `scan` it again. In files that a lazy frame of polars reads, only a
+    change of the number of rows is noticed.
 
-    A first pass reads labels, query ids and weights alone. Of Dask's frames it reads all columns,
+    A first pass reads labels, query ids and weights alone. For Dask's frames it reads all columns,
     as every pass does, because Dask cuts other partitions for other columns. The pass counts rows,
     and finds out whether the rows of each query stand together. What is drawn from rows, such as
     landmarks, the width of a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes
@@ -156,8 +156,8 @@ def scan(
     pairs other than "with_ties" take at most 1,024 different labels. Blocks are joined in a fixed
     tree: the same files give the same bits in every run.
 
-    Scores of a frame of Spark have the order in which Spark collects its rows. Of a frame that it
-    shuffles, as after ``repartition`` or ``dropDuplicates``, a cluster may collect them in another
+    Scores of a frame of Spark have the order in which Spark collects its rows. After a
+    shuffle, as by ``repartition`` or ``dropDuplicates``, a cluster may collect them in another
     order every time. Persist such a frame if the order or the bits matter, or name the rows by
     ``keep=`` of `predict`. For the sake of the order, Spark reads all columns of a frame that is
     scored, though it sends Python only those of the model: select columns before you shuffle.
