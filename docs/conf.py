@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: ``sphinx-build -W docs build/docs``."""
 
+import importlib.metadata
 import sys
 import types
 import warnings
@@ -76,6 +77,10 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+urls = importlib.metadata.metadata("pairgram").get_all("Project-URL") or []
+html_theme_options["external_links"] = [
+    {"name": name, "url": url} for name, url in (url.split(", ") for url in urls)
+]
 html_sidebars = {page: [] for page in ("index", "start", "which", "questions", "mathematics")}
 
 sphinx_gallery_conf = {

@@ -1,13 +1,27 @@
 """Python threads beside compiled code: what runs at the same time, and what is refused."""
 
+import subprocess
+import sys
+import sysconfig
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from pairgram import RankRLS, _core, make_ranking
+from pairgram import (
+    Nystroem,
+    Pairgram,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    _core,
+    evaluate,
+    make_ranking,
+)
 
 N = 2_000_000
 rng = np.random.default_rng(0)
@@ -153,3 +167,43 @@ def test_estimators_fit_in_threads():
         fits = pool.map(lambda _: RankRLS(pairs="without_ties").fit(X, y, qid=qid).coef_, range(40))
         for coef in fits:
             np.testing.assert_array_equal(coef, expected)
+
+
+def shared_works():
+    """Calls by a name, each on what all threads share; they are too small to give up the GIL."""
+    X, y, qid = make_ranking(12, 8, n_features=5, random_state=1)
+    models = {
+        "linear": RankRLS(),
+        "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
+        "nystroem": RankRLS(feature_map=Nystroem(n_components=20, random_state=0)),
+        "kernel": RankRLS(kernel="rbf"),
+        "lists": RankRLS(inputs="rank"),
+        "svm": RankSVM(),
+        "search": RankRLSCV(),
+    }
+    for name, model in models.items():
+        fitted = clone(model).fit(X, y, qid=qid)
+        ids = {"qid": qid} if name == "lists" else {}
+        yield f"predict {name}", lambda fitted=fitted, ids=ids: fitted.predict(X, **ids)
+        yield f"fit {name}", lambda m=model: clone(m).fit(X, y, qid=qid).predict(X[:8])
+    statistics = Pairgram.from_rows(X, y, qid=qid)
+    yield "statistics", lambda: statistics.solve(1.0)
+    for metric in ("ndcg@5", "kendall", "map"):
+        yield metric, lambda m=metric: evaluate(m, y > 0, X[:, 0], qid, per_query=True)[m]
+
+
+@pytest.mark.parametrize("work", [pytest.param(work, id=name) for name, work in shared_works()])
+def test_small_calls_share_what_they_read(work):
+    alone = work()
+    for found in together(8, lambda _: [work() for _ in range(5)]):
+        assert not isinstance(found, RuntimeError), found
+        for again in found:
+            np.testing.assert_array_equal(again, alone)
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python always has the GIL"
+)
+def test_the_gil_stays_off():
+    code = "import sys; from pairgram import _core; assert not sys._is_gil_enabled()"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -83,6 +83,18 @@ def test_links_lead_to_files(page):
         assert (page.parent / target).exists(), target
 
 
+def test_the_address_of_the_repository_stands_in_one_place():
+    """Only the project's description may name it; all else reads it there."""
+    folders = [ROOT / name for name in (".ci", ".github", "src", "docs", "bench", "csrc")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    texts = {
+        path.relative_to(ROOT): path.read_text(encoding="utf-8")
+        for path in [*files, ROOT / "README.md", ROOT / "CITATION.cff", ROOT / "CHANGELOG.md"]
+        if path.suffix not in (".pyc", ".png", ".so", ".ico", ".woff2")
+    }
+    assert not [str(name) for name, text in texts.items() if re.search(r"//\S*/pairgram\b", text)]
+
+
 def commands_of(page):
     """Return the arguments of every pairgram command of a page."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
