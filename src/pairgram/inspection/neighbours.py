@@ -66,8 +66,8 @@ def neighbours(
     k : int ≥ 1, default=5
         How many training rows are returned; all of them, if there are fewer.
     by : {"share", "similarity"}, default="share"
-        Which rows are returned: those with the largest shares of the score, above or below 0, or those
-        that are most alike.
+        Which rows are returned: those with the largest shares of the score, above or below 0, or
+        those that are most alike.
 
     Returns
     -------
