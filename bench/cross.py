@@ -229,7 +229,9 @@ def best_things(options: Options) -> Iterator[str]:
     model.fit(X, rng.integers(0, 3, 4000), qid=np.arange(4000) // 20)
     vectors = users @ model.coef_.reshape(d, d)
     narrow = vectors.astype(np.float32), items.astype(np.float32)
-    seen = scipy.sparse.random_array((n_users, n_items), density=2e-4, format="csr", rng=rng)
+    seen = scipy.sparse.random_array(
+        (n_users, n_items), density=2e-4, format="csr", random_state=rng
+    )
 
     def in_blocks(a: np.ndarray, b: np.ndarray) -> None:
         for first in range(0, n_users, 1000):

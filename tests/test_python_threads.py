@@ -1,8 +1,5 @@
 """Python threads beside compiled code: what runs at the same time, and what is refused."""
 
-import subprocess
-import sys
-import sysconfig
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -199,11 +196,3 @@ def test_small_calls_share_what_they_read(work):
         assert not isinstance(found, RuntimeError), found
         for again in found:
             np.testing.assert_array_equal(again, alone)
-
-
-@pytest.mark.skipif(
-    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python always has the GIL"
-)
-def test_the_gil_stays_off():
-    code = "import sys; from pairgram import _core; assert not sys._is_gil_enabled()"
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

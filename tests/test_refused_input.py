@@ -119,7 +119,7 @@ def test_a_column_that_is_no_numbers_is_named(make):
         lambda: pg.kernel_matrix(frame),
         lambda: pg.RandomNodes(2).fit(frame),
     ):
-        with pytest.raises(ValueError, match=r"^X: column 'colour' must hold numbers, got text: "):
+        with pytest.raises(ValueError, match=r"^X: column 'colour' must hold numbers, got text\b"):
             call()
 
 
@@ -128,7 +128,7 @@ def test_columns_of_other_types_are_named():
     with pytest.raises(ValueError, match=r"^X: column 'when' must .*, got times: subtract"):
         pg.RankRLS().fit(frame, Y[:3])
     frame = pd.DataFrame({"a": [1.0, 2, 3], "kind": pd.Categorical(["x", "y", "x"])})
-    with pytest.raises(ValueError, match=r"^X: column 'kind' must .*, got text: encode"):
+    with pytest.raises(ValueError, match=r"^X: column 'kind' must .*, got text.*: encode"):
         pg.RankRLS().fit(frame, Y[:3])
     frame = pd.DataFrame({"a": [1.0, 2, 3], "phase": [1j, 2, 3]})
     with pytest.raises(ValueError, match=r"^X: column 'phase' must .*, got complex numbers"):
@@ -289,7 +289,7 @@ def test_a_label_of_many_fits_is_told_with_its_row_of_the_frame():
 @pytest.mark.parametrize("estimator", [pg.RankRLSCV(), pg.RankSVM(), pg.PairwiseELM()], ids=str)
 def test_an_unknown_argument_of_fit_names_the_class_that_was_made(estimator):
     name = type(estimator).__name__
-    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) got an .* 'early_stopping_rounds'$"):
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) got an .* 'early_stopping_rounds'"):
         estimator.fit(X, Y, qid=QID, early_stopping_rounds=5)
     with pytest.raises(TypeError, match=r"'sample_weigth': did you mean 'sample_weight'\?$"):
         estimator.fit(X, Y, qid=QID, sample_weigth=np.ones(len(Y)))

@@ -334,7 +334,7 @@ def test_rank_svm_lists_no_pair(setting, started):
 
 def test_rank_svm_of_wide_sparse_rows_lists_no_pair(set_limits):
     set_limits(widest_gram=10)
-    X = scipy.sparse.random_array((60, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    X = scipy.sparse.random_array((60, 30), density=0.2, random_state=0, format="csr")
     _, low, high, qid = made(9, 60, 2)
     y = Preferences.from_intervals(low, high, qid)
     found = RankSVM(0.1, tol=1e-10).fit(X, y)

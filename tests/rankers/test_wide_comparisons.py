@@ -11,7 +11,9 @@ from pairgram import Preferences, RankRLS, RankRLSCV
 def made(seed=0, n_items=300, n_columns=900, n_pairs=1200):
     """Return sparse items, comparisons with weights and margins, and their differences, dense."""
     rng = np.random.default_rng(seed)
-    X = scipy.sparse.random_array((n_items, n_columns), density=0.01, rng=rng, format="csr")
+    X = scipy.sparse.random_array(
+        (n_items, n_columns), density=0.01, random_state=rng, format="csr"
+    )
     winner = rng.integers(0, n_items, n_pairs)
     loser = (winner + rng.integers(1, n_items, n_pairs)) % n_items
     told = {"weight": rng.uniform(0.5, 2, n_pairs), "margin": rng.uniform(0, 3, n_pairs)}

@@ -253,9 +253,16 @@ def _renamed(name: str, renaming: str, ids: Any) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+# Objects of these types, which a batch finds among its keys.
+HASHED = ("times of numpy", "durations of numpy", "timestamps")
+
+
 @pytest.mark.parametrize("renaming", RENAMINGS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_renaming_ids_changes_nothing(name, renaming):
+    time = np.datetime64(0, "ms")
+    if name == "fit_many by keys" and renaming in HASHED and hash(time) != hash(time.item()):
+        pytest.skip("this NumPy has other hashes for times than Python")
     _renamed(name, renaming, RENAMINGS[renaming](QUERY))
 
 

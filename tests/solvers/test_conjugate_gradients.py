@@ -156,7 +156,7 @@ def test_columns_that_do_not_vary_have_the_weight_zero(iterate, scale):
 def graded_rows(dtype=np.float64, seed=1):
     """Sparse rows of 50 queries that a direct search solves too."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((600, 80), density=0.1, rng=rng, format="csr").astype(dtype)
+    X = sp.random_array((600, 80), density=0.1, random_state=rng, format="csr").astype(dtype)
     f = X @ rng.normal(size=80) + 0.3 * rng.normal(size=600)
     more = {
         "sample_weight": rng.choice([0.0, 0.5, 1.0, 2.0], 600),

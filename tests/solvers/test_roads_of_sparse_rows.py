@@ -30,7 +30,7 @@ IMPATIENT = {"direct_seconds": 0.0, "exact_patience": 0.0}
 
 def sparse_rows(n_features=80):
     rng = np.random.default_rng(3)
-    X = sp.random_array((600, n_features), density=0.1, rng=rng, format="csr")
+    X = sp.random_array((600, n_features), density=0.1, random_state=rng, format="csr")
     y = np.digitize(X @ rng.normal(size=n_features), [-0.5, 0, 0.5]).astype(float)
     return X, y, np.repeat(np.arange(50), 12)
 
@@ -214,7 +214,7 @@ def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
 def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, dtype):
     """Times that some queries have and others have not; rows of weight 0 are not seen."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 100), density=0.2, rng=rng).toarray().astype(dtype)
+    X = sp.random_array((60, 100), density=0.2, random_state=rng).toarray().astype(dtype)
     qid, y = np.repeat(np.arange(12), 5), rng.integers(0, 3, 60).astype(float)
     weight = rng.choice([0.0, 1.0, 2.0], 60)
     lists = qid if scope == "query" else np.zeros(60, int)

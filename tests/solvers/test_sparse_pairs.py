@@ -17,7 +17,9 @@ def sparse_pairs(X, *of):
 
 
 def sparse(rng, n_rows, n_columns, density, dtype=np.float64, index=np.int32):
-    X = sp.random_array((n_rows, n_columns), density=density, rng=rng, format="csr").astype(dtype)
+    X = sp.random_array(
+        (n_rows, n_columns), density=density, random_state=rng, format="csr"
+    ).astype(dtype)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     return X
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_interrupted_asks_before():
 def test_what_python_computes_keeps_to_it_too(set_limits):
     """The minmax kernel of sparse rows is NumPy's work, in threads of its own."""
     set_limits(tile=16)
-    X = scipy.sparse.random_array((64, 5), density=0.5, format="csr", rng=0)
+    X = scipy.sparse.random_array((64, 5), density=0.5, format="csr", random_state=0)
     for n_threads in (1, 2):
         with until(0.0), pytest.raises(TimeoutError, match="time for this computation"):
             kernel_matrix(X, kernel="minmax", n_threads=n_threads)

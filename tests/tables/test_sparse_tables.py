@@ -23,7 +23,9 @@ N_ROWS = 600
 
 def sparse_rows(n_features):
     rng = np.random.default_rng(5)
-    X = sp.random_array((N_ROWS, n_features), density=20 / n_features, rng=rng, format="csr")
+    X = sp.random_array(
+        (N_ROWS, n_features), density=20 / n_features, random_state=rng, format="csr"
+    )
     y = np.digitize(X @ rng.normal(size=n_features), [-0.5, 0, 0.5]).astype(float)
     return X, y, np.repeat(np.arange(50), 12), rng.uniform(0, 2, N_ROWS)
 

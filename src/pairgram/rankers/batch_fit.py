@@ -476,9 +476,12 @@ def _refuse_other_kind(keys: NDArray[Any], ids: NDArray[Any]) -> None:
 
 def _kind_of(keys: NDArray[Any]) -> str | None:
     """Return what messages call the kind of keys; None if there is none, or more than one."""
+    times, differences = "times", "differences of times"
     if keys.dtype.kind in "mM":
-        return "times" if keys.dtype.kind == "M" else "differences of times"
-    names = {str: "text", Real: "numbers"}
+        return times if keys.dtype.kind == "M" else differences
+    # NumPy's differences are numbers, too.
+    names: dict[Any, str] = {(np.timedelta64, timedelta): differences, (np.datetime64, date): times}
+    names |= {str: "text", Real: "numbers"}
     kinds = {
         next((name for kind, name in names.items() if isinstance(key, kind)), type(key).__name__)
         for key in keys.tolist()
