@@ -8,7 +8,7 @@ import pytest
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from typer.testing import CliRunner
 
 import pairgram
@@ -244,3 +244,33 @@ def test_features_of_fields_are_written_beside_the_model(to, tmp_path):
     assert named - {one["name"] for one in features} == {"rating"}
     found = run(tmp_path / "model", "--to", to)
     assert found.exit_code != 0 and "needs --output FILE for a model with features" in found.output
+
+
+def test_an_order_that_changes_is_an_exit_code(tmp_path):
+    """Solr counts a gap as 0, where the model has the mean, unless its features have defaults."""
+    rows = shop.frame(brands=shop.HARMLESS)[["price", "rating"]]
+    model = RankRLS(missing="mean").fit(rows, shop.targets(shop.frame(brands=shop.HARMLESS)))
+    model.save(tmp_path / "m.safetensors")
+    rows.assign(query=np.arange(len(rows)) // 10).to_parquet(tmp_path / "rows.parquet")
+    arguments = (
+        tmp_path / "m.safetensors",
+        "--verify",
+        tmp_path / "rows.parquet",
+        "--qid",
+        "query",
+    )
+    found = run(*arguments, "--to", "solr", "--name", "m", "-o", tmp_path / "m.json")
+    assert found.exit_code == 1 and (tmp_path / "m.json").exists()
+    assert "order changed in 29 of 30 queries" in found.stderr
+    assert run(*arguments, "--to", "sql", "-o", tmp_path / "m.sql").exit_code == 0
+
+
+def test_inspect_steps_that_name_no_columns(tmp_path):
+    rows, steps = shop.frame()[["stock"]], make_pipeline(FunctionTransformer(np.log1p))
+    columns = ColumnTransformer([("log", steps, ["stock"])])
+    model = make_pipeline(columns, RankRLS()).fit(rows, rows["stock"])
+    with pytest.raises(AttributeError):
+        columns.get_feature_names_out()
+    pairgram.save_model(model, tmp_path / "m.safetensors")
+    found = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.safetensors")])
+    assert found.exit_code == 0 and f"{model[-1].coef_[0]:.5f}" in found.stdout

@@ -13,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -239,8 +240,6 @@ def test_bins_met_at_their_edges():
     rng = np.random.default_rng(0)
     X = rng.choice([*edges, 0.0, 0.2, 0.5, 1.0], (400, 1))
     y = rng.normal(size=400) + np.searchsorted(edges, X[:, 0], side="right")
-    from sklearn.preprocessing import KBinsDiscretizer
-
     for encode in ("onehot-dense", "ordinal"):
         bins = KBinsDiscretizer(5, encode=encode, strategy="uniform").fit(X)
         bins.bin_edges_[0] = np.array([0.0, *edges, 2e6])
@@ -256,6 +255,21 @@ def test_bins_met_at_their_edges():
         ):
             parity = export.verify(write(model, features=["a"]), model, X)
             assert parity.max_error <= min(parity.bound, 1e-5 * parity.spread)
+
+
+def test_bins_beside_their_edges_in_sql():
+    """Seconds since 1970 are next to an edge, and float32 tells no two of a minute apart."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(1_760_000_000, 1_760_086_400, (1000, 1)).astype(float)
+    y = X[:, 0] % 86_400 / 3600 + rng.normal(size=1000)
+    for encode in ("onehot-dense", "ordinal"):
+        model = make_pipeline(KBinsDiscretizer(24, encode=encode), RankRLS()).fit(X, y)
+        text = export.to_sql(model, features=["seen_at"])
+        with duckdb.connect() as connection:
+            connection.execute("CREATE TABLE given (seen_at DOUBLE)")
+            connection.executemany("INSERT INTO given VALUES (?)", X.tolist())
+            found = connection.execute(f"SELECT {text} FROM given").fetchall()
+        np.testing.assert_allclose(np.ravel(found), model.predict(X), atol=1e-12)
 
 
 def test_hidden_nodes_of_categories():

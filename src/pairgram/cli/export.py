@@ -82,6 +82,7 @@ def export(
         typer.Option(
             metavar="FILE",
             help="LETOR file or table: score it as the engine would, and print how scores differ. "
+            "The exit code is 1 if the order changed in a query. "
             "For ltr-plugin also warn of scores below 0, which the engine refuses.",
         ),
     ] = None,
@@ -167,6 +168,8 @@ def export(
                 "and OpenSearch refuse scores below 0: --shift NAME adds a feature that is always "
                 "1, and makes the scores positive"
             )
+        if parity.n_reordered:  # what was written is there to be looked at
+            raise typer.Exit(1)
 
 
 @contextmanager

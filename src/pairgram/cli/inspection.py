@@ -162,7 +162,10 @@ def _ranker_of(model: BaseEstimator) -> tuple[Any, list[str]]:
     if len(model.steps) > 1 and not hasattr(ranker, "feature_names_in_"):
         width = opt.width_of(model)
         given = getattr(model, "feature_names_in_", [f"x{i}" for i in range(width)])
-        names = model[:-1].get_feature_names_out(given)
+        try:
+            names = model[:-1].get_feature_names_out(given)
+        except AttributeError:  # of functions whose names nobody told
+            names = [f"x{i}" for i in range(int(ranker.n_features_in_))]
         if list(names) != [f"x{i}" for i in range(width)]:
             ranker.feature_names_in_ = np.asarray(names, dtype=object)
     return ranker, [f"{name}: {_shown_step(step)}" for name, step in model.steps]

@@ -684,6 +684,7 @@ def _text_of_vespa(text: str) -> str:
 
 
 _VESPA = Dialect(
+    has_low_edges=True,  # attributes are often float
     least="min",
     greatest="max",
     choose="if({gap}, {other}, {known})",

@@ -61,7 +61,10 @@ class Dialect:
     is_strict : bool
         Whether a missing value has no score where the model has none. Others count it as 0.
     rounds : bool
-        Whether columns may be of float32, so that edges are met in float32 too.
+        Whether columns may be of float32, so that categories are met in float32 too.
+    has_low_edges : bool
+        Whether an edge is lowered to its number in float32, where that is less: a row at an edge is
+        then above it in float32, but so are numbers of float64 between the two.
     has_decimals : bool
         Whether a number without an exponent is a decimal number. Some databases make another number
         of float64 of it than the nearest one, which a category or an edge would miss.
@@ -77,6 +80,7 @@ class Dialect:
     curves: Mapping[str, str]
     is_strict: bool = True
     rounds: bool = True
+    has_low_edges: bool = False
     has_decimals: bool = False
 
 
@@ -165,7 +169,7 @@ def expression(
         steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
         if isinstance(column, Steps):
             for edge, step in zip(column.edges.tolist(), steps, strict=True):
-                at = compared(min(edge, _single(edge)) if dialect.rounds else edge)
+                at = compared(min(edge, _single(edge)) if dialect.has_low_edges else edge)
                 if step != 0:
                     parts.append(f"{number(weight * step)} * {dialect.at_least.format(name, at)}")
         else:

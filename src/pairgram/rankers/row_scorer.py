@@ -234,6 +234,11 @@ class PipelineScorer:
         """Return the columns of rows, which a matrix of numbers has as its own rows."""
         given: Any = X
         names: Sequence[Any] | None = self.feature_names_in_
+        if not hasattr(X, "__getitem__") or isinstance(X, (list, tuple, str)):
+            raise TypeError(
+                "X must be a dict of lists, with a list for every column, a frame, or an ndarray, "
+                f"got {type(X).__name__}"
+            )
         if isinstance(X, np.ndarray):
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must be (n, {self.n_features_in_}), got shape {X.shape}")
@@ -308,7 +313,10 @@ def row_scorer(model: BaseEstimator, dtype: DTypeLike = np.float64) -> Scorer | 
     Notes
     -----
     The scores of a pipeline are computed by formulas, in float64, and are those of `predict` up to
-    rounding: the steps themselves round in another order. Weights of a linear model are folded into
+    rounding: the steps themselves round in another order. Missing text is one category, whether it
+    is None, NaN or NA; scikit-learn's encoders tell None from NaN. Numbers are not checked: where
+    `predict` refuses a number, such as infinity, or NaN that no step fills, the score may be NaN.
+    Weights of a linear model are folded into
     the categories, so that a text column costs one look into a dict per row.
 
     Examples
