@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
+import shop
 from pairgram import (
     AutoRanker,
     ELMRankCV,
@@ -839,3 +841,36 @@ def test_errors_of_options_name_them(folder, tmp_path):
     assert found.startswith("-n must be at most ")
     found = error("predict", model, data, "--std", "row")
     assert found.startswith("--std must be one of 'list', 'training'")
+
+
+def test_a_pipeline_with_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows, new = shop.frame(), shop.others()
+    model = shop.fitted("shop", rows)
+    save_model(model, "m.safetensors")
+    new.insert(0, "doc", [f"d{i}" for i in range(len(new))])
+    new["brand"] = new["brand"].replace("", "unknown")  # the empty text of CSV is missing
+    wanted = model.predict(new)
+    new.to_csv("new.csv", index=False)
+    new.to_parquet("new.parquet")
+    for file in ("new.csv", "new.parquet"):
+        for out in ("o.csv", "o.tsv", "o.parquet"):
+            run("predict", "m.safetensors", file, "--keep", "doc", "-o", out)
+            reads = {"o.csv": pd.read_csv, "o.parquet": pd.read_parquet}
+            found = reads.get(out, partial(pd.read_csv, sep="\t"))(out)
+            assert list(found) == ["doc", "score"] and list(found["doc"]) == list(new["doc"])
+            np.testing.assert_allclose(found["score"], wanted, atol=1e-12)
+        lines = run("predict", "m.safetensors", file)[0].split()
+        np.testing.assert_allclose([float(line) for line in lines], wanted, atol=1e-12)
+    new.drop(columns="colour").to_csv("less.csv", index=False)
+    assert "colour" in error("predict", "m.safetensors", "less.csv")
+    assert "--std is not for a pipeline" in error(
+        "predict", "m.safetensors", "new.csv", "--std", "list", "-o", "o.csv"
+    )
+    judged = ("new.parquet", "--label", "stock", "--one-query", "--metric", "ndcg@10")
+    told = "reads columns of text, which evaluate does not"
+    assert told in error("evaluate", *judged, "--model", "m.safetensors")
+    out, _ = run("evaluate", *judged, "--scores", "o.parquet", "--json")
+    qid = np.zeros(len(new), int)
+    expected = evaluate(["ndcg@10"], new["stock"], wanted, qid)
+    assert json.loads(out)["metrics"] == pytest.approx(expected)

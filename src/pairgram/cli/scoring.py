@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_args
 
 import typer
 
@@ -40,7 +40,11 @@ from pairgram.cli.report import (
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from pairgram._support.types import BaseEstimator
     from pairgram.rankers.fuse import Fusion
+    from pairgram.rankers.row_scorer import PipelineScorer
 
 COMPARED = ("ndcg@10", "map")
 ALL_ROWS = "all rows"  # the name of the only query of rows without ids
@@ -367,7 +371,19 @@ def predict(
 
         refuse_with_table(offset=offset, float32=float32, sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
-        with _scored(model, file, columns, threads) as (loaded, table, watch):
+        loaded = opt.load_model_file(model, HINT)
+        scorer = _of_text(loaded)
+        if scorer is not None:
+            if reference is not None:
+                raise ValueError("--std is not for a pipeline with columns of text")
+            scores = _with_text(scorer, file, columns, kept or [])
+            if has_columns:
+                with naming(output), replacing(output) as raw:
+                    row_scores.write_tables(raw, output.suffix.lower(), iter([scores]))
+            else:
+                write_lines(output, _lines(scores.select(["score"])))
+            return
+        with _scored(loaded, file, columns, threads) as (loaded, table, watch):
             table.refuse_output(output, "--output")
             if has_columns:
                 row_scores.predict(loaded, watch(table, False), output=output, keep=kept, **certain)
@@ -391,6 +407,30 @@ def predict(
     write_lines(output, scores)
 
 
+def _of_text(model: BaseEstimator) -> PipelineScorer | None:
+    """Return the scorer of a pipeline that reads columns of text, or None for other models."""
+    if not hasattr(model, "steps"):
+        return None
+    try:
+        scorer = pairgram.row_scorer(model)
+    except ValueError:  # of steps that have no formula
+        return None
+    texts = getattr(scorer, "text_names", ()) and getattr(scorer, "feature_names_in_", None)
+    return cast("PipelineScorer", scorer) if texts else None
+
+
+def _with_text(scorer: PipelineScorer, file: str, columns: Columns, kept: list[str]) -> Table:
+    """Return kept columns, and the scores of rows with text, which must fit in memory."""
+    import pyarrow
+
+    from pairgram.tables.scan import read_columns
+
+    names = list(dict.fromkeys([*(scorer.feature_names_in_ or ()), *kept]))
+    rows, ids = read_columns(file, names, columns.qid)
+    scores = scorer(rows, ids if scorer.reads_lists else None)
+    return rows.select(kept).append_column("score", pyarrow.array(scores))
+
+
 def _lines(batch: Any) -> Iterable[Any]:
     """Return the lines of a batch: a score each, or with tabs also what else there is."""
     columns = [column.to_numpy() for column in batch.columns]
@@ -403,10 +443,9 @@ def _lines(batch: Any) -> Iterable[Any]:
 
 @contextmanager
 def _scored(
-    model_path: Path, file: str, columns: Columns, threads: int | None
+    model: BaseEstimator, file: str, columns: Columns, threads: int | None
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Yield a model, the table of a file with its features, and what shows the passes over it."""
-    model = opt.load_model_file(model_path, HINT)
     names = getattr(model, "feature_names_in_", None)
     with columns.reading(threads) as (client, watch):
         names = None if names is None else list(names)
@@ -619,7 +658,13 @@ def _of_table(
 
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
-    with _scored(model, file, columns, threads) as (loaded, table, watch):
+    loaded = opt.load_model_file(model, HINT)
+    if _of_text(loaded) is not None:
+        raise ValueError(
+            f"{model} reads columns of text, which evaluate does not: write its scores by pairgram "
+            "predict --output scores.parquet, and give --scores scores.parquet in its place"
+        )
+    with _scored(loaded, file, columns, threads) as (loaded, table, watch):
         columns.require(file, table, True)
         table = watch(table)
         with one_query_meant():

@@ -97,7 +97,8 @@ def learning_curve(
     sample_weight : array-like of shape (n_rows,), ≥ 0, float or None
         Row weights of the fits, as `fit` takes them. The scores have no weights.
     sizes : array-like of int ≥ 1, or of float in (0, 1], or None
-        Numbers of queries, or shares of those that a fold leaves. None stands for ten equal steps.
+        Numbers of queries, or shares of the fewest that a fold leaves: larger trainings are
+        drawn down to as many. None stands for ten equal steps.
     cv : int, splitter of rows, or None
         An int k stands for ``QueryKFold(k, shuffle=True)``, and None for 5.
     scoring : str or Metric, default="ndcg@10"

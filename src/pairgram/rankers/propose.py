@@ -55,13 +55,14 @@ def propose(
     model : RankRLS or RankRLSCV
         Fitted with ``keep_covariance=True``.
     X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-        The pool to choose from. A table is read into memory.
+        The pool to choose from, without the rows that were measured: they are rows like others,
+        and may be chosen again. A table is read into memory.
     n : int ≥ 1
         How many rows, or pairs of rows.
     strategy : str, default="upper"
         - "upper": the score plus its standard deviation, to find the best;
         - "improvement": by how much a score is expected to be above the best of those measured,
-          ``E max(f − f_best, 0)``, which tries more of what is unknown;
+          ``E max(f − f_best, 0)``, where f_best is uncertain too; it tries more of what is unknown;
         - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
         - "order": the two rows whose order is least sure, to be compared by somebody.

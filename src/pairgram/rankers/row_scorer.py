@@ -163,6 +163,8 @@ class PipelineScorer:
         The names of the columns, if the pipeline was fitted to a frame.
     n_features_in_ : int
         The number of columns of the rows.
+    text_names : tuple of str or int
+        The columns that are text, by name or else by number.
     reads_lists : bool
         Whether the score of a row depends on the other rows of its list.
     """
@@ -195,7 +197,8 @@ class PipelineScorer:
         }
         read = {one.source for one in found} | accepted.keys()
         sources = sorted(read) or [0]  # to know how many rows there are
-        self._all_numbers = not texts
+        names = self.feature_names_in_ or range(self.n_features_in_)
+        self.text_names = tuple(names[source] for source in sorted(texts))
         self._sources = [(source, object if source in texts else float) for source in sources]
 
     def __call__(
@@ -242,7 +245,7 @@ class PipelineScorer:
         if isinstance(X, np.ndarray):
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must be (n, {self.n_features_in_}), got shape {X.shape}")
-            if self._all_numbers and X.dtype.kind == "f":
+            if not self.text_names and X.dtype.kind == "f":
                 return np.asarray(X.T, np.float64)
             given, names = X.T, range(self.n_features_in_)
         elif names is None:

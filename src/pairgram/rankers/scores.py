@@ -555,10 +555,10 @@ def predict(
     if output is None:
         return batches
     with replacing(output) as file:
-        return _write(file, ending, batches)
+        return write_tables(file, ending, batches)
 
 
-def _write(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
+def write_tables(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
     """Write tables of pyarrow with the same columns to an open file; return the number of rows.
 
     The file is Parquet unless its `ending` is another one of `WRITTEN`.

@@ -267,12 +267,15 @@ def read_ids(source: object, column: str) -> NDArray[Any]:
 def read_columns(source: object, names: Sequence[str], qid: str | None = None) -> Any:
     """Return columns of any kinds of all rows in memory, as a table of pyarrow, and the query ids.
 
+    Empty text of CSV and TSV is missing, as pandas reads it.
+
     Raises
     ------
     ValueError
         As in `scan`.
     """
     import pyarrow
+    import pyarrow.compute
 
     found = source_of(source, qid)
     if found.schema is None:
@@ -289,6 +292,15 @@ def read_columns(source: object, names: Sequence[str], qid: str | None = None) -
             for rows in batches
         ]
     )
+    if any(getattr(part, "is_text", False) for part in found.partitions):
+        kept = pyarrow.table(
+            {
+                name: pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
+                if pyarrow.types.is_string(column.type)
+                else column
+                for name, column in zip(kept.column_names, kept.columns, strict=True)
+            }
+        )
     return kept, None if qid is None else np.concatenate([rows.query for rows in batches])
 
 
