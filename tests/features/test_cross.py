@@ -113,6 +113,7 @@ def test_held_out_scores_are_those_of_products(pairs, sizes):
     assert model.alpha_ == other.alpha_
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 @pytest.mark.parametrize("flops", [0.0, 1e18], ids=["by sums", "by rows"])
 def test_groups_of_queries_are_held_out_together(lists, set_limits, flops):
     set_limits(group_flops=flops)

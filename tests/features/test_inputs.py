@@ -495,6 +495,7 @@ def test_columns_of_other_names_are_refused(kind, data, tmp_path):
     assert np.array_equal(unnamed.transform(frame), unnamed.transform(X))
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_small_problems(kind):
     problems = [make_ranking(3, 12, 5, random_state=seed) for seed in range(6)]
