@@ -93,6 +93,7 @@ def test_every_work_has_a_committed_ratio_for_every_machine(guard):
         assert all(0 < ratio < 1_000 for ratio in ratios.values())
 
 
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_every_work_runs(guard, monkeypatch, tmp_path):
     rows = guard.data.make(1_000, 20, 10)
     monkeypatch.setattr(guard, "rows", lambda: rows)
