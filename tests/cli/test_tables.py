@@ -864,6 +864,9 @@ def test_a_pipeline_with_text(tmp_path, monkeypatch):
         np.testing.assert_allclose([float(line) for line in lines], wanted, atol=1e-12)
     new.drop(columns="colour").to_csv("less.csv", index=False)
     assert "colour" in error("predict", "m.safetensors", "less.csv")
+    assert "--keep must not name 'score'" in error(
+        "predict", "m.safetensors", "new.csv", "--keep", "score", "-o", "o.csv"
+    )
     assert "--std is not for a pipeline" in error(
         "predict", "m.safetensors", "new.csv", "--std", "list", "-o", "o.csv"
     )

@@ -425,6 +425,8 @@ def _with_text(scorer: PipelineScorer, file: str, columns: Columns, kept: list[s
 
     from pairgram.tables.scan import read_columns
 
+    if "score" in kept:
+        raise ValueError("--keep must not name 'score', which is the column of the scores")
     names = list(dict.fromkeys([*(scorer.feature_names_in_ or ()), *kept]))
     rows, ids = read_columns(file, names, columns.qid)
     scores = scorer(rows, ids if scorer.reads_lists else None)

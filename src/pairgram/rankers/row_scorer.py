@@ -222,6 +222,8 @@ class PipelineScorer:
 
         Raises
         ------
+        TypeError
+            If X is a list or another object without columns.
         ValueError
             If a column is not there, has another length than the first one, is text in the place of
             numbers, or has a category that its encoder refuses; or if X is an array of another
@@ -319,8 +321,8 @@ def row_scorer(model: BaseEstimator, dtype: DTypeLike = np.float64) -> Scorer | 
     rounding: the steps themselves round in another order. Missing text is one category, whether it
     is None, NaN or NA; scikit-learn's encoders tell None from NaN. Numbers are not checked: where
     `predict` refuses a number, such as infinity, or NaN that no step fills, the score may be NaN.
-    Weights of a linear model are folded into
-    the categories, so that a text column costs one look into a dict per row.
+    The weights of a linear model are folded into the categories, so that a column of text costs one
+    look into a dict for each row.
 
     Examples
     --------
