@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from pairgram import Pairgram, scan
-from parts.data import IdSet, hash_ids
+from parts.data import SIZE, IdSet, hash_ids
 from parts.files import read_file, write_file
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
@@ -133,6 +133,9 @@ def test_only_what_is_there_is_subtracted():
 
 
 def test_only_whole_queries_are_subtracted(tmp_path):
+    def of(qid):
+        return Pairgram.from_rows(X[: len(qid)], np.ones(len(qid)), qid=qid)
+
     total = of([1, 1, 2, 2, 2, 3, 3]) + of(["a", "b", "b"])
     part = r"in what is subtracted: only whole queries can be subtracted"
     sent = Pairgram.from_bytes(total.to_bytes())
@@ -150,7 +153,7 @@ def test_only_whole_queries_are_subtracted(tmp_path):
     # files of earlier versions do not hold the numbers of rows
     total.save(tmp_path / "new")
     _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
-    del arrays["id_rows"]
+    del arrays["id_rows"], arrays["id_sums"]
     write_file(tmp_path / "old", "Pairgram", arrays, settings)
     old = Pairgram.load(tmp_path / "old")
     assert (old - of([2, 2])).n_queries == 4
@@ -161,6 +164,56 @@ def test_only_whole_queries_are_subtracted(tmp_path):
     del arrays["ids"]
     with pytest.raises(ValueError, match="id_rows must come with ids"):
         write_file(tmp_path / "old", "Pairgram", {**arrays, "id_rows": np.ones(5, "u4")}, settings)
+
+
+def test_only_queries_with_the_weights_and_labels_of_then_are_subtracted(tmp_path):
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(40), 5)
+    rows = {"X": rng.normal(size=(200, 3)), "y": rng.normal(size=200).round(3), "qid": qid}
+    rows["sample_weight"] = rng.uniform(0.5, 2, 200)
+    rows["query_weight"] = rng.uniform(0.5, 2, 40)[qid]
+    total = 0.5 * Pairgram.from_rows(**rows)
+
+    def some(at, **other):
+        return {name: np.asarray(value)[at] for name, value in (rows | other).items()}
+
+    order = rng.permutation(np.flatnonzero(qid < 7))
+    single = {
+        "y": rows["y"].astype(np.float32),
+        "sample_weight": rows["sample_weight"].astype("f4"),
+    }
+    for same in (some(order), some(order, **single)):
+        assert Pairgram.from_bytes(total.to_bytes()).forget(**same).n_queries == 33
+    message = "^cannot subtract: .* has other weights or labels .* give the labels, sample_weight"
+    for name, other in (
+        ("sample_weight", np.ones(200)),
+        ("query_weight", np.ones(200)),
+        ("y", rows["y"] + 0.01),
+        ("y", np.where(qid == 3, 0.0, rows["y"])),
+    ):
+        before = total.G
+        wrong = some(order, **{name: other})
+        with pytest.raises(ValueError, match=message):
+            total.forget(**wrong)
+        with pytest.raises(ValueError, match=message):
+            total - 0.5 * Pairgram.from_rows(**wrong)
+        assert (before == total.G).all() and total.n_queries == 40
+    clicks = {"X": rows["X"], "y": (rows["y"] > 0).astype(float), "qid": qid}
+    seen = Pairgram.from_rows(
+        **clicks, propensity=np.tile([1, 0.5, 0.4, 0.3, 0.2], 40), pairs="clicks"
+    )
+    with pytest.raises(ValueError, match=message):
+        seen.forget(**clicks, propensity=np.full(200, 0.5))
+    # files of version 0.2 do not hold the sums
+    total.save(tmp_path / "new")
+    _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
+    of_0_2 = {name: array for name, array in arrays.items() if name != "id_sums"}
+    write_file(tmp_path / "old", "Pairgram", of_0_2, settings)
+    old = Pairgram.load(tmp_path / "old").forget(**some(order, y=rows["y"] + 1))
+    assert Pairgram.from_bytes(old.to_bytes()).n_queries == 33
+    with pytest.raises(ValueError, match="id_sums must come with id_rows"):
+        del arrays["id_rows"]
+        write_file(tmp_path / "old", "Pairgram", arrays, settings)
 
 
 def test_ids_need_not_be_checked():
@@ -408,6 +461,12 @@ def test_hashes_are_the_same_in_every_process():
         assert found.stdout.strip() == str(known)
 
 
+def sizes(numbers):
+    found = np.zeros(len(numbers), SIZE)
+    found["rows"] = found["sum"] = numbers
+    return found
+
+
 @pytest.mark.parametrize("counted", [False, True])
 def test_sets_grow_and_shrink_by_small_steps(counted):
     rng = np.random.default_rng(0)
@@ -416,7 +475,7 @@ def test_sets_grow_and_shrink_by_small_steps(counted):
         new = set(rng.integers(0, 2**64, rng.integers(0, 20), dtype=np.uint64).tolist()) - mine
         mine |= new
         added = np.array(list(new), np.uint64)
-        theirs = theirs.union(IdSet.of(added, added % 7 + 1 if counted else None))
+        theirs = theirs.union(IdSet.of(added, sizes(added % 7 + 1) if counted else None))
         if rng.random() < 0.1:
             gone = set(rng.choice(sorted(mine), min(len(mine), 30)).tolist())
             mine -= gone
@@ -426,6 +485,7 @@ def test_sets_grow_and_shrink_by_small_steps(counted):
     assert theirs.array().tolist() == sorted(mine)
     probes = np.array([*sorted(mine), 1, 2, 3], np.uint64)
     assert theirs.contains(probes).tolist() == [True] * len(mine) + [False] * 3
-    rows = theirs.rows_of(probes)
-    assert (rows[:-3] == (probes[:-3] % 7 + 1 if counted else 0)).all() and not rows[-3:].any()
-    assert IdSet.of(probes[:1], np.array([2**40])).rows_of(probes[:1]) == 2**32 - 1
+    found = theirs.sizes_of(probes)
+    for name in found.dtype.names:
+        assert (found[name][:-3] == (probes[:-3] % 7 + 1 if counted else 0)).all()
+        assert not found[name][-3:].any()

@@ -322,7 +322,7 @@ def test_without_factors_a_file_has_no_new_array():
         return {name for name in found if not name.startswith("seen_")}  # what drift looks at
 
     for plain in (of(), 1 * of(), 2 * (0.5 * of()), of() + 0 * of()):
-        assert names(plain) == {"sums", "varying", "ids", "id_rows"}
+        assert names(plain) == {"sums", "varying", "ids", "id_rows", "id_sums"}
     assert names(0.5 * of(ids=None)) == {"sums", "varying"}
 
 

@@ -18,8 +18,12 @@ from pairgram._support.checks import warn_caller
 from pairgram.data.queries import Queries, plain_ids
 
 Hashes = NDArray[np.uint64]
-Counts = NDArray[np.uint32]
 Weights = NDArray[np.float64]
+
+# What statistics remember of a query: its number of rows, and a sum over them of weights and
+# labels. Both are 0 where they are not known.
+SIZE = np.dtype([("rows", np.uint32), ("sum", np.float32)])
+Sizes = NDArray[np.void]
 
 # The kinds of ids. Their numbers enter the hashes, so they are part of the file format.
 WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1, 11)
@@ -257,29 +261,27 @@ def mix(z: Hashes) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class IdSet:
-    """A set of hashes that can grow by small steps. It may know a number of rows for each.
+    """A set of hashes that can grow by small steps. It may know the size of the query of each.
 
     Attributes
     ----------
     runs : tuple of ndarray of uint64
         Sorted arrays without a common hash. Each is at least twice as long as the next.
-    rows : tuple of ndarray of uint32, or None
-        The number of rows of every hash of every run, 0 where it is not known. None if no number
-        is known.
+    sizes : tuple of ndarray of SIZE, or None
+        The size of the query of every hash of every run. None if none is known.
     """
 
     runs: tuple[Hashes, ...] = ()
-    rows: tuple[Counts, ...] | None = None
+    sizes: tuple[Sizes, ...] | None = None
 
     @classmethod
-    def of(cls, hashes: Hashes, rows: NDArray[np.integer[Any]] | None = None) -> IdSet:
-        """Make a set from hashes in any order, and the numbers of their rows."""
-        if rows is None:
+    def of(cls, hashes: Hashes, sizes: Sizes | None = None) -> IdSet:
+        """Make a set from hashes in any order, and the sizes of their queries."""
+        if sizes is None:
             distinct = np.unique(hashes)
             return cls((distinct,) if len(distinct) else ())
         distinct, first = np.unique(hashes, return_index=True)
-        counts = np.minimum(rows[first], np.iinfo(np.uint32).max).astype(np.uint32)
-        return cls((distinct,), (counts,)) if len(distinct) else cls()
+        return cls((distinct,), (sizes[first],)) if len(distinct) else cls()
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -292,12 +294,12 @@ class IdSet:
             found |= run[at] == hashes
         return found
 
-    def rows_of(self, hashes: Hashes) -> Counts:
-        """Return the numbers of rows of hashes, 0 for those that are not there or not known."""
-        found = np.zeros(len(hashes), dtype=np.uint32)
-        for run, counts in zip(self.runs, self.rows or (), strict=False):
+    def sizes_of(self, hashes: Hashes) -> Sizes:
+        """Return the sizes of hashes, 0 for those that are not there or not known."""
+        found = np.zeros(len(hashes), SIZE)
+        for run, sizes in zip(self.runs, self.sizes or (), strict=False):
             at = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
-            found = np.where(run[at] == hashes, counts[at], found)
+            found = np.where(run[at] == hashes, sizes[at], found)
         return found
 
     def union(self, other: IdSet) -> IdSet:
@@ -305,37 +307,37 @@ class IdSet:
 
         Over many steps this takes O(log n) time for each hash.
         """
-        counted = self.rows is not None or other.rows is not None
+        sized = self.sizes is not None or other.sizes is not None
         runs: list[Hashes] = list(self.runs)
-        rows: list[Counts] = list(self._known_rows()) if counted else []
+        sizes: list[Sizes] = list(self._known_sizes()) if sized else []
         for k, run in enumerate(other.runs):
             runs.append(run)
-            if counted:
-                rows.append(other._known_rows()[k])
+            if sized:
+                sizes.append(other._known_sizes()[k])
             while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
                 last = runs.pop()
                 joined = np.concatenate([runs[-1], last])
-                if not counted:
+                if not sized:
                     runs[-1] = np.sort(joined, kind="stable")
                     continue
                 order = np.argsort(joined, kind="stable")
                 runs[-1] = joined[order]
-                last_rows = rows.pop()
-                rows[-1] = np.concatenate([rows[-1], last_rows])[order]
-        return IdSet(tuple(runs), tuple(rows) if counted else None)
+                last_sizes = sizes.pop()
+                sizes[-1] = np.concatenate([sizes[-1], last_sizes])[order]
+        return IdSet(tuple(runs), tuple(sizes) if sized else None)
 
-    def _known_rows(self) -> tuple[Counts, ...]:
-        """Return the numbers of rows, 0 if none is known."""
-        if self.rows is not None:
-            return self.rows
-        return tuple(np.zeros(len(run), np.uint32) for run in self.runs)
+    def _known_sizes(self) -> tuple[Sizes, ...]:
+        """Return the sizes, 0 if none is known."""
+        if self.sizes is not None:
+            return self.sizes
+        return tuple(np.zeros(len(run), SIZE) for run in self.runs)
 
     def without(self, other: IdSet) -> IdSet:
         """Return the set without the hashes of another."""
         kept = [~other.contains(run) for run in self.runs]
         some = [k for k, keep in enumerate(kept) if keep.any()]
-        rows = None if self.rows is None else tuple(self.rows[k][kept[k]] for k in some)
-        return IdSet(tuple(self.runs[k][kept[k]] for k in some), rows)
+        sizes = None if self.sizes is None else tuple(self.sizes[k][kept[k]] for k in some)
+        return IdSet(tuple(self.runs[k][kept[k]] for k in some), sizes)
 
     def array(self) -> Hashes:
         """Return all hashes, sorted."""
@@ -358,21 +360,26 @@ class WeightedIds:
     groups: tuple[tuple[float, IdSet], ...] = ()
 
     @classmethod
-    def of(cls, hashes: Hashes, rows: NDArray[np.integer[Any]] | None = None) -> WeightedIds:
-        """Make a set from hashes in any order, and the numbers of their rows; the factor is 1."""
-        return cls._joined([(1.0, IdSet.of(hashes, rows))])
+    def of(cls, hashes: Hashes, sizes: Sizes | None = None) -> WeightedIds:
+        """Make a set from hashes in any order, and the sizes of their queries; the factor is 1."""
+        return cls._joined([(1.0, IdSet.of(hashes, sizes))])
 
     @classmethod
-    def of_groups(
-        cls, hashes: Hashes, rows: Counts | None, factors: Weights, lengths: NDArray[np.int64]
-    ) -> WeightedIds:
-        """Make a set from hashes that stand together by factor: what `arrays` returns."""
-        bounds = np.cumsum(lengths)[:-1]
+    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> WeightedIds:
+        """Make a set from what `arrays` returned."""
+        hashes, sizes = arrays.get("ids", np.empty(0, np.uint64)), None
+        if "id_rows" in arrays:
+            sizes = np.zeros(len(hashes), SIZE)
+            sizes["rows"], sizes["sum"] = arrays["id_rows"], arrays.get("id_sums", 0)
+        if "factors" not in arrays:
+            return cls.of(hashes, sizes)
+        bounds = np.cumsum(arrays["ids_of_factor"])[:-1]
         parts = np.split(hashes, bounds)
-        counts = [None] * len(parts) if rows is None else np.split(rows, bounds)
+        each = [None] * len(parts) if sizes is None else np.split(sizes, bounds)
+        factors = arrays["factors"].tolist()
         return cls._joined(
-            (factor, IdSet.of(part, count))
-            for factor, part, count in zip(factors.tolist(), parts, counts, strict=True)
+            (factor, IdSet.of(part, size))
+            for factor, part, size in zip(factors, parts, each, strict=True)
         )
 
     @classmethod
@@ -387,11 +394,6 @@ class WeightedIds:
     def __len__(self) -> int:
         return sum(len(ids) for _, ids in self.groups)
 
-    @property
-    def are_counted(self) -> bool:
-        """Whether a number of rows is known."""
-        return any(ids.rows is not None for _, ids in self.groups)
-
     def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
         """Tell which hashes are in the set."""
         found = np.zeros(len(hashes), dtype=bool)
@@ -399,11 +401,11 @@ class WeightedIds:
             found |= ids.contains(hashes)
         return found
 
-    def rows_of(self, hashes: Hashes) -> Counts:
-        """Return the numbers of rows of hashes, 0 for those that are not there or not known."""
-        found = np.zeros(len(hashes), dtype=np.uint32)
+    def sizes_of(self, hashes: Hashes) -> Sizes:
+        """Return the sizes of hashes, 0 for those that are not there or not known."""
+        found = np.zeros(len(hashes), SIZE)
         for _, ids in self.groups:
-            found += ids.rows_of(hashes)
+            found = np.where(ids.contains(hashes), ids.sizes_of(hashes), found)
         return found
 
     def factors_of(self, hashes: Hashes) -> Weights:
@@ -437,24 +439,25 @@ class WeightedIds:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that a file of statistics holds, by their names there.
 
-        The hashes stand together by factor. Factors are left out if all are 1, and the numbers of
-        rows if none is known.
+        The hashes stand together by factor. Factors are left out if all are 1, and the sizes of
+        queries if none is known.
         """
         if not self.groups:
             return {}
         parts = [ids.array() for _, ids in self.groups]
         arrays: dict[str, NDArray[Any]] = {"ids": np.concatenate(parts)}
-        if self.are_counted:
-            counts = [ids.rows_of(part) for (_, ids), part in zip(self.groups, parts, strict=True)]
-            arrays["id_rows"] = np.concatenate(counts)
+        if any(ids.sizes is not None for _, ids in self.groups):
+            sizes = self.sizes_of(arrays["ids"])
+            arrays["id_rows"], arrays["id_sums"] = sizes["rows"].copy(), sizes["sum"].copy()
         if any(factor != 1 for factor, _ in self.groups):
             arrays["factors"] = np.array([factor for factor, _ in self.groups])
             arrays["ids_of_factor"] = np.array([len(part) for part in parts], dtype=np.int64)
         return arrays
 
 
-# Factors of an id that differ by a larger share are different.
+# Factors of an id that differ by a larger share are different, and so are sums, of float32.
 SAME_FACTOR = 1e-12
+SAME_SUM = 1e-5
 NUMERAL = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
 EITHER = (
     "either all queries have ids, or none has (ids=None of Pairgram and from_rows leaves ids "
@@ -488,7 +491,14 @@ class QueryIds:
         """Return the number of ids that are remembered."""
         return 0 if self.hashes is None else len(self.hashes)
 
-    def of_rows(self, queries: Queries, n_queries: int) -> QueryIds:
+    def of_rows(
+        self,
+        queries: Queries,
+        n_queries: int,
+        labels: Weights,
+        row_weights: Weights | None,
+        query_weights: Weights | None,
+    ) -> QueryIds:
         """Return the ids together with those of the rows of an update.
 
         Parameters
@@ -497,6 +507,9 @@ class QueryIds:
             Of the rows.
         n_queries : int
             Number of queries of the statistics with these ids.
+        labels, row_weights : of shape (n_rows,)
+        query_weights : of shape (n_queries,)
+            What enters the sums of the queries. Weights of None are 1.
 
         Raises
         ------
@@ -526,7 +539,8 @@ class QueryIds:
                 "call must hold whole queries, once (where ids begin anew each day, add the day to "
                 "them; ids=None takes equal ids for different queries)"
             )
-        found = WeightedIds.of(hashes[known], queries.sizes[known])
+        sizes = _sizes(queries, labels, row_weights, query_weights)
+        found = WeightedIds.of(hashes[known], sizes[known])
         first, last = plain_ids(ids[[0, int(queries.index()[-1])]])
         added = QueryIds(found, first, last, are_given=True)
         self._refuse_other_kind(added, "add rows")
@@ -583,8 +597,8 @@ class QueryIds:
         ------
         ValueError
             If all queries have ids here, but the others have an id that is not among them; if a
-            query has another number of rows or another factor there; or if one side has ids, and
-            the other has none that are remembered.
+            query has another number of rows, other weights or labels, or another factor there; or
+            if one side has ids, and the other has none that are remembered.
         """
         if self.ended:
             return self
@@ -596,7 +610,7 @@ class QueryIds:
         if len(self) >= n_queries:
             theirs = other.hashes.array()
             self._refuse_missing(other, theirs[~self.hashes.contains(theirs)], n_others)
-        self._refuse_parts(other)
+        self._refuse_other_rows(other)
         self._refuse_other_factors(other)
         return replace(self, hashes=self.hashes.without(other.hashes.array()))
 
@@ -620,19 +634,28 @@ class QueryIds:
             "ids=None leaves ids unchecked)"
         )
 
-    def _refuse_parts(self, other: QueryIds) -> None:
-        """Refuse to subtract queries with another number of rows than they have here."""
+    def _refuse_other_rows(self, other: QueryIds) -> None:
+        """Refuse to subtract queries with other rows than they have here, as far as is known."""
         assert self.hashes is not None and other.hashes is not None
         theirs = other.hashes.array()
-        mine, others = self.hashes.rows_of(theirs), other.hashes.rows_of(theirs)
-        parts = np.flatnonzero((mine != others) & (mine > 0) & (others > 0))
-        if not len(parts):
-            return
-        at, what, more = other._one_of_these(theirs, parts)
-        raise ValueError(
-            f"cannot subtract: {what} has {mine[at]} rows in these statistics and {others[at]} in "
-            f"what is subtracted{more}: only whole queries can be subtracted"
-        )
+        mine, others = self.hashes.sizes_of(theirs), other.hashes.sizes_of(theirs)
+        for name, same in (("rows", 0.0), ("sum", SAME_SUM)):
+            least, most = np.minimum(mine[name], others[name]), np.maximum(mine[name], others[name])
+            wrong = np.flatnonzero((least > 0) & (least < (1 - same) * most))
+            if not len(wrong):
+                continue
+            at, what, more = other._one_of_these(theirs, wrong)
+            if name == "sum":
+                raise ValueError(
+                    f"cannot subtract: {what} has other weights or labels in these statistics "
+                    f"than in what is subtracted{more}: give the labels, sample_weight, "
+                    "query_weight and propensity with which it was added"
+                )
+            raise ValueError(
+                f"cannot subtract: {what} has {mine[name][at]} rows in these statistics and "
+                f"{others[name][at]} in what is subtracted{more}: only whole queries can be "
+                "subtracted"
+            )
 
     def _refuse_other_factors(self, other: QueryIds) -> None:
         """Refuse to subtract queries with another factor than that by which they count here."""
@@ -690,6 +713,29 @@ class QueryIds:
         last = self.last if other.last is None else other.last
         are_given = self.are_given or other.are_given
         return QueryIds(self.hashes.union(other.hashes), first, last, are_given=are_given)
+
+
+def _sizes(
+    queries: Queries,
+    labels: Weights,
+    row_weights: Weights | None,
+    query_weights: Weights | None,
+) -> Sizes:
+    """Return the sizes of queries, shape (n_queries,).
+
+    The sum is that of ``v_i u (3/2 + arctan(y_i) / π)`` for the weights v of rows and u of queries.
+    Other weights or labels change it, the order of the rows does not.
+    """
+    terms = 1.5 + np.arctan(labels) / np.pi
+    if row_weights is not None:
+        terms *= row_weights
+    sums = np.asarray(np.bincount(queries.index(), terms, queries.n_queries), np.float64)
+    if query_weights is not None:
+        sums *= query_weights
+    sizes = np.empty(queries.n_queries, SIZE)
+    sizes["rows"] = np.minimum(queries.sizes, np.iinfo(np.uint32).max)
+    sizes["sum"] = np.minimum(sums, np.finfo(np.float32).max)
+    return sizes
 
 
 def too_many(number: int) -> bool:

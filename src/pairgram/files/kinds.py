@@ -255,6 +255,7 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
     require("id_rows" not in arrays or "ids" in arrays, "id_rows must come with ids")
+    require("id_sums" not in arrays or "id_rows" in arrays, "id_sums must come with id_rows")
     require(
         ("factors" in arrays) == ("ids_of_factor" in arrays)
         and ("ids" in arrays or "factors" not in arrays),
@@ -310,7 +311,9 @@ STATISTICS: Mapping[str, Kind] = {
             "fill_values?": Array(FLOAT64, ("filled",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
-            "id_rows?": Array(("uint32",), ("ids",)),  # not in files of earlier versions
+            # Not in files of earlier versions.
+            "id_rows?": Array(("uint32",), ("ids",)),
+            "id_sums?": Array(("float32",), ("ids",)),
             # If factors are not all 1: the factors, and the number of ids that have each.
             "factors?": Array(FLOAT64, ("factors",)),
             "ids_of_factor?": Array(INT64, ("factors",)),

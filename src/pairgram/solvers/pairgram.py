@@ -81,7 +81,7 @@ class Pairgram:
         subtract an id that is not there, or that has another factor. Either all queries have ids,
         or none has: an update without `qid`, or statistics of rows without `qid`, cannot be added
         to or subtracted from queries with ids. Ids that are numbers do not mix with text that reads
-        as numbers. Every id takes 12 bytes. After more than 1,000,000 ids the check ends with a
+        as numbers. Every id takes 16 bytes. After more than 1,000,000 ids the check ends with a
         warning, and `ids` becomes None. With None, ids are not remembered; use this if every shard
         numbers its queries from the start. Rows with ``scope="global"`` are never checked.
 
@@ -496,7 +496,9 @@ class Pairgram:
         """Return the ids together with those of further rows; an id that is there is an error."""
         if self.settings.scope == "global" or data.preferences is not None:
             return self._ids
-        return self._ids.of_rows(data.queries, self.n_queries)
+        return self._ids.of_rows(
+            data.queries, self.n_queries, data.y, data.row_weights, data.query_weights
+        )
 
     @property
     def settings(self) -> PairSettings:
@@ -595,15 +597,17 @@ class Pairgram:
             rounding error (see the notes of the class); if one side remembers ids and the other
             does not (see `ids`); if `other` has a query id that these statistics do not have,
             because it was never added or has been subtracted before; if a query has fewer or more
-            rows in `other`, because only whole queries can be subtracted; or if it has another
-            factor there, because the statistics were multiplied (see the notes of the class).
+            rows in `other`, because only whole queries can be subtracted; if it has other weights
+            or labels there; or if it has another factor there, because the statistics were
+            multiplied (see the notes of the class).
 
         Notes
         -----
         If an id of these statistics is of a type that is not checked, an id of `other` may be
-        missing here, since that query may be any query of `other`. Ids and numbers of rows are
-        compared, but the rows themselves are not: as many different rows with the same id are not
-        noticed. Files of earlier versions do not hold the numbers of rows.
+        missing here, since that query may be any query of `other`. Of every query the number of
+        rows is compared, and one sum over its rows that weights and labels enter, to a share of
+        1e-5. Features are not: other features with the same id are not noticed. Files of version
+        0.2 do not hold the sums, and earlier ones no number of rows.
         """
         return self._combine(other, -1)
 
@@ -873,7 +877,7 @@ class Pairgram:
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say
         hashes = arrays.get("ids", np.empty(0, np.uint64))
-        found = _ids_of_file(arrays) if checked else None
+        found = WeightedIds.of_arrays(arrays) if checked else None
         # A file does not say why ids are not checked. So many were no choice.
         ended = not checked and too_many(total.n_queries)
         without_hash = state.get("_ids_without_hash", False)
@@ -903,14 +907,6 @@ def _checked_factor(factor: object) -> float:
     if not 0 <= number < inf:  # NaN is neither
         raise ValueError(f"statistics must be multiplied by a finite number >= 0, got {number!r}")
     return number
-
-
-def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
-    """Return the ids whose hashes a file holds, with their factors."""
-    hashes, rows = arrays.get("ids", np.empty(0, np.uint64)), arrays.get("id_rows")
-    if "factors" not in arrays:
-        return WeightedIds.of(hashes, rows)
-    return WeightedIds.of_groups(hashes, rows, arrays["factors"], arrays["ids_of_factor"])
 
 
 def _fixed(missing: object) -> Vector | None:
