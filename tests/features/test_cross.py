@@ -1,6 +1,7 @@
 """Cross: the products, and every fit that never makes them, against products that are made."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from sklearn.base import clone
@@ -164,7 +165,7 @@ def test_one_row_that_differs_is_seen(lists):
     ],
     ids=["left", "right", "both"],
 )
-@pytest.mark.parametrize("inputs", [None, "standard", "raw+quantile"])
+@pytest.mark.parametrize("inputs", [None, "standard", "quantile"])
 def test_maps_of_the_sides(lists, maps, inputs):
     maps = {
         name: m.set_params(**({"random_state": 0} if hasattr(m, "random_state") else {}))
@@ -380,3 +381,21 @@ def test_names_of_products():
 def test_inputs_within_lists_are_refused(lists):
     with pytest.raises(ValueError, match="inputs must not be 'rank' before a Cross"):
         RankRLS(feature_map=cross(), inputs="rank").fit(**lists.labelled)
+
+
+def test_quantiles_that_no_side_names_are_refused(lists):
+    names = [f"c{j}" for j in range(lists.X.shape[1])]
+    frame = pd.DataFrame(lists.X, columns=names).assign(y=lists.y, qid=lists.qid)
+    named = Cross(["c1", "c3", "c4"], ["c0", "c5"])
+    with pytest.raises(
+        ValueError, match="must not be 'raw\\+quantile', because no side of the Cross"
+    ):
+        RankRLS(feature_map=cross(), inputs="raw+quantile").fit(**lists.labelled)
+    with pytest.raises(
+        ValueError, match="no side of the Cross names a column that these inputs add"
+    ):
+        RankRLS(feature_map=named, inputs="raw+quantile").fit(scan(frame, label="y", qid="qid"))
+    named = Cross(["c1", "c3", "c4"], ["c0", "quantile of c5"])
+    RankRLS(feature_map=named, inputs="raw+quantile").fit(scan(frame, label="y", qid="qid"))
+    search = RankRLSCV(feature_map=cross(), inputs=[None, "quantile", "raw+quantile"])
+    assert search.fit(**lists.labelled).best_score_ > 0

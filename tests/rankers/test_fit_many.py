@@ -289,6 +289,25 @@ def test_errors_do_not_stop_the_others():
         fit_many(estimator, given, on_error="ignore")
 
 
+def test_columns_without_values_are_told_once():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    frame["user"], frame["label"] = np.arange(60) % 4, rng.normal(size=60)
+    frame.loc[frame["user"] > 0, "b"] = np.nan
+    named = {"by": "user", "label": "label"}
+    message = (
+        "column 'b' of X has no value in any row of 3 of 4 problems, so that 0 takes the place"
+    )
+    for estimator in (RankRLS(missing="mean"), RankRLSCV(missing="mean", cv=3)):
+        with pytest.warns(UserWarning, match=f"{message} of the mean") as caught:
+            found = fit_many(estimator, frame, **named)
+        assert len(caught) == 1 and found.models[1].fill_values_[1] == 0
+    frame.loc[frame["user"] == 1, "c"] = np.nan
+    problems = [(d[["a", "b", "c"]].to_numpy(), d["label"]) for _, d in frame.groupby("user")]
+    with pytest.warns(UserWarning, match="columns 1, 2 of X have no value .* of up to 3 of 4"):
+        fit_many(RankRLS(missing="median"), problems)
+
+
 def test_one_problem_is_no_list_of_problems():
     X, y, qid = make_ranking(3, 5, 4, random_state=0)
     for flat in ((X, y), [X, y, qid], X, {"X": X, "y": y}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,16 +39,22 @@ PACKED_FROM, PACKED_SHARE = 16, 0.25
 OF_BITS = ("tanimoto", "minmax")
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
+_empty: ContextVar[Counter[tuple[str, str]] | None] = ContextVar("empty", default=None)
 
 
 @contextmanager
-def without_row_warnings() -> Iterator[None]:
-    """Within this context, the functions of this module give no warnings."""
-    token = _silent.set(True)
+def without_row_warnings(empty: Counter[tuple[str, str]] | None = None) -> Iterator[None]:
+    """Within this context, the functions of this module give no warnings.
+
+    `empty` counts the columns without any value, by name and what was to take its place, for one
+    warning of many data sets.
+    """
+    tokens = _silent.set(True), _empty.set(_empty.get() if empty is None else empty)
     try:
         yield
     finally:
-        _silent.reset(token)
+        _silent.reset(tokens[0])
+        _empty.reset(tokens[1])
 
 
 def warn_of_equal_labels() -> None:
@@ -60,13 +67,15 @@ def warn_of_equal_labels() -> None:
         )
 
 
-def warn_of_empty_columns(names: Sequence[str], missing: str) -> None:
+def warn_of_empty_columns(names: Sequence[str], missing: str, where: str = "") -> None:
     """Warn of columns without any value, in whose place there is no mean or median."""
-    if not _silent.get():
+    if (counted := _empty.get()) is not None:
+        counted.update((name, missing) for name in names)
+    elif names and not _silent.get():
         listed = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
         column = "column {} of X has" if len(names) == 1 else "columns {} of X have"
         warn_caller(
-            f"{column.format(listed)} no value in any row, so that 0 takes the place "
+            f"{column.format(listed)} no value in any row{where}, so that 0 takes the place "
             f"of the {missing}: leave such columns out",
             UserWarning,
         )

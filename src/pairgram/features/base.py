@@ -181,8 +181,8 @@ class Sides(NamedTuple):
         A fitted map to the kept columns and the right side.
     has_common : bool
         Whether the first of the left side is the same for all rows.
-    n_columns : int
-        How many columns the sides are made of, with those that are kept.
+    columns : ndarray of int64
+        The columns that the sides are made of, with those that are kept.
     """
 
     left: Rows | None
@@ -190,7 +190,7 @@ class Sides(NamedTuple):
     n_right: int
     right: FeatureMap
     has_common: bool
-    n_columns: int
+    columns: Rows
 
 
 class ValueMap(ABC):

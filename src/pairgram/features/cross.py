@@ -95,7 +95,8 @@ class Cross(FeatureMap):
     sizes, or far from 0, lose digits where alpha is small, so scale them.
 
     Beside `inputs` of a ranker, columns are those of its inputs. With "raw+quantile", quantiles
-    are columns of their own, named like ``quantile of age``, and count only if a side names them.
+    are columns of their own, named like ``quantile of age``, or numbered after those of X. They
+    count only if a side names them, and a ranker refuses them if none does.
     Inputs within lists are refused: they would make the columns of a person all alike.
 
     References
@@ -188,9 +189,9 @@ class Cross(FeatureMap):
         right.left_, right.left_map_, right.common_ridge = self.left_[:0], None, 1.0
         right._n_features_out = len(self.kept_) + int(n_right)
         n_left = (self._n_features_out - len(self.kept_)) // int(n_right)
-        n_columns = len(self.kept_) + len(self.left_) + len(self.right_)
+        columns = np.concatenate([self.kept_, self.left_, self.right_])
         has_common = self.common_ridge is not None
-        return Sides(self.left_, n_left, int(n_right), right, has_common, n_columns)
+        return Sides(self.left_, n_left, int(n_right), right, has_common, columns)
 
     def _terms(self, coef: Vector) -> Terms:
         for side in _SIDES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -37,7 +37,11 @@ from pairgram._support.machine import (
     resolve_n_threads,
     single_threaded_blas,
 )
-from pairgram._support.row_warnings import warn_of_time, without_row_warnings
+from pairgram._support.row_warnings import (
+    warn_of_empty_columns,
+    warn_of_time,
+    without_row_warnings,
+)
 from pairgram.data.dataset import RowInfo
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
@@ -217,6 +221,11 @@ def fit_many(
         vars(model).update(named)
     if nameless is not None:
         nameless.feature_names_in_ = names
+    if batch.empty:
+        numbers, missing = zip(*batch.empty, strict=True)
+        listed = [repr(names[int(j)]) if names is not None else j for j in numbers]
+        most = f"{'up to ' * (len(listed) > 1)}{max(batch.empty.values())}"
+        warn_of_empty_columns(listed, missing[0], f" of {most} of {len(fits)} problems")
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
     keys = None if groups is None else groups.ids
     return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, fallback)
@@ -411,6 +420,7 @@ class _Batch:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
         self.group_size, self.seconds = 1, 0.0
+        self.empty: Counter[tuple[str, str]] = Counter()  # in how many problems, and for what
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit.
@@ -437,7 +447,7 @@ class _Batch:
         for number, problem in enumerate(problems):
             fit = _Fit(number)
             try:
-                with one_query_meant(), without_row_warnings():
+                with one_query_meant(), without_row_warnings(self.empty):
                     self._take(fit, problem)
                     self._begin(fit)
                     if fit.solve is None:

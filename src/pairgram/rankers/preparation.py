@@ -27,7 +27,7 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import is_known, set_threads, sides_of
+from pairgram.features.base import Sides, is_known, set_threads, sides_of
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
     GAPS,
@@ -243,13 +243,26 @@ class Preparation:
             names = None if data.names is None else data.names.tolist()
             names = names if data.applied is None else data.applied.names(names)
             fitted = fit_after(inputs, feature_map, data.X, names)
-        if data.applied is not None and data.applied.reads_lists and sides_of(fitted) is not None:
+        made = data.applied or inputs
+        if made is not None and (sides := sides_of(fitted)) is not None:
+            self._require_sides_for(made, sides)
+        return replace(data, feature_map=fitted)
+
+    def _require_sides_for(self, inputs: FittedInputs, sides: Sides) -> None:
+        """Refuse inputs that make no sense before a `Cross`."""
+        if inputs.reads_lists:
             raise ArgumentError(
                 "inputs",
-                f"must not be {data.applied.kind!r} before a Cross: within a list, the columns of "
-                "a person are all alike",
+                f"must not be {inputs.kind!r} before a Cross: within a list, the columns of a "
+                "person are all alike",
             )
-        return replace(data, feature_map=fitted)
+        if self.is_one and len(inputs.parts) > 1 and sides.columns.max() < inputs.n_features_in_:
+            raise ArgumentError(
+                "inputs",
+                f"must not be {inputs.kind!r}, because no side of the Cross names a column that "
+                "these inputs add, which come after those of X: use 'quantile', or give a side "
+                "some of them",
+            )
 
     def _require_memory(self, data: RankingData) -> None:
         assert self.kernel is not None

@@ -73,7 +73,7 @@ class CompleteLists:
         found = _core.complete_lists(data.X, data.node_map(), problem, threads)
         if found is None or not all(np.isfinite(side).all() for side in found):
             return None
-        if sides.left is None or sides.n_columns < data.X.shape[1]:
+        if sides.left is None or len(sides.columns) < data.X.shape[1]:
             require_finite(data.X, "X")  # also columns of no side
         return cls(*found, of_queries, of_things)
 
