@@ -120,5 +120,10 @@ def test_packed_bits_are_noticed(kernel):
                 with pytest.warns(UserWarning, match=r"looks like packed bits.*np\.unpackbits"):
                     call()
     pg.kernel_matrix(packed)  # another kernel knows no bits
+    bits = bits - bits.mean(axis=0)
+    for rows in (bits, (bits / bits.std(axis=0)).astype(np.float32), pd.DataFrame(bits)):
+        with pytest.warns(UserWarning, match="looks like bits that were standardised or centred"):
+            pg.RankRLSCV(kernel=kernel, cv=3).fit(rows, np.arange(60.0))
+    pg.kernel_matrix(np.c_[bits, rng.normal(size=60)], kernel=kernel)
     for rows in (rng.poisson(2.0, (60, 50)), rng.random((60, 50)) * 200, np.zeros((3, 4))):
         pg.kernel_matrix(rows, kernel=kernel)

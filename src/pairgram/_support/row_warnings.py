@@ -139,7 +139,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     the columns that vary have a standard deviation below a hundredth of the largest. Kernels of
     bits and counts take a column for each bit or count, not the bytes of `numpy.packbits`. They
     warn if all values are whole numbers from 0 to 255, and more than a quarter of those that are
-    not 0 are 16 or more.
+    not 0 are 16 or more; or if a value is below 0 and no column has more than two values.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def _warn_of_kernel(kernel: object, X: Matrix, names: Sequence[Any] | None) -> N
     if kernel in OF_DISTANCES:
         _warn_of_spreads(X, names, f"the {kernel} kernel")
     elif kernel in OF_BITS:
-        _warn_of_packed_bits(X, kernel)
+        _warn_of_bits(X, kernel)
 
 
 def _is_linear(activation: Any) -> bool:
@@ -222,8 +222,17 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
     )
 
 
-def _warn_of_packed_bits(X: Matrix, kernel: str) -> None:
+def _warn_of_bits(X: Matrix, kernel: str) -> None:
     rows = sample_of(X)
+    if rows.shape[0] >= FEWEST_ROWS and not scipy.sparse.issparse(rows) and (rows < 0).any():
+        ends = rows.min(axis=0), rows.max(axis=0)
+        if ((rows == ends[0]) | (rows == ends[1])).all():
+            warn_caller(
+                "X looks like bits that were standardised or centred, with two values in every "
+                f"column, such as {ends[0][0]:.3g} and {ends[1][0]:.3g}, but kernel={kernel!r} "
+                "takes bits as they are, 0 and 1",
+                UserWarning,
+            )
     values = rows.data if scipy.sparse.issparse(rows) else rows[rows != 0]
     if not len(values) or values.max() > 255 or values.min() < 0 or (values % 1 != 0).any():
         return
