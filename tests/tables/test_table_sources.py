@@ -757,8 +757,20 @@ def test_columns_that_are_refused():
         model.predict(scan(frame, **NAMES | {"features": None}))
     scores = model.predict(scan(frame, **NAMES | {"features": model.feature_names_in_}))
     np.testing.assert_array_equal(scores, model.predict(scan(ROWS.frame, **NAMES)))
-    with pytest.raises(ValueError, match="column 'text' must hold numbers, got text"):
+    with pytest.raises(
+        ValueError, match=r"row 0, .*: column 'text' must hold numbers, got 'a': make"
+    ):
         RankRLS().fit(scan(frame, **NAMES | {"label": "text"}))
+    texts = pa.array(["4.5", *["<4.0"] * (len(ROWS.y) - 1)])
+    limits = ROWS.frame.append_column("text", texts)
+    with pytest.raises(
+        ValueError, match=r"row 1, .* got '<4\.0': Preferences\.from_intervals takes"
+    ):
+        RankRLS().fit(scan(limits, **NAMES | {"label": "text"}))
+    with pytest.raises(
+        ValueError, match=r"got '<4\.0' in row 1: Preferences\.from_intervals takes"
+    ):
+        RankRLS().fit(ROWS.X, texts)
     with pytest.raises(ValueError, match=r"RankRLS\.fit needs labels"):
         RankRLS().fit(scan(ROWS.frame, **NAMES | {"label": None}))
     with pytest.raises(ValueError, match=r"RankRLS\.fit compares rows .* or give the model scope"):

@@ -798,8 +798,15 @@ def _wrong_entry(values: object) -> tuple[str, int] | None:
     for row, value in enumerate(values):
         if _is_no_number(value):
             plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {verbatim(repr(plain))} in {{place}}", row
+            return f"got {verbatim(repr(plain))} in {{place}}{advice_on_limit(plain)}", row
     return None
+
+
+def advice_on_limit(value: object) -> str:
+    """Return what to do with a label such as "<4.0"; nothing for any other value."""
+    if not (isinstance(value, str) and value.lstrip()[:1] in tuple("<>≤≥")):
+        return ""
+    return ": Preferences.from_intervals takes values of which only a limit is known"
 
 
 def converted_times(

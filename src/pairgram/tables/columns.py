@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import (
+    advice_on_limit,
     entries_of,
     kind_of,
     not_numbers,
@@ -668,6 +669,27 @@ def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
     return column
 
 
+def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> ArgumentError:
+    """Return the error for a column of something else than numbers; of text, it names the first."""
+    kind = kind_of(column.type)
+    texts = enumerate(column.to_pylist()) if kind == "text" else ()
+    row, text = next(((k, t) for k, t in texts if t is not None and not _is_number(t)), (0, None))
+    if text is None:
+        return placed_error(f"{place.name}: {not_numbers({name: kind})}")
+    advice = advice_on_limit(text) or ": make numbers of such text, as 0, 1, 2 of grades"
+    return placed_error(
+        f"{place.row(row)}: column {name!r} must hold numbers, got {text!r}{advice}"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> NDArray[Any]:
     """Return a column as numbers of a type; missing values become NaN."""
     import pyarrow
@@ -677,7 +699,7 @@ def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Pla
     types = pyarrow.types
     if column.type != kind:
         if not is_number(column.type):
-            raise placed_error(f"{place.name}: {not_numbers({name: kind_of(column.type)})}")
+            raise _no_numbers(column, name, place)
         if types.is_boolean(column.type):
             column = column.cast(pyarrow.int8())
         column = column.cast(kind, safe=False)
