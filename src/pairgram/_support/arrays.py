@@ -790,16 +790,29 @@ def _is_no_number(value: object) -> bool:
 
 
 def _wrong_entry(values: object) -> tuple[str, int] | None:
-    """Return words and the row of the first entry of a vector that is text or None, if any is."""
+    """Return words and the row of an entry of a vector that is text or None, if any is.
+
+    It is the first that does not read as a number, or else the first.
+    """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         return None
     if getattr(values, "ndim", 1) != 1:  # a frame iterates over its column names
         return None
-    for row, value in enumerate(values):
-        if _is_no_number(value):
-            plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {verbatim(repr(plain))} in {{place}}{advice_on_limit(plain)}", row
-    return None
+    wrong = [(row, value) for row, value in enumerate(values) if _is_no_number(value)]
+    if not wrong:
+        return None
+    row, value = next((one for one in wrong if not reads_as_number(one[1])), wrong[0])
+    plain = value.item() if isinstance(value, np.generic) else value
+    return f"got {verbatim(repr(plain))} in {{place}}{advice_on_limit(plain)}", row
+
+
+def reads_as_number(value: Any) -> bool:
+    """Tell whether a value, such as text, reads as a number."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def advice_on_limit(value: object) -> str:

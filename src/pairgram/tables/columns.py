@@ -19,6 +19,7 @@ from pairgram._support.arrays import (
     kind_of,
     not_numbers,
     read_rows,
+    reads_as_number,
     real_array,
     require_numbers,
 )
@@ -672,22 +673,17 @@ def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
 def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> ArgumentError:
     """Return the error for a column of something else than numbers; of text, it names the first."""
     kind = kind_of(column.type)
-    texts = enumerate(column.to_pylist()) if kind == "text" else ()
-    row, text = next(((k, t) for k, t in texts if t is not None and not _is_number(t)), (0, None))
-    if text is None:
+    values = column.to_pylist() if kind == "text" else []
+    wrong = (
+        k for k, value in enumerate(values) if value is not None and not reads_as_number(value)
+    )
+    if (row := next(wrong, None)) is None:
         return placed_error(f"{place.name}: {not_numbers({name: kind})}")
+    text = values[row]
     advice = advice_on_limit(text) or ": make numbers of such text, as 0, 1, 2 of grades"
     return placed_error(
         f"{place.row(row)}: column {name!r} must hold numbers, got {text!r}{advice}"
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> NDArray[Any]:
