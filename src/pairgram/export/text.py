@@ -332,7 +332,8 @@ def to_sql(
     and Snowflake by the collation of the column, if that takes different texts for equal.
 
     SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
-    the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``. In
+    the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``.
+    PostgreSQL casts no boolean to that: select ``column::int`` in its place, as in a view. In
     BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
 
     Where `ORDER BY ... DESC` has NULL first, as in PostgreSQL, write ``NULLS LAST``.
