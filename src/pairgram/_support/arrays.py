@@ -806,10 +806,10 @@ def _wrong_entry(values: object) -> tuple[str, int] | None:
     return f"got {verbatim(repr(plain))} in {{place}}{advice_on_limit(plain)}", row
 
 
-def reads_as_number(value: Any) -> bool:
+def reads_as_number(value: object) -> bool:
     """Tell whether a value, such as text, reads as a number."""
     try:
-        float(value)
+        float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
     return True

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse
 
 from pairgram._support import limits
-from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import warn_of_equal_labels
@@ -57,10 +56,10 @@ from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
-from pairgram.solvers.formulation import Coordinates, Statistics
+from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_intervals_out import HeldOutIntervals
-from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
+from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     refuse_folds,
@@ -73,7 +72,6 @@ from pairgram.solvers.posteriors_of_fits import posterior_of
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
-from pairgram.solvers.systems import Systems, systems_at_once
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
@@ -592,22 +590,18 @@ class RidgeSpec(LeastSquares):
         """
         make = partial(_Candidate, data, coordinates, settings, scale)
         given = None if self.alphas is None else np.sort(self.alphas)[::-1].copy()
-        if coordinates.constraints is not None:
-            return [make(*_constrained(coordinates, settings, scale, given, judges[0]))]
-        n_threads = self.rows.n_threads
-        if coordinates.iterate:
-            found = []
+        n_threads, found = self.rows.n_threads, []
+        is_constrained = coordinates.constraints is not None
+        if is_constrained or coordinates.iterate or coordinates.lists is not None:
             for target, judge in zip(coordinates.of_targets(labels), judges, strict=True):
-                solved = _iterated(settings, scale, given, target, judge)
+                assert isinstance(judge, HoldOut)
+                judged_along = judge.judge_steps if coordinates.iterate else judge.judge_closed
+                judged_along = judge.judge_constrained if is_constrained else judged_along
+                solved = judged_along(target, settings, scale, given)
                 if solved is None:
                     return None
                 found.append(make(*solved))
             return found
-        if coordinates.lists is not None:
-            return [
-                make(*_closed(settings, scale, given, target, judge))
-                for target, judge in zip(coordinates.of_targets(labels), judges, strict=True)
-            ]
         basis = judges[0].needs_basis(settings, coordinates.name == "dual")
         (paths,) = decompose_each(
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
@@ -621,7 +615,6 @@ class RidgeSpec(LeastSquares):
             grid = Grid(at, np.zeros_like(at), relative=False, scale=scale)
             (scores,) = hold_out_each([coordinates], settings, labels, splits, grid, n_threads)
         targets = coordinates.of_targets(labels)
-        found = []
         for judge, target, (ridge, _), one in zip(judges, targets, paths, scores, strict=True):
             statistics = partial(target.statistics, settings, n_threads)
             judged = judge.judge_path(settings, ridge, alphas, statistics, target.coefs, one)
@@ -802,90 +795,6 @@ class _Candidate(NamedTuple):
         inputs, found["feature_map"] = whole_parts(self.data)
         found["inputs"] = None if inputs is None else inputs.kind
         return [found[name] for name in names]
-
-
-def _constrained(
-    coordinates: Coordinates,
-    settings: PairSettings,
-    scale: bool,
-    given: Vector | None,
-    held_out: HeldOut,
-) -> tuple[Vector, Vector, Judged]:
-    """Judge one combination under constraints: the model of every split is solved anew."""
-    data, n_threads = coordinates.data, held_out.n_threads
-    total = coordinates.statistics(settings, n_threads)
-    alphas, solved = coordinates.constrained(total, given, scale)
-
-    def coefs_of(rest: Statistics) -> Vector:
-        return coordinates.constrained(rest, alphas, scale)[1]
-
-    assert isinstance(held_out, HoldOut)
-    judge = held_out.judge
-    if judge.validation is not None:
-        scores = judge.validation_scores(solved)
-    else:
-        assert judge.splits is not None
-        scores = np.hstack(split_scores(data, total, judge.splits, coefs_of, n_threads))
-    return alphas, solved, judge.judge(judge.shared(scores))
-
-
-def _iterated(
-    settings: PairSettings,
-    scale: bool,
-    given: Vector | None,
-    coordinates: Coordinates,
-    held_out: HeldOut,
-) -> tuple[Vector, Vector, Judged] | None:
-    """Judge one combination of wide sparse rows: all rows and the splits are solved together.
-
-    As many are as memory holds, and at most eight, which one pass over X multiplies. The result is
-    None if so many products are taken that direct solutions are faster.
-    """
-    assert isinstance(held_out, HoldOut)
-    judge = held_out.judge
-    data, n_threads = coordinates.data, held_out.n_threads
-    splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
-    alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
-    for group in blocks(len(parts), systems_at_once(data)):
-        systems = Systems(parts[group], settings, n_threads, left)
-        if alphas is None:
-            largest = systems.largest_eigenvalue(scale=scale)
-            alphas = default_alphas(largest or 1.0, data.is_started)
-        found = systems.solve(alphas, scale=scale)
-        if found is None:
-            return None
-        left -= systems.n_products
-        if group.start == 0:
-            solved, found = found[0], found[1:]
-        tests = splits[max(group.start - 1, 0) : group.stop - 1]
-        scores += [
-            data.scores(test, coefs, n_threads)
-            for (_, test), coefs in zip(tests, found, strict=True)
-        ]
-    assert alphas is not None
-    if judge.validation is not None:
-        scores = [judge.validation_scores(coordinates.coefs(solved))]
-    return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
-
-
-def _closed(
-    settings: PairSettings,
-    scale: bool,
-    given: Vector | None,
-    coordinates: Coordinates,
-    held_out: HeldOut,
-) -> tuple[Vector, Vector, Judged]:
-    """Judge one combination of complete lists, by every query or by a validation set."""
-    assert isinstance(held_out, HoldOut)
-    data, n_threads = coordinates.data, held_out.n_threads
-    path = coordinates.path(settings, scale=scale, n_threads=n_threads)
-    alphas = path.default_alphas(data.is_started) if given is None else given
-    scores = None
-    if held_out.judge.validation is None:
-        scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
-    statistics = partial(coordinates.statistics, settings, n_threads)
-    judged = held_out.judge_path(settings, path, alphas, statistics, coordinates.coefs, scores)
-    return alphas, path.coef(alphas), judged
 
 
 def _leaves_pairs_out(cv: CV) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 import pairgram._core as _core
 from pairgram._support import limits
+from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
@@ -34,10 +36,15 @@ from pairgram.solvers.leave_out_dual import (
     scores_without_folds,
 )
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import RidgePath
+from pairgram.solvers.ridge_path import RidgePath, default_alphas
+from pairgram.solvers.systems import Systems, systems_at_once
 
 if TYPE_CHECKING:
-    from pairgram.solvers.formulation import Statistics
+    from pairgram.solvers.formulation import Coordinates, Statistics
+
+# The ridges, descending; the solutions in the coordinates, (n_alphas, n_dimensions); and what
+# held-out rows say of them.
+Solved = tuple[Vector, Vector, Judged]
 
 # Queries that hold nearly all of a direction are held out by refits if the geometric mean of its
 # eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
@@ -567,6 +574,73 @@ class HoldOut(ABC):
             If `refits` gave splits, the scores of their test rows by the models at the ridges
             ``PathTies.of(...).alphas``.
         """
+
+    def judge_constrained(
+        self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
+    ) -> Solved:
+        """Judge the ridges of models under constraints: the model of every split is solved anew.
+
+        Without `given`, there is a grid of ridges that depends on the data.
+        """
+        data, judge = coordinates.data, self.judge
+        total = coordinates.statistics(settings, self.n_threads)
+        alphas, solved = coordinates.constrained(total, given, scale)
+
+        def coefs_of(rest: Statistics) -> Vector:
+            return coordinates.constrained(rest, alphas, scale)[1]
+
+        if judge.validation is not None:
+            scores = judge.validation_scores(solved)
+        else:
+            assert judge.splits is not None
+            scores = np.hstack(split_scores(data, total, judge.splits, coefs_of, self.n_threads))
+        return alphas, solved, judge.judge(judge.shared(scores))
+
+    def judge_steps(
+        self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
+    ) -> Solved | None:
+        """Judge the ridges of wide sparse rows: all rows and the splits are solved together.
+
+        As many are as memory holds, and at most eight, which one pass over X multiplies. The result
+        is None if so many products are taken that direct solutions are faster.
+        """
+        data, judge = coordinates.data, self.judge
+        splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
+        alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
+        for group in blocks(len(parts), systems_at_once(data)):
+            systems = Systems(parts[group], settings, self.n_threads, left)
+            if alphas is None:
+                largest = systems.largest_eigenvalue(scale=scale)
+                alphas = default_alphas(largest or 1.0, data.is_started)
+            found = systems.solve(alphas, scale=scale)
+            if found is None:
+                return None
+            left -= systems.n_products
+            if group.start == 0:
+                solved, found = found[0], found[1:]
+            tests = splits[max(group.start - 1, 0) : group.stop - 1]
+            scores += [
+                data.scores(test, coefs, self.n_threads)
+                for (_, test), coefs in zip(tests, found, strict=True)
+            ]
+        assert alphas is not None
+        if judge.validation is not None:
+            scores = [judge.validation_scores(coordinates.coefs(solved))]
+        return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
+
+    def judge_closed(
+        self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
+    ) -> Solved:
+        """Judge the ridges of complete lists, by every query or by a validation set."""
+        data, n_threads = coordinates.data, self.n_threads
+        path = coordinates.path(settings, scale=scale, n_threads=n_threads)
+        alphas = path.default_alphas(data.is_started) if given is None else given
+        scores = None
+        if self.judge.validation is None:
+            scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
+        statistics = partial(coordinates.statistics, settings, n_threads)
+        judged = self.judge_path(settings, path, alphas, statistics, coordinates.coefs, scores)
+        return alphas, path.coef(alphas), judged
 
 
 @dataclass(frozen=True, eq=False)
