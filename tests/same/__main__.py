@@ -17,6 +17,7 @@ import tomllib
 from pathlib import Path
 
 from . import archive
+from .archive import Difference
 
 ROOT = Path(__file__).parents[2]
 SHOWN = 400  # differences that are printed
@@ -49,7 +50,8 @@ def compare(old_path: Path, new_path: Path, list_path: Path, explained_too: bool
         share = f" {found.share:.1e}" if found.share >= 0 else ""
         print(f"{key}: {found.what}{share}")
     if len(unexplained) > SHOWN:
-        print(f"… and {len(unexplained) - SHOWN} more")
+        print(f"… and {len(unexplained) - SHOWN} more; all of them, by model and result:")
+        print_groups(unexplained)
     unmet = [one for one in allowed if not one.met]
     for one in unmet:
         print(f"{list_path.name}: nothing differs in {one.configuration!r}, {one.result!r}")
@@ -66,6 +68,19 @@ def compare(old_path: Path, new_path: Path, list_path: Path, explained_too: bool
         numbers = (f"{it:>{len(title) + 2}}" for it, title in zip(row[1:], titles[1:], strict=True))
         print(f"{row[0]:<{width}}{''.join(numbers)}")
     return 1 if unexplained or unmet else 0
+
+
+def print_groups(differences: list[tuple[str, Difference]]) -> None:
+    """Print for each model and result how many configurations differ, how far, and one of them."""
+    groups: dict[tuple[str, str], list[tuple[str, Difference]]] = {}
+    for key, found in differences:
+        configuration, _, result = key.partition(archive.ARROW)
+        model = "/".join(configuration.split("/")[1:2]) or configuration
+        groups.setdefault((model, result), []).append((key, found))
+    for (model, result), group in sorted(groups.items()):
+        key, worst = max(group, key=lambda one: one[1].share)
+        share = f" {worst.share:.1e}" if worst.share >= 0 else ""
+        print(f"{len(group):5d} {model}{archive.ARROW}{result}: {key}: {worst.what}{share}")
 
 
 def main() -> int:
