@@ -202,23 +202,28 @@ def _known_pairs(
     """Return the pairs of a table, without those of unknown ids, which a note counts."""
     import numpy as np
 
+    from pairgram.data.queries import plain_ids
     from pairgram.rankers.recommend import places_of
 
+    def named(at: int) -> str:
+        user, item = (plain_ids(own[[at]])[0] for own in pairs)
+        return f"{user!r} and {item!r}"
+
     options = ("--user-id", "--item-id")
-    pairs = [_ids(file, column, named) for column, named in zip(columns, options, strict=True)]
+    pairs = [_ids(file, column, option) for column, option in zip(columns, options, strict=True)]
     there = np.ones(len(pairs[0]), bool)
     for own, ids in zip(pairs, known, strict=True):
         there &= places_of(own, ids) >= 0
     if not there.any():
         raise ValueError(
             f"{option} {printable(file)}: no pair has a user of USERS and a thing of ITEMS, such "
-            f"as {pairs[0][0]!r} and {pairs[1][0]!r}"
+            f"as {named(0)}"
         )
     if not there.all():
         first = int(np.argmin(there))
         n_others = count(int((~there).sum()), "pair")
         warn(
             f"note: {printable(file)} has {n_others} of a user or a thing that is in neither file, "
-            f"such as {pairs[0][first]!r} and {pairs[1][first]!r}"
+            f"such as {named(first)}"
         )
     return pairs[0][there], pairs[1][there]

@@ -62,6 +62,11 @@ class Posterior:
     kind: Kind = "exact"
     list_weight: float = 1.0
 
+    def __repr__(self) -> str:
+        of_labels = "" if self.label_noise is None else f", label_noise={self.label_noise:.4g}"
+        size = f"{self.root.shape[1]} coefficients"
+        return f"<Posterior of {size}, {self.kind}, noise={self.noise:.4g}{of_labels}>"
+
     def variances(self, H: Vector, squares: Vector | None = None) -> Vector:
         """Return the variances of differences of scores, (n_rows,).
 
