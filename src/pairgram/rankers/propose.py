@@ -55,8 +55,8 @@ def propose(
     model : RankRLS or RankRLSCV
         Fitted with ``keep_covariance=True``.
     X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-        The pool to choose from, without the rows that were measured: they are rows like others,
-        and may be chosen again. A table is read into memory.
+        The pool to choose from. Leave out the rows that were measured, because any row of X may be
+        chosen. A table is read into memory.
     n : int ≥ 1
         How many rows, or pairs of rows.
     strategy : str, default="upper"
@@ -70,8 +70,9 @@ def propose(
         The rows that were measured, for "improvement" alone. None takes the training rows, which
         models with a kernel have, unless they start from a model.
     batch : bool, default=True
-        Whether every choice knows the earlier ones: as if these had been measured, and had come out
-        as expected. They are then diverse. False takes the n best by themselves.
+        Whether every choice takes the earlier ones into account, as if these had been measured and
+        had come out as expected. The choices are then diverse. False takes the n best rows, each
+        by itself; ``keep_covariance="sandwich"`` needs it, except for "thompson".
     random_state : int, RandomState, Generator or None, default=None
         For "thompson".
 
@@ -91,9 +92,9 @@ def propose(
     Notes
     -----
     Scores are taken relative to the mean of the training rows, or of X for a model of statistics
-    alone. A choice of rank-one updates takes ``O(n_rows n_support)``, and no refit: with u =
-    ``c_i / sqrt(c_ii + σ²)``, the covariances c change to ``c − u uᵀ``, where σ² is the variance of
-    a label.
+    alone. Each choice is a rank-one update and takes ``O(n_rows n_support)`` time, without a refit:
+    the covariances C of scores become ``C − u uᵀ`` with ``u = C_i / sqrt(C_ii + σ²)`` for the
+    chosen row i, where σ² is the variance of a label.
 
     References
     ----------
