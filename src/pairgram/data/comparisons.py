@@ -187,7 +187,7 @@ class ComparedRows(RankingData):
         weighted = A.multiply(self.v[:, None]).tocsr()
         laplacian = (weighted.T @ A).tocsr()
         sums = np.zeros((d + 1, d + 1))
-        # About so many entries has a product of the Laplacian with H, block by block of its rows.
+        # About how many entries the product of the Laplacian with H has, up to each of its rows.
         entries = np.cumsum(np.abs(laplacian).sign() @ np.diff(H.indptr).astype(np.float64))
         cuts = np.unique(np.searchsorted(entries, np.arange(0.0, entries[-1], PRODUCT_ENTRIES)))
         for begin, end in pairwise([*cuts.tolist(), len(entries)]):

@@ -256,7 +256,7 @@ class Preferences:
         queries = Queries.make(len(low), qid=qid)
         labels = CensoredLabels(low, high, queries, qid is not None)
         if labels.n_pairs == 0:
-            raise ArgumentError("lower", "and upper say of no two rows which is higher")
+            raise ArgumentError("lower", "and upper do not tell for any two rows which is higher")
         return labels
 
     @property
@@ -473,7 +473,7 @@ class CensoredLabels(Preferences):
         )
         index, exact = lists.index(), low == high
         by_upper = np.lexsort((high, index))
-        # Of every row, those whose upper bound is not above its lower one begin its query.
+        # The rows of its query whose upper bound is not above the lower one of a row come first.
         begins = lists.offsets[index]
         ends = begins.copy()
         for query in range(lists.n_queries):

@@ -401,7 +401,7 @@ def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict
         gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)
         results["gain"] = float(gains.mean())
         results["gain_error"] = float(gains.std(ddof=1) / np.sqrt(len(gains)))
-        # Of many queries one standard error, of few ones more: their error itself is uncertain.
+        # One standard error for many queries, and more for few, whose error itself is uncertain.
         if results["gain"] > stdtrit(len(gains) - 1, ndtr(1.0)) * results["gain_error"]:
             return search, {**results, "is_learnt": True}
     # Weights that explain the labels of rows exactly stay as they are, but for rounding errors.

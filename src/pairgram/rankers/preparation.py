@@ -362,11 +362,11 @@ class Search(NamedTuple):
                 )
         wrong = ""
         if len(settings) > 1:
-            wrong = "where pairs or targets are chosen, whose likelihoods are of different numbers"
+            wrong = "where pairs or targets are chosen, whose likelihoods cannot be compared"
         elif constrained:
             wrong = "with positive, l1_ratio or n_nonzero_coefs, under which weights are not normal"
         elif alphas is not None and not alphas.min() > 0:
-            wrong = "with an alpha of 0, of which there is no likelihood"
+            wrong = "with an alpha of 0, which has no likelihood"
         if wrong:
             raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
 

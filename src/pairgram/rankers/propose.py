@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The upper bound of a score is so many standard deviations above it. Of ¼, ½, 1 and 2, one is best
 # or close to it on the assays of the benchmarks.
 DEVIATIONS = 1.0
-# Of two rows whose order is asked for, one is at most so many places below the other.
+# Rows whose order is asked for are at most this many places apart, unless more pairs are needed.
 WINDOW = 8
 # A covariance gets this share of its largest entry on its diagonal before it is factorised.
 JITTER = 1e-10
@@ -65,7 +65,8 @@ def propose(
           ``E max(f − f_best, 0)``, where f_best is uncertain too; it tries more of what is unknown;
         - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
-        - "order": the two rows whose order is least sure, to be compared by somebody.
+        - "order": the two rows whose order is least sure, to be compared by somebody. Only rows at
+          most 8 places apart by their scores are paired, or further apart if `n` needs it.
     measured : as X, of shape (n_measured, n_features), or None, default=None
         The rows that were measured, for "improvement" alone. None takes the training rows, which
         models with a kernel have, unless they start from a model.
@@ -405,7 +406,7 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
 def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
     """Return the pairs of rows of similar scores whose order is least sure."""
     order = np.argsort(-scores, kind="stable")
-    # So many places below there are n pairs at least.
+    # At this many places apart there are at least n pairs.
     reaches = np.cumsum(len(order) - np.arange(1, len(order)))
     widest = min(max(WINDOW, int(np.searchsorted(reaches, n)) + 1), len(order) - 1)
     gaps = range(1, widest + 1)
