@@ -189,9 +189,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         Warns
         -----
+        MissingQueryWarning
+            If there are more than 1,000 rows without `qid` and `group`; see `qid`.
         UserWarning
             If no query has two rows with different labels, although tied pairs count: the model is
-            then zero.
+            then zero. Also if columns do not suit the feature map or the kernel, or if the fit is
+            expected to take more than a minute.
         """
         info = RowInfo(qid, group, sample_weight, query_weight, offset, propensity=propensity)
         return self._fit(X, y, info)

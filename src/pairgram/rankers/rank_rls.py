@@ -595,8 +595,9 @@ class RankRLSCV(Certain, LinearSearch):
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`; or
         "evidence", the likelihood of the labels, for which nothing is held out; see the notes. None
-        stands for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or
-        not a whole number, or if the rows of a single query are held out one by one or in pairs.
+        stands for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative, not
+        a whole number, or 64 or more, or if the rows of a single query are held out one by one or
+        in pairs.
         For comparisons it is "accuracy" (the default) or "squared_error"; see `evaluate`.
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
