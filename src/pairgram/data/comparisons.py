@@ -140,7 +140,7 @@ class ComparedRows(RankingData):
     ) -> NDArray[np.bool_]:
         """Tell which features differ in a comparison, by more than products lose.
 
-        Those whose squares vanish may differ; who solves refuses them.
+        Features whose squares vanish may differ too; the solver refuses them.
         """
         H = self.X.H
         has_entry = np.bincount(H.indices, H.data != 0, minlength=H.shape[1]) > 0

@@ -63,7 +63,7 @@ class Column(ABC):
         Raises
         ------
         ValueError
-            If the column has any values. The message begins with `what` is not to be had.
+            If the column may have more than a few values. The message begins with `what`.
         """
         raise ValueError(f"{what} of a column that was computed before cannot be exported")
 

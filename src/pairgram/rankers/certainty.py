@@ -307,7 +307,7 @@ def drawn_weights(model: BaseEstimator, n_draws: int, random_state: RandomState)
 
 
 class Certain:
-    """What rankers can do that keep how sure they are."""
+    """Methods of rankers that keep how sure their scores are."""
 
     predict: Callable[..., Any]
 

@@ -376,7 +376,7 @@ class Search(NamedTuple):
         Raises
         ------
         ValueError
-            If it was to judge in another way, which would mean other things by the labels.
+            If another metric is asked for, which would give the labels another meaning.
         """
         metric = metric_of(self.scoring or "ips_dcg@10", np.zeros(1), False)
         if metric.family != "ips_dcg":

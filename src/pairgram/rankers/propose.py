@@ -53,7 +53,7 @@ def propose(
     Parameters
     ----------
     model : RankRLS or RankRLSCV
-        Fitted with ``keep_covariance=True``.
+        Fitted with `keep_covariance`.
     X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
         The pool to choose from. Leave out the rows that were measured, because any row of X may be
         chosen. A table is read into memory.

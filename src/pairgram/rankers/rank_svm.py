@@ -318,7 +318,7 @@ def _default_Cs(training: Training, started: bool) -> Vector:
 
 
 class _Probabilities:
-    """What rankers with the logistic loss can do besides."""
+    """Methods of rankers with the logistic loss."""
 
     def probability_preferred(
         self,

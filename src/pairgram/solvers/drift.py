@@ -1,4 +1,4 @@
-"""What has changed in the columns of today's rows, beside those that a model was made of."""
+"""What has changed between the columns of today's rows and those that a model was made of."""
 
 from __future__ import annotations
 
