@@ -147,7 +147,7 @@ def fuse(
     far the weights may go from the prior. The weights are those of RRF themselves if fewer than
     five judged queries have documents of different labels, or if the mean gain over RRF in held-out
     queries is too small. It must be larger than one standard error for many queries, and 1.14
-    standard errors for five (the same quantile of Student's t). Too few judgements can therefore do
+    standard errors for five (the same quantile of Student's t). Few judgements can therefore do
     harm only by chance.
 
     References

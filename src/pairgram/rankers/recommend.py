@@ -58,8 +58,8 @@ class Recommendations:
     users : ndarray of shape (n_users,)
         The ids of the users: the index of a frame, or the numbers of the rows.
     items : ndarray of shape (n_users, k)
-        The ids of the things. Where a user has less than k, ``places`` is −1 and the id is that of
-        no thing: −1 for integers of up to 64 bits, NaT for times of NumPy, and None for other ids.
+        The ids of the things. Where a user has less than k, ``places`` is −1, and the id is −1 for
+        integers of up to 64 bits, NaT for times of NumPy, and None for other types.
     scores : ndarray of shape (n_users, k), float64
         Scores that order the things of one user; those of two users are not comparable. NaN where
         there is no thing.
