@@ -182,7 +182,7 @@ def test_pairs_of_intervals(seed, n_rows, n_queries):
             elif exact and low[i] == low[j] and i < j:
                 expected[i, j] = 0.0
     if not expected:
-        with pytest.raises(ValueError, match="lower and upper say of no two rows which is higher"):
+        with pytest.raises(ValueError, match="lower and upper do not tell for any two rows"):
             Preferences.from_intervals(low, high, qid)
         return
     y = Preferences.from_intervals(low, high, qid)
@@ -213,7 +213,7 @@ def test_labels_that_are_known_are_those_of_lists():
         ([0.0, np.inf], [0.0, np.inf], "lower must not be inf, as in row 1"),
         ([0.0, -np.inf], [0.0, -np.inf], "upper must not be -inf, as in row 1"),
         ([0.0, 2.0], [0.0, 1.0], "lower must be <= upper, got 2.0 > 1.0 in row 1"),
-        ([0.0, 0.0], [5.0, 5.0], "lower and upper say of no two rows which is higher"),
+        ([0.0, 0.0], [5.0, 5.0], "lower and upper do not tell for any two rows which is higher"),
     ],
 )
 def test_refused_intervals(lower, upper, message):

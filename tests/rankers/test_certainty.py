@@ -396,7 +396,7 @@ def test_draws_of_weights():
     with pytest.raises(ValueError, match="does not know how sure"):
         plain.draw_weights()
     kernel = RankRLS(kernel="rbf", keep_covariance=True).fit(**lists.labelled)
-    with pytest.raises(ValueError, match="weights cannot be drawn of a model with a kernel"):
+    with pytest.raises(ValueError, match="weights cannot be drawn for a model with a kernel"):
         kernel.draw_weights()
     with pytest.raises(ValueError, match="n_draws must be"):
         model.draw_weights(0)

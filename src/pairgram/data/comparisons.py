@@ -140,7 +140,7 @@ class ComparedRows(RankingData):
     ) -> NDArray[np.bool_]:
         """Tell which features differ in a comparison, by more than products lose.
 
-        Those whose squares vanish may differ; who solves refuses them.
+        Features whose squares vanish may differ too; the solver refuses them.
         """
         H = self.X.H
         has_entry = np.bincount(H.indices, H.data != 0, minlength=H.shape[1]) > 0
@@ -187,7 +187,7 @@ class ComparedRows(RankingData):
         weighted = A.multiply(self.v[:, None]).tocsr()
         laplacian = (weighted.T @ A).tocsr()
         sums = np.zeros((d + 1, d + 1))
-        # About so many entries has a product of the Laplacian with H, block by block of its rows.
+        # About how many entries the product of the Laplacian with H has, up to each of its rows.
         entries = np.cumsum(np.abs(laplacian).sign() @ np.diff(H.indptr).astype(np.float64))
         cuts = np.unique(np.searchsorted(entries, np.arange(0.0, entries[-1], PRODUCT_ENTRIES)))
         for begin, end in pairwise([*cuts.tolist(), len(entries)]):

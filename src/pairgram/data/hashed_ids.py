@@ -536,7 +536,7 @@ class QueryIds:
             more = int(np.count_nonzero(again)) - 1
             raise ValueError(
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
-                "call must hold whole queries, once (where ids begin anew each day, add the day to "
+                "call must hold whole queries, once (if ids start again each day, add the day to "
                 "them; ids=None takes equal ids for different queries)"
             )
         sizes = _sizes(queries, labels, row_weights, query_weights)
@@ -579,7 +579,7 @@ class QueryIds:
             what = f"{_one_of(named[0], len(shared))} in both"
         raise ValueError(
             f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
-            "hold whole queries, once (where ids begin anew each day, add the day to them; "
+            "hold whole queries, once (if ids start again each day, add the day to them; "
             "ids=None takes equal ids for different queries)"
         )
 

@@ -36,8 +36,9 @@ class Preferences:
     Parameters
     ----------
     winner, loser : array-like of shape (n_pairs,) of int
-        Row numbers of X, counted from 0: which row was preferred, and to which. A row may be in any
-        number of comparisons, or in none, and the same two rows may be compared again and again.
+        Row numbers of X, counted from 0: the row that was preferred, and the row to which it was
+        preferred. A row may be in any number of comparisons, or in none. The same two rows may be
+        compared several times.
     weight : array-like of shape (n_pairs,) or float, finite and ≥ 0, or None, default=None
         A weight of 2 is the same as having the comparison twice. A comparison of weight 0 counts as
         absent.
@@ -45,8 +46,8 @@ class Preferences:
         By how much the winner is better. 0 is a tie, in which it does not matter which row is
         called the winner. A negative margin is refused: exchange the two rows.
     groups : array-like of shape (n_pairs,), any hashable type, or None, default=None
-        Who judged, on which day, in which battle. Searches hold out all comparisons of a group
-        together.
+        Ids of what belongs together, such as the judge, the day or the battle. Searches hold out
+        all comparisons of a group together.
 
     Attributes
     ----------
@@ -66,8 +67,8 @@ class Preferences:
     -----
     Give ``y=Preferences(...)`` to ``fit`` of `RankRLS`, `RankRLSCV`, `RankSVM` or `RankSVMCV`.
     Least squares minimises ``Σ_p w_p (m_p − (f_i − f_j))² + alpha ‖w‖²`` over the comparisons p of
-    a winner i and a loser j, each once, with weights w_p and margins m_p. Every row of X stands
-    there once, however often it is compared. The fitted model scores rows, as any other.
+    a winner i and a loser j, each once, with weights w_p and margins m_p. X holds every row once,
+    however often it is compared. The fitted model scores rows, as any other.
 
     Examples
     --------
@@ -221,12 +222,12 @@ class Preferences:
 
         Notes
         -----
-        `RankSVM` with its default loss wants differences of scores of at least the margin, which is
-        all that is known. Least squares wants them to be equal to the margin. For a censored pair
-        that pulls differences down which may well be larger: to ">10" and 3, the difference 7.
+        `RankSVM` with its default loss asks for differences of scores of at least the margin, which
+        is all that is known. Least squares asks for differences equal to the margin. For a censored
+        pair this pulls down a difference that may well be larger: for ">10" and 3, towards 7.
 
-        The pairs are found by sorting. Least squares and hinges sum over them without a list of
-        them, in memory for the rows alone. Where they are listed after all, as for the attributes
+        The pairs are found by sorting. Least squares and hinge losses sum over them without listing
+        them, so memory grows with the rows alone. Where they must be listed, as for the attributes
         `winner`, `loser` and `margin`, each takes 40 bytes.
 
         Examples
@@ -255,7 +256,7 @@ class Preferences:
         queries = Queries.make(len(low), qid=qid)
         labels = CensoredLabels(low, high, queries, qid is not None)
         if labels.n_pairs == 0:
-            raise ArgumentError("lower", "and upper say of no two rows which is higher")
+            raise ArgumentError("lower", "and upper do not tell for any two rows which is higher")
         return labels
 
     @property
@@ -472,7 +473,7 @@ class CensoredLabels(Preferences):
         )
         index, exact = lists.index(), low == high
         by_upper = np.lexsort((high, index))
-        # Of every row, those whose upper bound is not above its lower one begin its query.
+        # The rows of its query whose upper bound is not above the lower one of a row come first.
         begins = lists.offsets[index]
         ends = begins.copy()
         for query in range(lists.n_queries):

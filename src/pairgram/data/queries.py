@@ -110,7 +110,7 @@ class MissingQueryWarning(UserWarning):
 
     - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid` and `group`.
       They are then a single query, and all of its rows are compared;
-    - `evaluate` gets as many rows without ids, with a metric of result lists, such as NDCG or MAP;
+    - `evaluate` gets more than 1,000 rows without ids, with a metric of result lists, such as NDCG;
     - scikit-learn's cross-validation has ids but does not pass them on. Either `QueryKFold` gets
       ``groups``, which the estimator does not get, or `fit` gets ``qid`` and the scorer does not.
     """

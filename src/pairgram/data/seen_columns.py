@@ -166,7 +166,7 @@ class SeenColumns:
 
 
 class ColumnWatch:
-    """Has the columns seen while a Gram matrix is made of rows, which are then in the cache.
+    """Measures columns while a Gram matrix is made of their rows, which are then in the cache.
 
     Attributes
     ----------

@@ -46,29 +46,29 @@ class Cross(FeatureMap):
 
     A linear model of these features is ``f(u, v) = uᵀ W v``. If u describes a person (or a query)
     and v a thing (or a document), the model ranks for people and things that it has never seen.
-    ``(sqrt(1 / common_ridge), u)`` takes the place of u, so that a part of the model, ``w₀ᵀ v``, is
-    the same for everybody.
+    The constant ``sqrt(1 / common_ridge)`` stands before u, so that a part of the model, ``w₀ᵀ v``,
+    is the same for everybody.
 
-    Products are never stored. If the left side is the same for all rows of a query, as it is if
-    a query is a person, they are never made: the Gram matrix of q queries takes
+    Products of all rows are never stored. If the left side is the same for all rows of a query, as
+    it is if a query is a person, they are not even computed: the Gram matrix of q queries takes
     ``n r² + q (p r)² / 2`` multiplications for p columns times r, in place of ``n (p r)²``.
 
     Parameters
     ----------
     left : str, int, slice, or list of str and int
-        The columns u, by names of X as a frame or by numbers. A column of lists of a table, such as
-        embeddings, counts as its entries.
+        The columns u, by their names if X is a frame, or by their numbers. A table's column of
+        lists, such as embeddings, stands for one column per entry.
     right : str, int, slice, or list of str and int
         The columns v.
     keep : str, int, slice, list of str and int, or None, default=None
-        Columns that are features as they are. They vary within a query if they are to matter.
+        Columns that are features as they are. They matter only if they vary within queries.
     left_map, right_map : FeatureMap or None, default=None
         A map of the columns of a side, whose features take the place of the columns: a
         `RandomFourier`, `RandomNodes`, or `Nystroem` with a named kernel.
     common_ridge : float > 0 or None, default=1.0
         The ridge of the part that is the same for everybody, as a multiple of the ridge of the
-        products. None leaves this part out. A search with a list of maps, each of another ratio,
-        chooses one.
+        products. None leaves this part out. To choose it, give `RankRLSCV` a list of maps with
+        different values as `feature_map`.
     n_threads : int or None, default=None
         Number of threads of `transform`.
 
@@ -88,16 +88,17 @@ class Cross(FeatureMap):
 
     A matrix of (p r)² numbers may be too large, as for two embeddings of 384 numbers. `RankRLS` and
     `RankRLSCV` then solve by conjugate gradients, in ``O(n r + q p r)`` for each step, and
-    ``cv=None`` holds out five folds of queries in place of every query. Where every query has the
-    same list of things, and weights are those of a query times those of a thing, both are exact
-    and in closed form, without `keep`. A left side that varies within queries is multiplied by runs
-    of equal rows. Conjugate gradients end at a residual of 1e-8 to 1e-10: columns of very different
-    sizes, or far from 0, lose digits where alpha is small, so scale them.
+    ``cv=None`` holds out five folds of queries in place of every query. There is an exact closed
+    form for both if every query has the same list of things, the weight of a row is that of its
+    query times that of its thing, and nothing is kept. If the left side varies within queries, runs
+    of equal rows take the place of queries. Conjugate gradients end at a residual of 1e-8 to 1e-10.
+    Columns of very different sizes, or far from 0, therefore lose digits where alpha is small:
+    scale them.
 
-    Beside `inputs` of a ranker, columns are those of its inputs. With "raw+quantile", quantiles
-    are columns of their own, named like ``quantile of age``, or numbered after those of X. They
-    count only if a side names them, and a ranker refuses them if none does.
-    Inputs within lists are refused: they would make the columns of a person all alike.
+    If a ranker has `inputs`, the columns are those that the inputs make. With "raw+quantile",
+    quantiles are columns of their own. They are named like ``quantile of age``, or numbered after
+    those of X. They count only if a side names them, and a ranker refuses them if none does. Inputs
+    within lists are refused: within a list, the columns of a person would all be alike.
 
     References
     ----------

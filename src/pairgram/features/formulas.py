@@ -63,7 +63,7 @@ class Column(ABC):
         Raises
         ------
         ValueError
-            If the column has any values. The message begins with `what` is not to be had.
+            If the column may have more than a few values. The message begins with `what`.
         """
         raise ValueError(f"{what} of a column that was computed before cannot be exported")
 
@@ -333,7 +333,7 @@ class Curve(OfSource):
         if not self.has_gaps:
             return self
         raise ValueError(
-            f"missing values that are filled, or told by an indicator, after the function "
+            f"missing values that are filled, or marked by an indicator, after the function "
             f"{self.name} cannot be exported, because {self.name} has no value for some numbers "
             "either: put the imputer before the function"
         )

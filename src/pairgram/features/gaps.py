@@ -16,7 +16,7 @@ from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Missing
 from pairgram._support.row_warnings import warn_of_empty_columns
 
-# So many rows are a part of a sum.
+# A part of a sum has this many rows.
 ROWS_OF_PART = 4096
 
 

@@ -118,6 +118,7 @@ class KernelMap(FeatureMap):
     degree : int from 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
     n_threads : int or None, default=None
+        Number of threads. The result has the same bits for any number.
 
     Attributes
     ----------
@@ -129,7 +130,7 @@ class KernelMap(FeatureMap):
     kernel_ : Kernel, Product or Sum
         The kernel with its numbers: those of columns, and the parameters that are used.
     gamma_ : float or None
-        The gamma that is used; of a `Product` or `Sum`, that which was given beside it.
+        The gamma that is used. For a `Product` or `Sum` it is the parameter `gamma`.
     n_features_in_ : int
 
     Examples

@@ -448,7 +448,7 @@ def check_symmetric(K: NDArray[Any], what: str) -> None:
             )
 
 
-# Of so many landmarks the mean kernel values are taken, to lose less when values are rounded.
+# Mean kernel values are those of this many landmarks; centring loses less when values are rounded.
 LANDMARKS_OF_MEAN = 32
 
 

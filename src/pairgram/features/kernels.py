@@ -63,11 +63,11 @@ class Kernel(BaseKernel):
     name : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"}
         As in `kernel_matrix`.
     columns : str, int, slice, list of str and int, or None, default=None
-        The columns that it sees, by names of X as a frame or table, or by numbers. None takes all.
-        Beside `inputs` of a ranker, they are those of its inputs.
+        The columns that it sees, by their names if X is a frame or table, or by their numbers. None
+        takes all. If a ranker has `inputs`, these are the columns that the inputs make.
     gamma, degree, coef0 : float > 0, int from 1 to 1,000, float ≥ 0, or None, default=None
-        Parameters of the kernel. None takes what is given beside the kernel, as `gamma` of the
-        ranker or the feature map. If gamma is None there too, it is ``1 / n_columns``.
+        Parameters of the kernel. None takes the value that the ranker or the feature map has. If
+        gamma is None there too, it is ``1 / n_columns``.
 
     See Also
     --------
@@ -398,8 +398,8 @@ class Product(Joined):
 
     Notes
     -----
-    A product of positive semidefinite kernels is one, by Schur's theorem. Its matrix is computed in
-    tiles, each in the place of the first part's, with one tile of another part besides.
+    A product of positive semidefinite kernels is positive semidefinite, by Schur's theorem. Its
+    matrix is computed in tiles, which take the memory of the tiles of two parts.
 
     Examples
     --------
@@ -448,8 +448,8 @@ class Sum(Joined):
     *kernels : Kernel, Product or Sum
         A column may be in several parts, or in none.
     weights : list of float > 0, or None, default=None
-        Factors of the kernels; None stands for ones. What a part says may be the larger, beside the
-        ridge, the larger its factor is.
+        Factors of the kernels; None stands for ones. The ridge penalises a part with a larger
+        factor less, so that it may contribute more to the score.
 
     Attributes
     ----------
@@ -672,8 +672,8 @@ def kernel_matrix(
     memory besides the result. If a kernel matrix is rounded to float32, scores err by about
     ``6e-8 λ_max / alpha``, which leaves them few digits. Dense rows are measured from the mean of Z
     before distances are computed, so a large common offset does no harm. So are the columns of CSR
-    rows in which every row of Z has an entry. By other columns, squared distances of CSR rows err
-    by about 1e-16 times the squares of the rows: make rows dense that have large values there.
+    rows in which every row of Z has an entry. Other columns of CSR rows are not centred, so squared
+    distances err by about 1e-16 times the squared entries: make rows with large entries dense.
 
     All named kernels are positive semidefinite. For "tanimoto" this holds for entries of either
     sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a

@@ -236,7 +236,7 @@ Sum or callable, default="rbf"
     kernel_ : Kernel, Product or Sum
         The kernel with its numbers: those of columns, and the parameters that are used.
     gamma_ : float or None
-        The gamma that is used; of a `Product` or `Sum`, that which was given beside it.
+        The gamma that is used. For a `Product` or `Sum` it is the parameter `gamma`.
     n_features_in_ : int
 
     Notes

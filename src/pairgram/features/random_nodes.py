@@ -79,7 +79,7 @@ class RandomNodes(FeatureMap):
     Parameters
     ----------
     n_nodes : int ≥ 1, default=1000
-        Number of nodes, which is that of the columns made: the ``n_components`` of other maps.
+        Number of nodes, and so of output columns. Other maps call it ``n_components``.
     activation : str, callable, or sequence of these, default="sigmoid"
         The function g: "linear", "sigmoid" ``1 / (1 + exp(−z))``, "gaussian", "tanh", "relu"
         ``max(z, 0)``, "hardlim" ``[z ≥ 0]``, "sine", or a callable that maps an array of z element

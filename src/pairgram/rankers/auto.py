@@ -305,50 +305,52 @@ class _Course:
 class AutoRanker(LinearSearch):
     """Rank without choosing settings: try several models on held-out queries and keep the best.
 
-    The models are `RankRLSCV` searches, linear ones first: of the columns as they are, of these and
-    their distribution functions, of the functions alone, and scaled, each with several `pairs` and
-    `target`. Then come random Fourier features, and then the kernels "minmax" and "rbf" if there
-    are at most 6,000 rows, or Nyström features of "minmax" if there are more. Each chooses its
-    ridge by exact leave-query-out, or by five folds for wide sparse rows.
+    The models are `RankRLSCV` searches. Linear models come first: of the columns as they are, of
+    the columns and their distribution functions, of these functions alone, and of scaled columns,
+    each with several `pairs` and `target`. Then come random Fourier features, and then the kernels
+    "minmax" and "rbf" if there are at most 6,000 rows, or Nyström features of "minmax" if there are
+    more. Each search chooses its ridge by exact leave-query-out, or by five folds for wide sparse
+    rows.
 
-    A model that is linear in the columns replaces the best before it if its mean over the held-out
-    queries is higher. Then the *mean* of all linear models that are behind the best by at most one
-    standard error takes the place of the best, unless it is further behind itself: the best of
-    many is in part the luckiest. Features or a kernel must lead both by a standard error of the
-    difference in the single queries, so that a model that is more complex does not win by chance.
-    With a single query there is no such error, and every lead is enough.
+    A linear model replaces the best before it if its mean over the held-out queries is higher. Then
+    all linear models that are at most one standard error behind the best are averaged, because the
+    best of many is in part the luckiest. The mean takes the place of the best, unless it is more
+    than a standard error behind. Features or a kernel must lead both the best linear model and the
+    best so far by a standard error, so that a more complex model does not win by chance. Standard
+    errors are those of the differences in single queries. With a single query there are none, and
+    every lead is enough.
 
     Parameters
     ----------
     time_budget : float > 0 or None, default=30.0
-        Seconds in which the fit ends; it may take a tenth and 0.2 s longer. The first trial, of
-        ``RankRLSCV()`` or with the first of `within_lists`, is always made. After each trial its
-        seconds tell how long the others will take; one that would not end in time is not begun,
-        and one that runs over is stopped. How fast the machine is therefore decides which trials
-        are made, and `trials_` tells which it left out: those of the outcomes "over budget" and
-        "stopped". If there are none, the model follows from the data, the settings and the seed
-        alone. None sets no time, so that this is always so.
+        Seconds that the fit may take; it may exceed them by a tenth plus 0.2 s. The first trial, of
+        ``RankRLSCV()`` or with the first of `within_lists`, is always made. The seconds of each
+        trial serve to predict those of later ones. A trial that would not end in time is not begun,
+        and one that runs over is stopped. The speed of the machine therefore decides which trials
+        are made. Those left out have the outcome "over budget" or "stopped" in `trials_`. If there
+        are none, the model depends on the data, the settings and the seed alone. With None there is
+        no limit, so this always holds.
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
-        The metric that judges, as in `RankRLSCV`. For clicks, of which `fit` gets the `propensity`,
-        it is one of clicks, and None stands for "ips_dcg@10".
+        The metric that judges, as in `RankRLSCV`. If `fit` gets clicks with a `propensity`, it must
+        be a metric of clicks, and None stands for "ips_dcg@10".
     exportable_to : str or None, default=None
         An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
         or "python", which are functions of `pairgram.export`. "elasticsearch" and "opensearch"
-        stand for "ltr_plugin", their learning-to-rank plugin. Models that it cannot express are
-        not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
-        and Vespa and ONNX every model.
+        stand for "ltr_plugin", their learning-to-rank plugin. Models that the engine cannot express
+        are not tried. "ltr_plugin" and "ranklib" take linear models of columns. "solr", "sql" and
+        "python" also take quantiles. "vespa" and "onnx" take every model.
     within_lists : "rank", "raw+rank", "list-standard" or "runs", a list of these, or None, \
 default=None
         Inputs within lists, as in `RankRLS`, that linear models try too, before all others. They
-        are not tried unasked, because `predict` then needs `qid`. Models of other inputs may still
-        win. With "runs" and NaN, which says that a run lacks a row, all others are left out unless
-        `missing` fills it.
+        are tried only on request, because `predict` then needs `qid`. Models of other inputs may
+        still win. If "runs" is among them and X holds NaN, which says that a run lacks a row, all
+        other inputs are left out, unless `missing` fills the NaN.
     kernels : str, Kernel, Product, Sum, a list of these, or None, default=None
-        Kernels to try too, before other features and kernels: what the columns mean is known to you
-        alone, such as which are bits. Each is tried on the columns as they are, and divided by
-        their largest size, which leaves bits what they are.
+        Kernels to try too, before other features and kernels. Use this if you know what the columns
+        mean, such as which of them are bits. Each kernel is tried on the columns as they are, and
+        on the columns divided by their largest absolute value, which does not change bits.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -357,7 +359,7 @@ default=None
     missing : {"zero", "mean", "median"} or None, default=None
         As in `RankRLS`; all models that are tried have it.
     n_threads : int or None, default=None
-        As in `RankRLS`, but that more trials may end in time.
+        As in `RankRLS`. With more threads, more trials may end in time.
 
     Attributes
     ----------
@@ -367,7 +369,8 @@ default=None
         `best_score_` are its own, and settings, ridges and `coef_path_` are those of its best
         member.
     best_score_ : float
-        Its mean held-out score. It is the best of many, so it flatters: a test set tells more.
+        Its mean held-out score. As the best of many scores it is optimistic; use a test set for an
+        honest estimate.
     trials_ : dict of str to ndarray
         A row for every trial, in their order: ``features``, ``inputs``, ``pairs``, ``target``,
         ``alpha``, ``score``, ``lead`` (over the best model before it), ``standard_error`` (of the
@@ -377,9 +380,9 @@ default=None
         - "over budget" if it was not begun, because it would not have ended in time;
         - "stopped" if it did not end in time;
         - "given up" if the first two trials of its kind were further behind than a standard error;
-        - "no gain" if trials without gain would have cost more than twice what those up to the last
-          gain did, and a second; ten times once features or a kernel have led. Costs are seconds at
-          rates that are the same on every machine;
+        - "no gain" if the trials since the last gain would have cost more than a second plus twice
+          what those up to it cost (ten times once features or a kernel have led). Costs are
+          computed at fixed rates, so they are the same on every machine;
         - or why it failed.
     cv_results_ : dict
         The trials that were made, in the columns of scikit-learn's searches: ``params``,
@@ -399,8 +402,8 @@ default=None
 
     Models are divided by the standard deviation of their held-out scores within queries before they
     are averaged. Their mean is a model of the columns, of their distribution functions or of both,
-    as `inputs_` says, and its held-out scores are exact as theirs are. There is no mean with
-    offsets, with a single query, or if a row is held out several times.
+    as `inputs_` says, and its held-out scores are exact as theirs are. There is no mean for
+    comparisons, with offsets, with a single query, or if a row is held out several times.
 
     Examples
     --------

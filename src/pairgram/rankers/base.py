@@ -189,9 +189,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         Warns
         -----
+        MissingQueryWarning
+            If there are more than 1,000 rows without `qid` and `group`; see `qid`.
         UserWarning
             If no query has two rows with different labels, although tied pairs count: the model is
-            then zero.
+            then zero. Also if columns do not suit the feature map or the kernel, or if the fit is
+            expected to take more than a minute.
         """
         info = RowInfo(qid, group, sample_weight, query_weight, offset, propensity=propensity)
         return self._fit(X, y, info)
@@ -455,8 +458,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """The names of the columns in `column_weights` and `contributions`, (n_columns,).
 
         They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
-        every column is there twice, and all that are replaced by their quantiles come second, named
-        like ``quantile of x0``. Inputs within lists have names like ``rank of x0 in its list``.
+        the columns as they are come first. Their distribution functions follow, with names like
+        ``quantile of x0``. Inputs within lists have names like ``rank of x0 in its list``.
         """
         check_is_fitted(self)
         return names_of(self)
@@ -488,7 +491,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
               Shares add up to 1. They can be negative, and are 0 if the score does not vary;
             - ``deviation`` and ``ratio``, if the model has ``keep_covariance``: the posterior
               standard deviation of the weight, and weight / deviation. This is no test: the ridge
-              draws weights towards 0, and what it takes from them is not in the deviation.
+              shrinks weights towards 0, and the deviation does not include this bias.
 
         Raises
         ------

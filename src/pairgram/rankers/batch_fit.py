@@ -75,7 +75,7 @@ class BatchFit:
         The key of every problem: the distinct values of the column `by` in the order of their first
         rows, or else the number of the problem.
     fallback : fitted estimator, float or None
-        What scores rows of keys that have no model.
+        The model or number that scores rows whose key has no model.
     """
 
     models: list[Any]
@@ -112,7 +112,7 @@ class BatchFit:
         Raises
         ------
         TypeError
-            If `key` is no single key, such as a list.
+            If `key` is not a single key, such as a list.
         KeyError
             If no model has the key.
         """
@@ -135,7 +135,7 @@ class BatchFit:
         Raises
         ------
         TypeError
-            If `keys` is one text or another single value, or if it has what is no single key.
+            If `keys` is one text or another single value, or if an entry is not a single key.
         KeyError
             If no model has one of the keys.
         """
@@ -284,11 +284,10 @@ class BatchFit:
         Raises
         ------
         ValueError
-            If a key has no model and there is no fallback, or if X is not as described. The
-            message has the first five of such keys. Also if `fallback` was fitted to other columns
-            than the models, or to the same in another order. Also if all keys of the models are of
-            one kind and all those given of another, such as text and numbers, which are never
-            equal.
+            If a key has no model and there is no fallback (the message names the first five such
+            keys); if X is not as described; if `fallback` was fitted to other columns than the
+            models, or to the same in another order; or if all keys of the models are of one kind
+            and all given keys of another, such as text and numbers, which are never equal.
         """
         fallback = self.fallback if fallback is None else fallback
         is_needed = fallback is None or any(model is not None for model in self.models)

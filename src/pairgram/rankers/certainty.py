@@ -307,7 +307,7 @@ def drawn_weights(model: BaseEstimator, n_draws: int, random_state: RandomState)
 
 
 class Certain:
-    """What rankers can do that keep how sure they are."""
+    """Methods of rankers that keep how sure their scores are."""
 
     predict: Callable[..., Any]
 
@@ -355,8 +355,8 @@ class Certain:
         Returns
         -------
         ndarray of shape (n_rows,), float64
-            The probability that ``f(a) > f(b)``, which is ``Φ((f(a) − f(b)) / deviation)`` with
-            that of `std_of_differences`; 1/2 for rows that cannot differ.
+            The probability that ``f(a) > f(b)``. It is ``Φ((f(a) − f(b)) / deviation)`` with the
+            deviation of `std_of_differences`, and 1/2 for rows whose scores cannot differ.
 
         Raises
         ------
@@ -373,7 +373,7 @@ class Certain:
     def rank_ranges(
         self, X: RowsLike, *, qid: ArrayLike | None = None, level: float = 0.95
     ) -> dict[str, NDArray[Any]]:
-        """Return the ranks that rows may have, such as those of the models of an arena.
+        """Return the range of ranks that each row may have, given how sure its score is.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class Certain:
         qid : array-like of shape (n_rows,) or None, default=None
             Query ids. None means that all rows are one list.
         level : float, 0.5 < level < 1, default=0.95
-            The order of two rows is known if one is above the other with this probability.
+            The order of two rows is known if one is above the other with at least this probability.
 
         Returns
         -------
@@ -406,8 +406,9 @@ class Certain:
 
         Notes
         -----
-        Every pair is looked at by itself, as in `probability_above`. So among many rows some pairs
-        seem to be in a known order by chance. A list of n rows takes ``O(n² n_coefs)``.
+        Every pair is judged by itself, as in `probability_above`, without a correction for the
+        number of pairs. Among many rows, some pairs therefore seem to be in a known order by
+        chance. A list of n rows takes ``O(n² n_coefs)`` time.
 
         Examples
         --------
@@ -422,7 +423,7 @@ class Certain:
         return rank_ranges_of(self, X, qid, level)
 
     def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> NDArray[Any]:
-        """Draw weights from what is known of them, as Thompson sampling does.
+        """Draw weights from their posterior distribution, as Thompson sampling does.
 
         Parameters
         ----------
@@ -439,7 +440,7 @@ class Certain:
         ------
         ValueError
             If the model has no ``keep_covariance``; or if it has a kernel, or was solved in the
-            dual form, as of fewer rows than features.
+            dual form, as with fewer rows than features.
 
         Examples
         --------

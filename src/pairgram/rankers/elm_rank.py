@@ -445,10 +445,9 @@ class ELMRankCV(LinearSearch):
     cv : None, int, splitter or iterable of splits, default=None
         How rows are held out if `fit` gets no validation set. None stands for five folds of
         queries, or of the rows if there is a single query. There are fewer folds if there are
-        fewer queries. Other values are as in
-        `RankRLSCV`, with one exception. With a single query, an int gives fewer folds if a fold
-        would otherwise have less than two rows, since no pair could then be scored. The paper has
-        ``cv=10``.
+        fewer queries. Other values are as in `RankRLSCV`, with one exception. With a single query,
+        an int gives fewer folds if a fold would otherwise have less than two rows, since no pair
+        could then be scored. The paper has ``cv=10``.
     scoring : str, Metric, scorer or None, default="pairwise_squared_error"
         As in `RankRLSCV`. It judges the mean score of all draws, within queries.
     weight_range : (float, float) or list of such, default=(-1, 1)

@@ -80,7 +80,7 @@ def fit_many(
     """Fit a clone of an estimator to each of many data sets, small ones by compiled code.
 
     The data sets are given one by one, or as the rows of one frame that have the same key. Each
-    gets a model of its own: they are no batches of one fit.
+    gets a model of its own; they are not batches of one fit.
 
     Parameters
     ----------
@@ -135,22 +135,21 @@ def fit_many(
     Notes
     -----
     Every model is the one that ``clone(estimator).fit(...)`` gives for the problem alone. With an
-    int as `random_state` all models therefore have the same seed. They share no parameters but
-    frozen estimators, such as a `prior` from which every model starts, and models with the same
-    nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have the same bits as
-    those of single fits; other models differ from them by rounding errors.
+    int as `random_state` all models therefore have the same seed. The only parameters that
+    models share are frozen estimators, such as a `prior` from which every model starts. Models with
+    the same nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have the same
+    bits as those of single fits; other models differ from them by rounding errors.
 
-    There is no warning of problems without two different labels in a query, such as users who
-    rated everything alike. With tied pairs their models are zero.
+    There is no warning for problems without two different labels in a query, such as users who
+    rated everything alike. With tied pairs, their models are zero.
 
     Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
     their searches. Those that take a millisecond or more are fitted in threads. A problem is small
     if X is a dense array of float64 or float32 with at most 2^19 values after the feature map, and
-    if it has at most 256 rows or at most 256 features. The estimator must have no kernel but the
-    linear one, no feature map with Python code,
-    no ``scale=True``, no list of settings, ``form="auto"``, and not ``cv="leave-pair-out"``. All
-    other estimators and problems are fitted one by one. float32 rows of small problems are solved
-    in float64.
+    if it has at most 256 rows or at most 256 features. The estimator must have
+    ``form="auto"``, and no kernel but the linear one, no feature map with Python code, no
+    ``scale=True``, no list of settings and no ``cv="leave-pair-out"``. All other estimators and
+    problems are fitted one by one. float32 rows of small problems are solved in float64.
 
     Examples
     --------

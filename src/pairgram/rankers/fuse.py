@@ -50,11 +50,11 @@ class Fusion:
         nothing was to be learnt.
     gain, gain_error : float or None
         NDCG@10, as `evaluate_run` defines it, of learnt weights minus that of RRF, on judged
-        queries that were held out: the mean, and its standard error. The ridge was chosen by the
-        same queries, so that it flatters a little. None if there were too few queries to learn.
+        queries that were held out: the mean, and its standard error. It is slightly optimistic,
+        because the same queries chose the ridge. None if there were too few queries to learn.
     is_learnt : bool or None
-        Whether weights that were to be learnt are. If not, `model` has those of RRF. None if
-        nothing was to be learnt.
+        Whether the weights of `model` are learnt. If False, learning did not help or there were too
+        few judgements, and `model` has the weights of RRF. None if nothing was to be learnt.
     """
 
     run: dict[str, NDArray[Any]]
@@ -71,11 +71,11 @@ class Fusion:
 
     @property
     def weights(self) -> dict[str, NDArray[np.float64]] | None:
-        """Weights of every run for an engine, or None without linear weights.
+        """The weights of every run, for a search engine; None if `model` is not linear.
 
-        ``run`` are the names of the runs, ``score`` the weights of scores from 0 to 1 in every
-        query, and ``reciprocal_rank`` those of 1 / (60 + rank), which are 60 times those of the
-        model's inputs.
+        ``run`` has the names of the runs. ``score`` has the weights of scores that are scaled to 0
+        to 1 in every query. ``reciprocal_rank`` has the weights of ``1 / (60 + rank)``, which are
+        60 times those of the model's inputs ``60 / (60 + rank)``.
         """
         coef = getattr(self.model, "coef_", None)
         has_map = getattr(self.model, "feature_map_", None) is not None
@@ -142,12 +142,13 @@ def fuse(
     scores of a list are equal, as that of a single document, they become 1. Tied documents have
     their mean rank. Ids are compared as texts, as by `evaluate_run`.
 
-    Learnt weights start from those of RRF, in the multiple that fits the labels best, from which a
-    ridge lets them go so far as NDCG@10 of held-out queries says, exactly, as `RankRLSCV` does
-    with a `prior`. They are equal ones again, those of RRF, if fewer than five judged queries have
-    documents of different labels, or if the mean gain over RRF in held-out queries is not larger
-    than its standard error, or 1.14 of them for five queries, by the quantile of Student's t that
-    is one standard error for many. So few judgements can do harm only by chance.
+    Learnt weights are those of a `RankRLSCV` whose `prior` are the weights of RRF, times the number
+    that fits the labels best. NDCG@10 of judged queries, each held out exactly in turn, chooses how
+    far the weights may go from the prior. The weights are those of RRF themselves if fewer than
+    five judged queries have documents of different labels, or if the mean gain over RRF in held-out
+    queries is too small. It must be larger than one standard error for many queries, and 1.14
+    standard errors for five (the same quantile of Student's t). Few judgements can therefore do
+    harm only by chance.
 
     References
     ----------
@@ -400,7 +401,7 @@ def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict
         gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)
         results["gain"] = float(gains.mean())
         results["gain_error"] = float(gains.std(ddof=1) / np.sqrt(len(gains)))
-        # Of many queries one standard error, of few ones more: their error itself is uncertain.
+        # One standard error for many queries, and more for few, whose error itself is uncertain.
         if results["gain"] > stdtrit(len(gains) - 1, ndtr(1.0)) * results["gain_error"]:
             return search, {**results, "is_learnt": True}
     # Weights that explain the labels of rows exactly stay as they are, but for rounding errors.

@@ -97,9 +97,9 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
         The steps of a pipeline before its ranker may be StandardScaler, MinMaxScaler,
         MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, TargetEncoder,
         KBinsDiscretizer, PolynomialFeatures, FunctionTransformer of NumPy's log1p, log and sqrt, a
-        ColumnTransformer or Pipeline of these, and "passthrough"; in a ColumnTransformer "drop",
-        too. A search as the last step, such as
-        `RankRLSCV`, comes back as the model that it chose.
+        ColumnTransformer or Pipeline of these, and "passthrough". A ColumnTransformer may also have
+        "drop". A search as the last step, such as `RankRLSCV`, comes back as the model that it
+        chose.
     path : str or path-like
 
     Raises
@@ -152,6 +152,10 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` or `save_model` wrote. Loading runs no code from the file.
+
+    Parameters
+    ----------
+    path : str or path-like
 
     Returns
     -------

@@ -362,11 +362,11 @@ class Search(NamedTuple):
                 )
         wrong = ""
         if len(settings) > 1:
-            wrong = "where pairs or targets are chosen, whose likelihoods are of different numbers"
+            wrong = "where pairs or targets are chosen, whose likelihoods cannot be compared"
         elif constrained:
             wrong = "with positive, l1_ratio or n_nonzero_coefs, under which weights are not normal"
         elif alphas is not None and not alphas.min() > 0:
-            wrong = "with an alpha of 0, of which there is no likelihood"
+            wrong = "with an alpha of 0, which has no likelihood"
         if wrong:
             raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
 
@@ -376,7 +376,7 @@ class Search(NamedTuple):
         Raises
         ------
         ValueError
-            If it was to judge in another way, which would mean other things by the labels.
+            If another metric is asked for, which would give the labels another meaning.
         """
         metric = metric_of(self.scoring or "ips_dcg@10", np.zeros(1), False)
         if metric.family != "ips_dcg":

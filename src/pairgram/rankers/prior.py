@@ -202,7 +202,7 @@ class Prior(NamedTuple):
         Raises
         ------
         ValueError
-            If the prior cannot score the rows, as because they have other columns.
+            If the prior cannot score the rows, such as because they have other columns.
         """
         try:
             if self.coef is None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The upper bound of a score is so many standard deviations above it. Of ¼, ½, 1 and 2, one is best
 # or close to it on the assays of the benchmarks.
 DEVIATIONS = 1.0
-# Of two rows whose order is asked for, one is at most so many places below the other.
+# Rows whose order is asked for are at most this many places apart, unless more pairs are needed.
 WINDOW = 8
 # A covariance gets this share of its largest entry on its diagonal before it is factorised.
 JITTER = 1e-10
@@ -53,10 +53,10 @@ def propose(
     Parameters
     ----------
     model : RankRLS or RankRLSCV
-        Fitted with ``keep_covariance=True``.
+        Fitted with `keep_covariance`.
     X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-        The pool to choose from, without the rows that were measured: they are rows like others,
-        and may be chosen again. A table is read into memory.
+        The pool to choose from. Leave out the rows that were measured, because any row of X may be
+        chosen. A table is read into memory.
     n : int ≥ 1
         How many rows, or pairs of rows.
     strategy : str, default="upper"
@@ -65,13 +65,15 @@ def propose(
           ``E max(f − f_best, 0)``, where f_best is uncertain too; it tries more of what is unknown;
         - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
-        - "order": the two rows whose order is least sure, to be compared by somebody.
+        - "order": the two rows whose order is least sure, to be compared by somebody. Only rows at
+          most 8 places apart by their scores are paired, or further apart if `n` needs it.
     measured : as X, of shape (n_measured, n_features), or None, default=None
         The rows that were measured, for "improvement" alone. None takes the training rows, which
         models with a kernel have, unless they start from a model.
     batch : bool, default=True
-        Whether every choice knows the earlier ones: as if these had been measured, and had come out
-        as expected. They are then diverse. False takes the n best by themselves.
+        Whether every choice takes the earlier ones into account, as if these had been measured and
+        had come out as expected. The choices are then diverse. False takes the n best rows, each
+        by itself; ``keep_covariance="sandwich"`` needs it, except for "thompson".
     random_state : int, RandomState, Generator or None, default=None
         For "thompson".
 
@@ -91,9 +93,9 @@ def propose(
     Notes
     -----
     Scores are taken relative to the mean of the training rows, or of X for a model of statistics
-    alone. A choice of rank-one updates takes ``O(n_rows n_support)``, and no refit: with u =
-    ``c_i / sqrt(c_ii + σ²)``, the covariances c change to ``c − u uᵀ``, where σ² is the variance of
-    a label.
+    alone. Each choice is a rank-one update and takes ``O(n_rows n_support)`` time, without a refit:
+    the covariances C of scores become ``C − u uᵀ`` with ``u = C_i / sqrt(C_ii + σ²)`` for the
+    chosen row i, where σ² is the variance of a label.
 
     References
     ----------
@@ -404,7 +406,7 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
 def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
     """Return the pairs of rows of similar scores whose order is least sure."""
     order = np.argsort(-scores, kind="stable")
-    # So many places below there are n pairs at least.
+    # At this many places apart there are at least n pairs.
     reaches = np.cumsum(len(order) - np.arange(1, len(order)))
     widest = min(max(WINDOW, int(np.searchsorted(reaches, n)) + 1), len(order) - 1)
     gaps = range(1, widest + 1)

@@ -71,16 +71,20 @@ class MPRank(_Preset):
         As in `RankRLS`.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         What the fit starts from; see `RankRLS`.
+    inputs : str or None, default=None
+        As in `RankRLS`; they act before the kernel.
     missing : {"zero", "mean", "median"} or None, default=None
         As in `RankRLS`.
     n_threads : int or None, default=None
+        As in `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_coefficients,), float64
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    inputs_, form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -197,9 +201,9 @@ class RankRLS(Certain, LinearRanker):
         - "without_ties": 1 where a ≠ b;
         - "gain_difference": ``|2^a − 2^b|``, the difference of the gains of NDCG;
         - "label_difference": ``|a − b|``;
-        - "clicks": ``a + b``, for labels that are clicks / propensities, which `fit` with
-          `propensity` makes of clicks. The objective is then ``Σ_i y_i Σ_j (1 − (f_i − f_j))²``
-          over the rows of a query, up to a constant, with weights of rows as usual;
+        - "clicks": ``a + b``, for labels that are clicks / propensities. `fit` computes these
+          labels if it gets `propensity`. Up to a constant, the objective is then
+          ``Σ_i y_i Σ_j (1 − (f_i − f_j))²`` over the rows of a query, weighted as usual;
         - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
           ≥ 0;
         - None: there are no pairs. The model is fitted to the labels of single rows, without an
@@ -217,21 +221,21 @@ class RankRLS(Certain, LinearRanker):
         NDCG.
     scale : bool, default=False
         If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
-        still belongs to X as it was given. It is apart from `inputs`, which change X itself.
+        still belongs to X as it was given. `inputs`, in contrast, change X itself.
     feature_map : transformer or None, default=None
         `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays. A clone of
-        it is fitted to X and y, and the model is linear in the features that it makes. All features
-        are never stored at once. Maps of this package are applied while the Gram matrix is
-        summed. Other maps are called for one block of whole queries at a time, and a few times
+        it is fitted to X and y, and the model is linear in the features that it makes. The features
+        of all rows are never stored at once. Maps of this package are applied while the Gram matrix
+        is summed. Other maps are called for one block of whole queries at a time, and a few times
         for every row (more often with ``scope="global"`` and for every setting that is tried).
     kernel : str, Kernel, Product, Sum, callable or None, default=None
         A kernel in place of a feature map: "linear" (the inputs themselves), "rbf", "polynomial",
         "laplacian", "tanimoto", "minmax", a `Kernel` of some columns, a `Product` or a `Sum` of
-        such, or a function ``kernel(X, Z)``; see `kernel_matrix`.
-        With "precomputed", X holds the kernel values between the rows and the training rows. The
-        ridge is on the norm in the kernel's space.
+        such kernels, or a function ``kernel(X, Z)``; see `kernel_matrix`. With "precomputed", X
+        holds the kernel values between the rows and the training rows. The ridge is on the norm in
+        the kernel's space.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Parameters of the kernel, or of its parts that have none of their own.
+        Parameters of the kernel. In a `Product` or `Sum` they apply to parts without their own.
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
@@ -245,24 +249,27 @@ class RankRLS(Certain, LinearRanker):
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
     keep_covariance : bool or "sandwich", default=False
-        Whether to keep how sure differences of scores are, for ``predict(return_std=True)``,
-        `std_of_differences` and `probability_above`: an array of n_features², or with a kernel
-        n_support² numbers, also in a model file. "sandwich" takes the gradients of lists in place
-        of a model of the noise. See the notes.
+        Whether to keep the posterior covariance of the weights, which `posterior_` then holds, for
+        ``predict(return_std=True)``, `std_of_differences`, `probability_above`, `rank_ranges` and
+        `draw_weights`. It takes n_features² numbers, or n_support² with a kernel, in memory and in
+        a model file. "sandwich" uses the gradients of lists and no noise model. See the notes.
     prior : array-like of shape (n_features,), fitted model, "identity" or None, default=None
-        A model to start from, in place of the model 0, and not a distribution: the ridge is on the
-        difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
-        a fitted model with `predict`, which a kernel needs, and which stays fitted if the
-        estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
-        ``sklearn.frozen.FrozenEstimator(model)``. See the notes. Or "identity", for a `Cross` of
-        two sides of equal width: the ridge is then ``alpha ‖W − a I‖²`` with the best a, which
-        `prior_scale_` tells. Embeddings are taken as they are: of length 1, I is their cosine. It
-        needs rows in memory with labels, and no constraints, ``scale=True``, ``form="dual"`` or
-        "leave-pair-out". Where there are too many products for a
-        matrix, folds are held out, unless all queries share one list.
+        A model to start from, in place of the model 0: the ridge is on the difference from it. It
+        is a single model, not a probability distribution. See the notes. It may be
+
+        - weights of the inputs, or of the features that `feature_map` makes;
+        - a fitted model with `predict`, which stays fitted if the estimator is cloned. With a
+          kernel, only this is possible. In a grid of scikit-learn's searches, whose values are
+          cloned, give ``sklearn.frozen.FrozenEstimator(model)``;
+        - "identity", for a `Cross` of two sides of equal width. The ridge is then
+          ``alpha ‖W − a I‖²`` with the best a, which is kept as `prior_scale_`. Embeddings are not
+          rescaled; for those of length 1, W = I gives their cosine. The rows must be in memory and
+          have labels. Constraints, ``scale=True``, ``form="dual"`` and "leave-pair-out" are not
+          possible. If there are too many products for a matrix, a search holds out folds, unless
+          all queries share one list.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
 "list-standard", "runs"} or None, default=None
-        What becomes of the columns of X before the feature map or the kernel sees them:
+        How the columns of X are transformed before the feature map or the kernel sees them:
 
         - "standard", "minmax", "maxabs": they are scaled as by scikit-learn's ``StandardScaler``,
           ``MinMaxScaler`` and ``MaxAbsScaler``;
@@ -272,8 +279,8 @@ class RankRLS(Certain, LinearRanker):
           0, that of the highest 1. The function is linear between knots, and constant outside;
         - "raw+quantile": the columns as they are, and then their distribution functions.
 
-        The others are inputs within the list: what a value is beside the other rows of its query,
-        or of all rows if there are no query ids. They are fitted to nothing:
+        The others are inputs within the list. They compare a value with those of the other rows of
+        its query, or with all rows if there are no query ids. Nothing is fitted:
 
         - "rank": the share of the other rows of the list that are below, where rows with the same
           value count half. It is from 0 to 1, and 1/2 in a list of one row;
@@ -281,31 +288,31 @@ class RankRLS(Certain, LinearRanker):
         - "list-standard": ``(x − mean) / deviation`` over the list, and 0 where all values of the
           list are equal within rounding errors;
         - "runs": for columns that are scores of retrieval runs, where NaN says that a run lacks the
-          row. First every column as ``(x − min) / (max − min)`` over the list, 1 where these are
-          equal; then every column as ``60 / (60 + rank)``, where the highest score has rank 1 and
-          equal scores have their mean rank. Both are 0 for NaN.
+          row. First come all columns as ``(x − min) / (max − min)`` over the list, which is 1 if
+          min = max. Then come all columns as ``60 / (60 + rank)``, where the highest score has rank
+          1 and equal scores have their mean rank. Both are 0 for NaN.
 
         With these, `predict` and `row_scorer` take `qid` too, and the score of a row depends on the
         other rows of its list. Every row of a list counts once, whatever its weight, also where
         some rows of a list are held out. Equal rows of a list stay equal. Engines that score rows
         alone cannot hold such a model, so `pairgram.export` refuses it.
 
-        The first five are fitted once, to the rows of X that have a weight other than 0 and
-        without labels, and are held fixed where rows are held out. A weight of 2 is the same as
-        having the row twice. CSR matrices, of which the values are copied, take "maxabs" only.
-        Kernels that are precomputed or callable take no inputs.
+        The first five are fitted once, without labels, to the rows of X whose weight is not 0. They
+        stay fixed where rows are held out. A weight of 2 is the same as having the row twice. CSR
+        matrices take "maxabs" only, and their values are copied. Kernels that are precomputed or
+        callable take no inputs.
     missing : {"zero", "mean", "median"} or None, default=None
         What takes the place of missing values of X, which are NaN, and null in frames and tables:
-        0, or the mean or median of the column. They are filled before anything else sees the rows:
-        `inputs`, maps, kernels, and a `prior`, whose own fill values do not count then. Means and
-        medians are those of all rows of `fit` that have a value, each as often as its weight says,
-        or its comparisons if y are `Preferences`; a median is the middle of the two values in the
-        middle. No label takes part, and so they are held fixed where rows are held out; rows of a
-        validation set take no part. They are kept as `fill_values_`, in files and in exports, and
-        `predict` uses them. 0 takes the place of the mean or median of a column without any value,
-        with a warning. Infinity stays an error, and so do CSR matrices and precomputed kernels. A
-        table may say it instead, as ``scan(..., missing=)``. With None, a missing value is an
-        error.
+        0, or the mean or median of the column. They are filled before `inputs`, maps, kernels and a
+        `prior` see the rows; a prior's own fill values do not count then. Means and medians are
+        those of all rows of `fit` that have a value. Each row counts as often as its weight says,
+        or as its comparisons say if y are `Preferences`. The median of an even number of values is
+        midway between the two in the middle. Labels are not used, so the fill values stay fixed
+        where rows are held out; rows of a validation set are not used either. The fill values are
+        kept as `fill_values_`, in files and in exports, and `predict` uses them. A column without
+        any value is filled with 0, with a warning. Infinity stays an error, and `missing` cannot be
+        combined with CSR matrices or precomputed kernels. A table may set it instead, by
+        ``scan(..., missing=)``. With None, a missing value is an error.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The number does not change a bit of the result. It is not called
@@ -322,8 +329,8 @@ class RankRLS(Certain, LinearRanker):
         that `coef_` belongs to; ``inputs_.kind`` is its name. Inputs within lists take X
         for one list. None if there are none.
     fill_values_ : ndarray of shape (n_features,), float64, or None
-        What takes the place of missing values of X, also in `predict`, if the model or its table
-        was told `missing`. CSR rows are taken as they are.
+        What takes the place of missing values of X, also in `predict`, if `missing` was given to
+        the model or its table. CSR rows are taken as they are.
     feature_map_ : fitted transformer or None
         With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
         are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
@@ -358,12 +365,12 @@ class RankRLS(Certain, LinearRanker):
     sample weights, and c is the query's weight times the factor of `weighting`. With ``pairs=None``
     it minimises ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
-    With comparisons, `Preferences`, as y, it minimises ``Σ_p w_p (m_p − (f_i − f_j))² + alpha
-    ‖w‖²``, with their weights and margins m, each comparison once. Differences
-    of rows are not stored: with the incidence A of comparisons and their weights D, G is
-    ``XᵀAᵀDAX``, in O(n_pairs · n_features + n · n_features²) flops. A kernel, and the dual form,
-    take the eigenvectors of the n × n kernel matrix of the items, so that there may be any number
-    of comparisons.
+    If y are comparisons, `Preferences`, it minimises ``Σ_p w_p (m_p − (f_i − f_j))² + alpha ‖w‖²``
+    over the comparisons p, with their weights w_p and margins m_p. Differences of rows are not
+    stored: with the incidence matrix A of comparisons and their weights D, G is ``XᵀAᵀDAX``, in
+    O(n_pairs · n_features + n · n_features²) flops. A kernel, and the dual form, take the
+    eigenvectors of the n × n kernel matrix of the items, so that there may be any number of
+    comparisons.
 
     A `prior` with scores p, and the offsets o of `fit`, leave the pairs and their weights as they
     are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
@@ -371,6 +378,16 @@ class RankRLS(Certain, LinearRanker):
     w₀. With ``scale=True`` the ridge is on the scaled difference. A fitted linear model with the
     same columns and features counts as its weights. The scores of any other model are added by
     `predict`, and a file can hold it if it is a ranker of this package.
+
+    `keep_covariance` treats the labels of a list as its scores, plus a constant, plus noise. The
+    variance of a difference of scores is then ``σ² (x_i − x_j)ᵀ (G + alpha I)⁻¹ (x_i − x_j)``. σ²
+    comes from the residuals of held-out lists, or from the restricted likelihood if there is a
+    single list, or a table. It needs alpha > 0 and ``pairs="with_ties"`` or None, or comparisons.
+    It is "exact" if labels have the same weight in all lists, as with ``weighting="documents"``,
+    with lists of one size, or for comparisons, and "approximate" otherwise. "sandwich" takes
+    ``(G + alpha I)⁻¹ Σ_q s_q s_qᵀ (G + alpha I)⁻¹`` with the gradients s_q of held-out lists. It
+    allows any pairs, and needs the primal form, two lists or more, and rows in memory. Constraints
+    of weights, conjugate gradients and ``prior="identity"`` exclude both.
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
     Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
@@ -482,11 +499,11 @@ class RankRLS(Certain, LinearRanker):
         Raises
         ------
         TypeError
-            If `pairgram` is no Pairgram.
+            If `pairgram` is not a Pairgram.
         ValueError
             If `pairgram` holds no rows or no pair that counts, or a parameter is not as described.
-            Statistics cannot tell a query with a single row of weight > 0 from one of equal rows:
-            of such queries alone, the model is 0, where `fit` raises this error.
+            Statistics cannot tell a query with a single row of weight > 0 from one of equal rows.
+            If all queries are such, the model is 0, whereas `fit` raises this error.
 
         Examples
         --------
@@ -511,35 +528,34 @@ class RankRLSCV(Certain, LinearSearch):
     ----------
     alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
         The ridges to choose from. None stands for the 34 values ``λ_max(G) / 1e4 · 2^k`` with
-        k = −18 … 15, computed for every combination of the other settings, for conjugate gradients
-        to about 1e-8 of λ_max(G). With a `prior` or
-        offsets there are also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so
-        that little data do not lead away from it. An alpha of 0 gives the
-        solution of the smallest norm; if other solutions fit as well, its held-out score may be
-        NaN.
+        k = −18 … 15, computed for every combination of the other settings. (With conjugate
+        gradients, λ_max(G) has a relative error of about 1e-8.) With a `prior` or offsets there are
+        also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so that few data do not
+        lead away from it. An alpha of 0 gives the solution of the smallest norm; if other solutions
+        fit as well, its held-out score may be NaN.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
         If `scale` contains True, every combination is solved in the primal form.
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
-        ``1 / n_features``. Parts of a kernel that have no gamma of their own share the one that is
-        chosen.
+        ``1 / n_features``. Parts of a kernel without a gamma of their own share the chosen one.
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own, such as
         those of a `Cross` with other values of `common_ridge`.
     scope, weighting, kernel, degree, coef0, form : as in `RankRLS`
     positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
         A single value, not a list. Every split is then solved anew, and None as `cv` stands for
-        five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values from
-        the least at which all weights are 0, each smaller by a factor of ``2^(1/3)``.
+        five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values. The
+        first is the least at which all weights are 0, and each is ``2^(1/3)`` times the next.
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
         How rows are held out if `fit` gets no validation set:
 
         - None: every query in turn (leave-query-out, the leave-one-group-out of queries), or every
           row in turn if there is a single query. The scores are exact and come from one
           decomposition. If models had to be refitted at a cost of more than 1e11 flops, as for
-          ``scope="global"`` with pairs other than "with_ties", five folds are used instead. So are
-          they for wide CSR rows that are solved by conjugate gradients; see the notes. Two or three
-          queries choose badly, which a warning says: take ``scoring="evidence"``, or folds of rows;
+          ``scope="global"`` with pairs other than "with_ties", five folds are used instead.
+          This also holds for wide CSR rows that are solved by conjugate gradients; see the notes.
+          With two or three queries the choice is poor, and a warning says so: use
+          ``scoring="evidence"``, or folds of rows;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
@@ -549,33 +565,40 @@ class RankRLSCV(Certain, LinearSearch):
         If `fit` gets ``groups``, such as days or sellers, whole groups are held out: None holds
         every group out in turn, an int makes folds of groups, and splitters that take groups get
         them. Other splitters, such as ``TimeSeriesSplit``, split the list of the groups, in the
-        order of their ids (text in that of its letters, so write days as 2026-01-31). "forward"
-        holds every group out by the model of those before it, in this order; the first is not held
-        out.
+        order of their ids (ids that are text are sorted as text, so write days as 2026-01-31).
+        "forward" scores every group by the model of the groups before it, in this order; the first
+        group is not scored.
 
-        For comparisons, `Preferences`, the words are "leave-item-out", all comparisons of an item,
-        where each is scored once without its winner and once without its loser;
-        "leave-comparison-out"; and "leave-group-out". All three are exact. "item-folds" makes five
-        folds of items. An int makes folds of groups if there are any, or of comparisons, of which
-        splitters get as many indices. `Preferences.groups` are otherwise held out as ``groups``
-        are, also by "forward". None stands for groups if there are any; for items if some recur,
-        unless half of them or more have a column that varies in their own comparisons alone, as ids
-        do; and otherwise for single comparisons. With constrained weights, or where comparisons are
-        solved by conjugate gradients, it stands for five folds of these. `cv_` tells what was held
-        out. Of `Preferences.from_intervals` rows are held out, and judged by the pairs that they
-        form with each other: every query by "leave-group-out", which None stands for if there are
-        several, or folds and splits of rows.
+        For comparisons, `Preferences`, there are other words:
+
+        - "leave-item-out" holds out all comparisons of an item in turn, so that each comparison is
+          scored once without its winner and once without its loser;
+        - "leave-comparison-out" and "leave-group-out" hold out each comparison, or each group of
+          `Preferences.groups`, in turn. All three are exact;
+        - "item-folds" makes five folds of items;
+        - an int, a splitter or "forward" splits the groups, as above, if there are any. Otherwise
+          an int or a splitter splits the comparisons;
+        - None stands for groups if there are any. Otherwise it stands for items if some are
+          compared more than once, unless at least half of the items have a column that varies in
+          their own comparisons alone, as ids do. Otherwise it stands for single comparisons. With
+          constrained weights or conjugate gradients it makes five folds of these.
+
+        `cv_` tells what was held out. With `Preferences.from_intervals`, rows are held out and
+        judged by the pairs that they form with each other. "leave-group-out" then holds out every
+        query in turn, and is the default if there are several; other values make folds and splits
+        of rows.
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
-        pass over its features; where that would need refits, as for constrained weights, it stands
+        pass over its features. Where that would need refits, as for constrained weights, it stands
         for five folds. An int or a `QueryKFold` makes the folds that the same rows have in memory,
-        by the order of their queries. Others are refused.
+        by the order of their queries. Other values are refused.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`; or
         "evidence", the likelihood of the labels, for which nothing is held out; see the notes. None
-        stands for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or
-        not a whole number, or if the rows of a single query are held out one by one or in pairs.
-        For comparisons it is "accuracy", which None stands for, or "squared_error"; see `evaluate`.
+        stands for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative, not
+        a whole number, or 64 or more, or if the rows of a single query are held out one by one or
+        in pairs.
+        For comparisons it is "accuracy" (the default) or "squared_error"; see `evaluate`.
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
     keep_covariance, prior : as in `RankRLS`
@@ -613,9 +636,8 @@ class RankRLSCV(Certain, LinearSearch):
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
-        ``param_scale``, ``param_gamma`` (if the kernel has a gamma),
-        ``param_inputs`` (if `inputs` is not None), ``param_feature_map`` (if there is a list of
-        them), ``mean_test_score``,
+        ``param_scale``, ``param_gamma`` (if the kernel has a gamma), ``param_inputs`` (if `inputs`
+        is not None), ``param_feature_map`` (if there is a list of them), ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
         The mean is over all held-out queries. The standard deviation is over splits, or over
         queries if there are no splits. It is NaN for "leave-pair-out".
@@ -625,9 +647,9 @@ class RankRLSCV(Certain, LinearSearch):
         over repeated splits, and NaN for rows that no split held out. Models of different queries
         differ, so compare these scores within a query only. With a validation set, these are the
         scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
-        comparisons they are differences of scores, (n_pairs,); the mean of both with
-        "leave-item-out". `per_query_` then has a row for every comparison: its number, and the
-        metric, which is NaN where it has no meaning, as the accuracy of a tie.
+        comparisons they are differences of scores, (n_pairs,), and with "leave-item-out" the mean
+        of the two differences. `per_query_` then has a row for every comparison: its number, and
+        the metric, which is NaN where it is undefined, such as the accuracy of a tie.
     cv_ : str
         What was held out of comparisons: "leave-item-out", "leave-comparison-out",
         "leave-group-out", or words for splits. Other fits have no `cv_`.
@@ -635,15 +657,15 @@ class RankRLSCV(Certain, LinearSearch):
         With ``store_held_out=True``, a row for every query that was held out: ``qid`` (the id, or
         the number from 0 if there were no ids), ``split`` (its number, if `cv` makes splits),
         ``n`` (the rows of weight > 0), and the metric of `scoring_` under its name. The mean of
-        the metric is `best_score_`, except for the weights of queries. Not in model files, and
-        neither is `held_out_`.
+        the metric, weighted as in the notes, is `best_score_`. Model files hold neither this nor
+        `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores. With "evidence" it has this name.
     form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
 prior_scale_ :
         As in `RankRLS`.
     posterior_ : object or None
-        As in `RankRLS`. It is that of the chosen settings, as if they had been known.
+        As in `RankRLS`, for the chosen settings. It ignores that they were chosen by the data.
 
     Notes
     -----
@@ -694,31 +716,32 @@ prior_scale_ :
     have errors up to about 1e-4 at ``λ_max / alpha = 2e8``. A splitter, such as `QueryKFold`, has
     the errors of a refit.
 
-    Wide CSR data are solved by conjugate gradients. All rows and the splits, eight at most, take
-    their steps together, so that X is read once a step, and every ridge starts from the solutions
-    of the larger ones. Residuals fall below 1e-8 of the right-hand side. The 34 default ridges take
-    about 130 to 500 steps of O(nnz) flops, with one more for each ridge, and memory for about 60
-    vectors of n_features in each split.
+    Wide CSR data are solved by conjugate gradients. The systems of all rows and of the splits, at
+    most eight at a time, take their steps together, so that X is read once a step. Every ridge
+    starts from the solutions of the larger ones. Residuals fall below 1e-8 of the right-hand side.
+    The 34 default ridges take about 130 to 500 steps of O(nnz) flops, with one more for each ridge,
+    and memory for about 60 vectors of n_features in each split.
 
-    The shape of the rows decides which way is taken, as in `RankRLS`; `cv` decides too, by how many
-    systems there are to solve. With ``cv=None`` the direct way gives exact leave-query-out, and is
-    taken unless it is estimated to take 4 times as long as the steps of five folds would, and more
-    than 0.1 s, or does not fit in memory. Up to some 1,500 rows or features, held-out scores are
-    therefore exact. With more, give `cv`, or a validation set, to know what they are; dense rows
-    have exact scores always. `cv_results_` has a column ``split0_test_score`` if there were folds.
+    As in `RankRLS`, the shape of the rows decides between conjugate gradients and the direct
+    solution; so does `cv`, by the number of systems to solve. With ``cv=None`` the direct solution
+    gives exact leave-query-out. It is used unless it does not fit in memory, or is estimated to
+    take more than 0.1 s and 4 times as long as the steps of five folds. Up to some 1,500 rows or
+    features, held-out scores are therefore exact. For larger CSR data, give `cv` or a validation
+    set, so that you know how scores are held out. `cv_results_` has a column ``split0_test_score``
+    if there were folds.
 
-    In the dual form the folds of a splitter come from the one decomposition as well, if every row
-    is a test row once and the folds are whole queries, or rows of one query with pairs with ties,
-    or pointwise rows. Other folds are refitted.
+    In the dual form the folds of a splitter come from the same single decomposition if every row is
+    a test row once and the folds are whole queries, or rows of one query with
+    ``pairs="with_ties"``, or any rows with ``pairs=None``. Other folds are refitted.
 
     With ``scoring="evidence"`` the scores are logarithms of the restricted likelihood (REML) of
-    labels ``y_i = f_i + b_q + e_i``, with a flat constant for every list, noise of the variance
-    ``σ² / v_i`` with the best σ², and weights of the prior variance ``σ² / alpha``. Nothing is held
-    out, and the path is all that it costs. It compares ridges, gammas, inputs, feature maps and
-    `scale`, but not pairs or targets. Where no such noise has the weights of the pairs, it is an
-    error: it takes ``pairs="with_ties"`` or None, or comparisons; and lists of different sizes with
-    ``weighting="documents"`` only. It is NaN where what a model leaves of the labels is rounding
-    error.
+    labels ``y_i = f_i + b_q + e_i``. Here every list has a constant b_q with a flat prior, the
+    noise has the variance ``σ² / v_i`` with the best σ², and weights have the prior variance
+    ``σ² / alpha``. Nothing is held out, so it costs no more than the path of ridges. It compares
+    ridges, gammas, inputs, feature maps and `scale`, but not pairs or targets. It needs
+    ``pairs="with_ties"`` or None, or comparisons, and ``weighting="documents"`` if lists differ in
+    size; other weights of pairs follow from no such noise, and are an error. It is NaN where the
+    residuals of a model are only rounding errors.
 
     The leave-pair-out score is the share of pairs that the model without their two rows puts in the
     right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
@@ -805,8 +828,8 @@ prior_scale_ :
 
         Without `decays`, every day is held out in turn, exactly. With them, each day is held out by
         the model of the days before it, as a daily job would serve it, and the decay is chosen
-        beside the ridge: of day s, the model of day t knows ``decay ** (t − 1 − s)`` times the
-        statistics.
+        along with the ridge: in the model for day t, the statistics of day s are multiplied by
+        ``decay ** (t − 1 − s)``.
 
         Parameters
         ----------
@@ -814,11 +837,12 @@ prior_scale_ :
             Two or more, in their order, with equal settings, columns and feature map. Statistics
             are those of columns as they came: inputs such as quantiles cannot be fitted to them.
         alphas : array-like of shape (n_alphas,), ≥ 0, or None, default=None
-            The ridges of the sum of all days. None takes the default grid of this sum. Where fewer
-            days are known, the ridge has the same share of the weight of their pairs, with
-            `decays`; without, it is the same.
+            The ridges of the sum of all days. None takes the default grid of this sum. Models of
+            fewer days have the same ridge or, with `decays`, one that is smaller in proportion to
+            the weight of the pairs that they know.
         decays : float, list of float > 0 and ≤ 1, or None, default=None
-            What is multiplied by every new day. 1 forgets nothing.
+            The factors to choose from, by which earlier statistics are multiplied with every new
+            day. 1 forgets nothing.
         skip : int ≥ 1, default=1
             With `decays`, how many of the first days are not judged.
         scale : bool, default=False
@@ -832,26 +856,25 @@ prior_scale_ :
         RankRLSCV
             A fitted model with ``alpha_``, ``alphas_``, ``scores_``, ``coef_path_`` and
             ``cv_results_``, which has the loss of every judged day. ``decay_`` is the decay that
-            was chosen, or None. ``pairgram_`` is the sum of the days that the model knows, to go on
-            with. ``scores_`` are losses, of which the least is best: the mean over days of
-            ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
-            ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day. It is no metric of rankings:
-            statistics do not hold the order of rows. With ``scoring="evidence"`` they are
-            logarithms of likelihoods, of which the largest is best.
+            was chosen, or None. ``pairgram_`` is the sum of all days, with this decay, to which
+            further days can be added. ``scores_`` are losses, so smaller is better: the mean over
+            days of ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
+            ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day. This is not a ranking metric,
+            because statistics do not hold the order of rows. With ``scoring="evidence"`` they are
+            log-likelihoods (larger is better).
 
         Raises
         ------
         TypeError
-            If an element is no Pairgram.
+            If an element is not a Pairgram.
         ValueError
-            If there are fewer days than can be judged; if a day has no pair that counts, or has
-            other settings, columns or a query of another day; or if a parameter is not as
-            described.
+            If there are too few days to judge; if a day has no pair that counts, has other settings
+            or columns, or shares a query with another day; or if a parameter is not as described.
 
         Notes
         -----
-        For T days and d features it takes one decomposition without `decays`, and T for each decay,
-        of O(d³) time, and T d² numbers of memory besides the statistics.
+        For T days and d features it takes one decomposition without `decays`, and T for each decay.
+        Each takes O(d³) time. Memory is T d² numbers besides the statistics.
 
         Examples
         --------

@@ -318,7 +318,7 @@ def _default_Cs(training: Training, started: bool) -> Vector:
 
 
 class _Probabilities:
-    """What rankers with the logistic loss can do besides."""
+    """Methods of rankers with the logistic loss."""
 
     def probability_preferred(
         self,
@@ -439,7 +439,7 @@ class RankSVM(_Probabilities, LinearRanker):
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
         every step. ``n_hessian_products`` and ``step`` (its length) hold a value for every step.
-        For a table, so does ``n_passes``: how often the solver has read the rows until then.
+        For a table, so does ``n_passes``: how often the solver has read the rows up to that step.
         The objective is exact to about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. If mapped features are
         stored in single precision (see the notes), it is the objective of the rounded features,
         with a relative error of about 1e-9. Model files do not hold `history_`, `n_iter_` and
@@ -588,7 +588,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
         every group out by the model of those before it.
 
         Comparisons, `Preferences`, are split as in `RankRLSCV` with constrained weights: into five
-        folds of their groups, of items or of comparisons. `cv_` tells it.
+        folds of their groups, of items or of comparisons. `cv_` names what was held out.
 
         A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
         in memory. It needs query ids, and feature maps of this package.

@@ -58,8 +58,8 @@ class Recommendations:
     users : ndarray of shape (n_users,)
         The ids of the users: the index of a frame, or the numbers of the rows.
     items : ndarray of shape (n_users, k)
-        The ids of the things. Where a user has less than k, ``places`` is −1 and the id is that of
-        no thing: −1 for integers of up to 64 bits, NaT for times of NumPy, and None for other ids.
+        The ids of the things. Where a user has less than k, ``places`` is −1, and the id is −1 for
+        integers of up to 64 bits, NaT for times of NumPy, and None for other types.
     scores : ndarray of shape (n_users, k), float64
         Scores that order the things of one user; those of two users are not comparable. NaN where
         there is no thing.
@@ -259,12 +259,13 @@ def recommend(
     Parameters
     ----------
     model : fitted ranker with a `Cross` map, `BatchFit` of linear models, or any other
-        Any fitted model will do, and what `row_scorer` of a ranker returns.
+        Any fitted model, or the scorer that `row_scorer` of a ranker returns.
     users : array-like, frame, table of `scan`, or list of keys
         - For a `Cross` model, the left columns of every user: a frame with these columns, or an
           array in the order of ``feature_map_.left_``.
-        - For a `BatchFit`, the keys of the users, each of them once. Others get what its `fallback`
-          recommends: all things have the same score if it is a number, and NaN recommends nothing.
+        - For a `BatchFit`, the keys of the users, each of them once. Users without a model get what
+          the `fallback` of the batch recommends. If it is a number, all things have the same score;
+          NaN recommends nothing.
         - For another model, the columns that describe users: a frame, or an array of the first
           columns. A model of things alone takes an array of no columns, and recommends the same
           to everybody.
@@ -278,8 +279,8 @@ def recommend(
         row. None takes the index of a frame of pandas, the ``qid`` of a table, or else the numbers
         of the rows.
     exclude : sparse matrix of shape (n_users, n_items), pair of array-likes, or None, default=None
-        Things that a user shall not get, such as those seen: the stored entries of a sparse matrix,
-        or the ids of users and of things, pair by pair.
+        Things that are not recommended to a user, such as those already seen: the stored entries of
+        a sparse matrix, or the ids of users and of things, pair by pair.
     candidates : array-like of ids, or None, default=None
         The things to choose from; None takes all.
     n_threads : int or None, default=None
@@ -288,7 +289,7 @@ def recommend(
     Returns
     -------
     Recommendations
-        Of things with equal scores the one that stands first in `items` comes first.
+        Things with equal scores have the order in which they stand in `items`.
 
     Raises
     ------
@@ -298,8 +299,8 @@ def recommend(
 
     Notes
     -----
-    2 · n_users · n_items · width flops in float32 for products, where width is the number of kept
-    and right features; other models are asked for n_users · n_items scores, in blocks.
+    Products take 2 · n_users · n_items · width flops in float32, where width is the number of kept
+    and right features. Other models score n_users · n_items rows, in blocks.
 
     Examples
     --------

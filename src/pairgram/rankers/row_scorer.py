@@ -322,7 +322,7 @@ def row_scorer(model: BaseEstimator, dtype: DTypeLike = np.float64) -> Scorer | 
     is None, NaN or NA; scikit-learn's encoders tell None from NaN. Numbers are not checked: where
     `predict` refuses a number, such as infinity, or NaN that no step fills, the score may be NaN.
     The weights of a linear model are folded into the categories, so that a column of text costs one
-    look into a dict for each row.
+    dict lookup for each row.
 
     Examples
     --------

@@ -492,14 +492,15 @@ def predict(
         ``group_queries=True``. Spark may give the rows of a shuffled frame another order every
         time: have `keep` name the rows then.
     output : path or None, default=None
-        Where to write: a Parquet file, or as its name ends an Arrow file (.arrow, .ipc, .feather),
-        CSV (.csv, commas) or TSV (.tsv, tabs). The file is written completely or not at all.
+        Where to write. The end of the name decides the format: Parquet (.parquet, .pq or none),
+        Arrow (.arrow, .ipc, .feather), CSV (.csv, commas) or TSV (.tsv, tabs). The file is written
+        completely or not at all.
     keep : list of str, str or None, default=None
         Columns, or one column, of the table that stand before the scores. None takes the query id.
     return_std : bool, default=False
     reference : {"list", "training"}, default="list"
-        As of `RankRLS.predict`: the table has the standard deviations of the scores too. Its
-        features are then read into memory.
+        As in `RankRLS.predict`. With ``return_std=True`` the result has the standard deviations of
+        the scores too, and the features of the table are read into memory.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What has changed in the columns of today's rows, beside those that a model was made of."""
+"""What has changed between the columns of today's rows and those that a model was made of."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Drift(Tabled):
-    """What `drift` returns; printed, it is a table of the columns that changed.
+    """What `drift` returns. Printed, it shows a table of the columns that changed.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Drift(Tabled):
         ``new_constant``, ``p_constant``
             Whether all values of today are equal, but those of the reference were not.
         ``new_missing``
-            Whether values are missing, and none ever was in the reference.
+            Whether values are missing today, but none ever was in the reference.
         ``changed``
             Whether one of the p-values is at most `level`.
     level : float
@@ -117,17 +117,18 @@ def drift(
     ----------
     reference : Pairgram, array-like of shape (n_rows, n_columns), or table of `scan`
         The statistics of what a model has learnt from, or its rows, in which NaN is a missing
-        value. Statistics may be sums, differences and products: what they have ever seen stays.
+        value. Statistics may be sums, differences and products; they keep the range of all values
+        that they have ever seen.
     today : Pairgram, array-like of shape (n_rows, n_columns), or table of `scan`
-        What is held against it, of the same columns.
-    qid : array-like of shape (n_rows,) or None
-        The query ids of the rows of today, where these are no table and no statistics. With None
-        every row counts as a query of its own, and must be independent of the others.
-    reference_qid : array-like of shape (n_rows,) or None
+        The statistics or rows to compare with the reference. They must have the same columns.
+    qid : array-like of shape (n_rows,) or None, default=None
+        The query ids of today's rows, if these are an array. With None every row counts as a query
+        of its own, and must be independent of the others.
+    reference_qid : array-like of shape (n_rows,) or None, default=None
         The same for the rows of the reference.
-    level : float between 0 and 1
+    level : float between 0 and 1, default=0.05
         The probability that some column of unchanged data is said to have changed.
-    n_threads : int ≥ 1 or None
+    n_threads : int ≥ 1 or None, default=None
         As in `Pairgram`.
 
     Returns
@@ -137,31 +138,32 @@ def drift(
     Raises
     ------
     TypeError
-        If the reference is a model, which does not hold what is needed: give its statistics.
+        If the reference or today is a model, which does not hold what is needed: give statistics.
     ValueError
-        If the columns differ, if a value is infinite, or if statistics come from a file of an
-        earlier version, which does not hold what is needed.
+        If the columns differ, if a value is infinite or so large that squares overflow, if a
+        parameter is not as described, or if statistics come from a file of a version before 0.3,
+        which does not hold what is needed.
 
     Notes
     -----
-    Queries are what the tests take as independent: rows of a query may be alike. The number of
-    columns and tests does not matter, because p-values are corrected for it.
+    The tests take queries to be independent of each other, but not the rows of a query. The number
+    of columns and tests does not matter, because p-values are corrected for it.
 
-    ``p_shift`` is that of Welch's t test of the two means, whose variances are those of sums over
-    queries [1]_. The larger of two variances is taken: that of each side by itself, and that of
-    both sides together, so that rare values do no harm. ``p_missing`` is the same of the shares of
-    missing values, where there were some before.
+    ``p_shift`` is the p-value of Welch's t test of the two means, whose variances are those of sums
+    over queries [1]_. The larger of two variances is taken, that of each side by itself and that of
+    both sides together, so that rare values do no harm. ``p_missing`` is the same for the shares of
+    missing values, if there were some before.
 
-    The others are exact if the queries of today and before could be exchanged. If k of the m
-    queries of today have a value above all that n queries had before, the probability of this is at
-    most ``Π (m − i) / (m + n − i)`` over i < k. So it is for values below, and for the first
-    missing values. That the queries of today are all constant has such a probability as well, by
-    the number of queries in which the column differed. Of statistics of today only the range is
-    known, which is at least one query.
+    The other p-values are exact if the queries of today and of the reference are exchangeable. If k
+    of the m queries of today have a value above all those of the n queries of the reference, the
+    probability of this is at most ``Π (m − i) / (m + n − i)`` over i < k. The same holds for values
+    below, and for the first missing values. ``p_constant`` is the probability that all m queries of
+    today are among those with the constant value, given how many queries differ from it. If today
+    is statistics, only its range is known; a range that is wider counts as one query.
 
-    Shifts are of means: a column whose spread alone changes is named once values leave the range.
-    With weights and decays, the mean is the weighted one. With a feature map, the columns are those
-    of the rows before it.
+    A shift is one of means. A column of which only the spread changes is named once values leave
+    the range. With weights and decays, the mean is the weighted one. With a feature map, the
+    columns are those of the rows before it.
 
     References
     ----------

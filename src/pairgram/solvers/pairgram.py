@@ -71,10 +71,11 @@ class Pairgram:
     missing : "zero", array-like of shape (n_columns,) or None, default=None
         What takes the place of missing values, which are NaN, in every update: 0, or the values
         themselves, one for each column of X. Means and medians would differ from shard to shard,
-        so they are found before, as `fill_values_` of a model or ``statistics_`` of a
-        SimpleImputer. The values are kept, and models of the statistics have them. Statistics of
-        other values cannot be merged; those of None, which have no missing values, go with all.
-        With None, a missing value is an error. A table of `scan` may say "zero" instead.
+        so find them beforehand, as `fill_values_` of a model or ``statistics_`` of a
+        SimpleImputer. The values are kept, and models of the statistics have them. Statistics with
+        different values cannot be merged; those of None, which have no missing values, can be
+        merged with all. With None, a missing value is an error. A table of `scan` may say "zero"
+        instead.
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
@@ -147,9 +148,9 @@ class Pairgram:
     every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these are
     not checked. The probability that two of a million different ids share a hash is 3e-8.
 
-    Of every column, before the feature map, the mean, the spread, the range and the missing values
-    are remembered for `drift`, in 16 numbers. The range is that of all values ever seen: a
-    subtraction leaves it. Files of versions before 0.3 do not hold them.
+    For `drift`, statistics remember the mean, the spread, the range and the missing values of every
+    column before the feature map, in 16 numbers. The range is that of all values ever seen, and a
+    subtraction does not change it. Files of versions before 0.3 do not hold these numbers.
 
     References
     ----------
@@ -336,9 +337,10 @@ class Pairgram:
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
     ) -> Self:
-        """Subtract rows that were added, each query with the factor by which it counts by now.
+        """Subtract rows that were added, each query with the factor by which it now counts.
 
-        So the rows of a user may come from many days, between which the statistics were multiplied.
+        The rows of a user may therefore come from many days between which the statistics were
+        multiplied by a number.
 
         Parameters
         ----------
@@ -603,11 +605,11 @@ class Pairgram:
 
         Notes
         -----
-        If an id of these statistics is of a type that is not checked, an id of `other` may be
-        missing here, since that query may be any query of `other`. Of every query the number of
-        rows is compared, and one sum over its rows that weights and labels enter, to a share of
-        1e-5. Features are not: other features with the same id are not noticed. Files of version
-        0.2 do not hold the sums, and earlier ones no number of rows.
+        If these statistics have an id of a type that is not checked, an id of `other` that is not
+        known here is no error, because the unchecked query may be that query. For every query, the
+        number of rows is compared, and a sum over its rows that depends on weights and labels, to a
+        relative 1e-5. Features are not compared, so other features under the same id are not
+        noticed. Files of version 0.2 do not hold the sums, and earlier ones no number of rows.
         """
         return self._combine(other, -1)
 
@@ -663,6 +665,8 @@ class Pairgram:
         prior: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
+
+        This takes O(n_features³) time.
 
         Parameters
         ----------
@@ -720,7 +724,7 @@ class Pairgram:
         scale: bool = False,
         prior: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Return the weights for many ridges from one decomposition.
+        """Return the weights for many ridges from one decomposition, in O(n_features³) time.
 
         Parameters
         ----------

@@ -96,9 +96,9 @@ class Posterior:
         """
         if self.prior:
             raise ValueError(
-                "weights cannot be drawn of a model with a kernel, or with more features than "
-                "rows: no weight stands for what no training row tells; take a feature_map such as "
-                "Nystroem or RandomFourier, or form='primal'"
+                "weights cannot be drawn for a model with a kernel, or with more features than "
+                "rows, because its scores also vary in directions that no weight describes: take a "
+                "feature_map such as Nystroem or RandomFourier, or form='primal'"
             )
         normal = random.normal(size=(n_draws, len(self.root)))
         with single_threaded_blas:
