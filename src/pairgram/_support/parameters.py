@@ -505,8 +505,8 @@ _OF_ROWS: Mapping[str, Parameter] = {
         optional(choice(*words(Missing))),
         "--missing NAME",
         "What takes the place of missing features of a table: {names}, those of the column in the "
-        "training rows. The model file holds it, and predict uses it. Update, forget and drift take "
-        "zero alone. [default: they are an error]",
+        "training rows. The model file holds it, and predict uses it. Update, forget and drift "
+        "take zero alone. [default: they are an error]",
     ),
     "feature_log": Parameter(
         choice(*words(LoggingEngine)),

@@ -278,6 +278,9 @@ def print_table(
     from rich.cells import cell_len
 
     rows = [list(row) for row in rows]
+    if not rows and title is not None:  # which says that there are none
+        print_lines([title])
+        return
     cells = rows if footer is None else [*rows, footer]
     made = []
     for i, name in enumerate(columns or [""] * len(rows[0])):

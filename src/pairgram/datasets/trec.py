@@ -197,7 +197,8 @@ def _one_by_one(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows
             is_last = form.place == n_fields - 1
             if len(fields) != n_fields or (is_last and len(parts[form.place].split()) > 1):
                 found = len(line.split())
-                raise ValueError(f"found {found} fields, want {n_fields}: {form.fields}")
+                other = " (lines of runs have 6, those of judgements 4)" * (found in (4, 6))
+                raise ValueError(f"found {found} fields, want {n_fields}: {form.fields}{other}")
             text = fields[form.place].strip()
             try:
                 value = form.number(text)
