@@ -82,6 +82,10 @@ def in_sqlite(script, query):
     return connection.execute(query).fetchall()
 
 
+# PostgreSQL does not run with the libraries of a sanitizer.
+PLAIN = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
 @pytest.fixture(scope="module")
 def postgres():
     """The folder of the socket of a server of PostgreSQL, which is stopped at the end."""
@@ -98,7 +102,8 @@ def postgres():
         data, log = f"{folder}/data", f"{folder}/log"
 
         def call(*command):
-            subprocess.run([*user, *command], check=True, capture_output=True, cwd=folder)
+            named = {"capture_output": True, "cwd": folder, "env": PLAIN}
+            subprocess.run([*user, *command], check=True, **named)
 
         call(initdb, "-D", data, "-A", "trust", "-U", "me")
         options = f"-c listen_addresses= -k {folder}"
@@ -120,9 +125,8 @@ def run(request):
     def of_psql(script, query):
         command = ["psql", "-h", str(folder), "-U", "me", "-d", "postgres", "-AtqX", "-v"]
         text = f"BEGIN; {script}; {query}; ROLLBACK;"
-        done = subprocess.run(
-            [*command, "ON_ERROR_STOP=1"], input=text, capture_output=True, text=True, check=True
-        )
+        named = {"capture_output": True, "text": True, "check": True, "env": PLAIN}
+        done = subprocess.run([*command, "ON_ERROR_STOP=1"], input=text, **named)
         return [
             tuple(float(one) if one else None for one in line.split("|"))
             for line in done.stdout.splitlines()
