@@ -187,7 +187,7 @@ def _packed(results: Iterable[Any]) -> Iterator[Any]:
 
 
 def _unpacked(result: bytes) -> Any:
-    """Return a result, or raise the error that it is."""
+    """Return a result, or raise it if it is an error."""
     found = pickle.loads(result)
     if isinstance(found, Exception):
         raise found
