@@ -507,9 +507,9 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "missing": Parameter(
         optional(choice(*words(Missing))),
         "--missing NAME",
-        "What replaces missing features of a table: {names}, those of the column in the training "
-        "rows. The model file keeps these values, and predict uses them. [default: missing "
-        "features are an error]",
+        "What replaces missing features of a table: {names}. Mean and median are those of the "
+        "column in the training rows. The model file keeps these values, and predict uses them. "
+        "[default: missing features are an error]",
     ),
     "feature_log": Parameter(
         choice(*words(LoggingEngine)),
