@@ -310,7 +310,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "keep_covariance": Parameter(
         Setting("True, False or 'sandwich'", lambda value: FLAG.fits(value) or value == "sandwich"),
         "--keep-covariance",
-        "Keep the covariance of the weights, which predict --std and propose need. --pairs is then "
+        "Keep the uncertainty of the scores, for predict --std and propose. --pairs is then "
         "with_ties.",
         default=False,
     ),

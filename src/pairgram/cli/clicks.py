@@ -55,7 +55,7 @@ def of_clicks(
     if clicks is None:
         raise ValueError("--position and --item are for logs: give --clicks, the column of clicks")
     if columns.label is not None:
-        raise ValueError("give --clicks or --label, not both: clicks are what a log has for labels")
+        raise ValueError("give --clicks or --label, not both: clicks take the place of labels")
     if (position is None) == (columns.propensity is None):
         raise ValueError("with --clicks, give --position or --propensity, and not both")
     if item is not None:

@@ -124,7 +124,7 @@ def _for_elmrank(given: Settings) -> Settings:
 
 def _for_fourier(given: Settings) -> Settings:
     if given["n_components"] is None:
-        raise ValueError("--components all is of --model rank-nystroem")
+        raise ValueError("--components all is for --model rank-nystroem")
     return _on_maps(given, "RandomFourier")
 
 
@@ -254,7 +254,7 @@ def get_model(name: str, settings: Settings) -> Model:
         if setting in settings and not heeds(kernel, setting):
             having = ", ".join(k for k in model.kernels if setting in KERNELS[k])
             raise ValueError(
-                f"{option_of(setting)} is of --kernel {having}, but "
+                f"{option_of(setting)} is for --kernel {having}, but "
                 + ("no kernel is given" if kernel is None else f"the kernel is {kernel}")
             )
     return model

@@ -114,14 +114,13 @@ class Credit(NamedTuple):
         The numbers of lists in which the items of "a" were clicked more often, those of "b" were,
         or both equally often.
     share : float
-        The share of the lists with a winner that "a" won; 0.5 means equally good.
+        The share of the lists with a winner that "a" won; 0.5 means equally good. If no list has a
+        winner, this and the numbers below are NaN.
     low, high : float
         The ends of the exact 95 % interval of the share.
     p : float
         The two-sided p-value of the sign test, whose null hypothesis is that both rankers are
         equally likely to win a list.
-
-    The last four are NaN if no list has a winner.
     """
 
     wins_a: int

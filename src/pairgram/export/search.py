@@ -567,12 +567,9 @@ def to_vespa(
     >>> from pairgram import RankRLS, export, make_ranking
     >>> X, y, qid = make_ranking(n_features=2, random_state=0)
     >>> model = RankRLS().fit(X, y, qid=qid)
-    >>> print(export.to_vespa(model, "m1", features=["bm25(title)", "attribute(price)"]))
-    rank-profile m1 inherits default {
-        second-phase {
+    >>> profile = export.to_vespa(model, "m1", features=["bm25(title)", "attribute(price)"])
+    >>> print(profile.splitlines()[2])
             expression: (-3.07...) * bm25(title) + 0.0500... * attribute(price)
-        }
-    }
     """
     form = form_of(model, features, _require_lists, within_lists=True)
     if phase is None:

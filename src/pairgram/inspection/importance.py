@@ -229,7 +229,7 @@ def query_permutation_importance(
     X = np.asarray(X) if names is None else X
     shape = getattr(X, "shape", "none")  # as of a lazy frame
     if len(shape) != 2:
-        raise ValueError(f"X must have rows of columns, got shape {shape}")
+        raise ValueError(f"X must have shape (n_rows, n_features), got {shape}")
     n_rows, n_features = X.shape
     queries = Queries.make(n_rows, qid=qid)
     query = np.zeros(n_rows, np.int64) if across else queries.index()

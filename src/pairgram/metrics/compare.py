@@ -373,7 +373,7 @@ def compare(
         right = "a dict of names to scores" if arm is None else "one score for each row, with arm"
         raise TypeError(f"scores must be {right}, got {type(scores).__name__}{_ORDER}")
     if qid is None:
-        raise ValueError("qid must be given: queries are what a comparison counts")
+        raise ValueError("qid must be given, because systems are compared query by query")
     listed = listed_metrics(metrics, _ORDER)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     named = scores if isinstance(scores, Mapping) else {"the rows": scores}

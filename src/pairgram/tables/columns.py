@@ -680,7 +680,7 @@ def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> Argume
     if (row := next(wrong, None)) is None:
         return placed_error(f"{place.name}: {not_numbers({name: kind})}")
     text = values[row]
-    advice = advice_on_limit(text) or ": make numbers of such text, as 0, 1, 2 of grades"
+    advice = advice_on_limit(text) or ": turn such text into numbers, such as 0, 1, 2 for grades"
     return placed_error(
         f"{place.row(row)}: column {name!r} must hold numbers, got {text!r}{advice}"
     )
