@@ -36,7 +36,8 @@ def register_skl2onnx() -> None:
     sigmoids in float64. The conversion raises what `to_onnx` raises, and a ValueError for
     target_opset < 13.
 
-    A `Cross` map adds a matrix of (n_left · n_right)² numbers to the file.
+    If a `Cross` is converted by itself, not within a ranker, the file holds a matrix of
+    (n_left · n_right)² numbers, which selects its features.
 
     Examples
     --------
