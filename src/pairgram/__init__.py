@@ -8,21 +8,21 @@ Train:
     PairwiseELM, PairwiseELMCV                on pairs, on random nodes or with a kernel
     PointwiseELM, PointwiseELMCV              on rows, on random nodes or with a kernel
     ELMRank, ELMRankCV                        pairs of all rows, draws of nodes averaged
-    AutoRanker                                the best of these that held-out queries find
+    AutoRanker                                chooses the best of several models by held-out queries
     RankSVM, RankSVMCV                        squared hinge loss on pairs
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
-    recommend                                 the best things for every user
+    recommend                                 the best items for every user
     propose                                   which rows to measure next
     fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
-    row_scorer                                fast scores of rows, for serving
+    row_scorer                                a fast function that scores rows, for serving
 
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
-    Cross                                     products of two groups of columns, people × things
+    Cross                                     products of two groups of columns, users × items
     KernelMap, kernel_matrix                  kernels
-    Kernel, Product, Sum                      kernels of some columns, and of kernels
+    Kernel, Product, Sum                      kernels of some columns, and combinations of kernels
 
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
@@ -30,8 +30,8 @@ Send a model elsewhere:
 Learn from comparisons:
     Preferences                               "A was preferred to B", in place of labels
 
-Make rows of interactions:
-    sample_negatives                          things that users have not seen, to learn from
+Make rows from interactions:
+    sample_negatives                          items that users have not seen, to learn from
     leave_last_out                            the last interactions of every user, to test with
 
 Stream, merge and subtract data:
@@ -44,14 +44,14 @@ Measure:
     compare, compare_runs, Comparison         systems, query by query, with tests
     get_metric, Metric, make_scorer           one metric, or a scorer of scikit-learn
     QueryKFold                                folds of whole queries
-    MissingQueryWarning                       query ids that an estimator does not see
+    MissingQueryWarning                       warns of query ids that an estimator does not get
 
 Understand a ranker:
-    learning_curve                            how good it is after so many queries
+    learning_curve                            its quality by the number of training queries
     neighbours, column_effects                what scores of a kernel model are made of
     query_permutation_importance              what each column is worth
-    as_regressor                              a ranker for tools that take regressors
-    plots                                     pictures, by matplotlib
+    as_regressor                              a ranker for tools that take only regressors
+    plots                                     pictures, drawn by matplotlib
 
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files

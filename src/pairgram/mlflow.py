@@ -1,4 +1,4 @@
-"""A flavor of MLflow: models are kept as the files of `save_model`, which hold no code."""
+"""A flavor of MLflow: models are stored as the files of `save_model`, which hold no code."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ def save_model(
     model : ranker or sklearn.pipeline.Pipeline
         What `pairgram.save_model` takes.
     path : str or path-like
-        A folder that is not there yet, or is empty.
+        A folder that does not exist yet, or is empty.
     qid : str or None, default="qid"
         The column of query ids in frames that the loaded pyfunc scores. Models with inputs within
-        lists read it, and others pass it over. None means that all rows of a frame are one list.
+        lists read it, and others ignore it. None means that all rows of a frame are one list.
     mlflow_model : mlflow.models.Model or None, default=None
+        The MLflow model to which the flavors are added. None makes a new one.
     signature : mlflow.models.ModelSignature or None, default=None
-        None takes what the input example tells, if there is one. MLflow takes columns away that are
-        not in the signature, so that of a model with inputs within lists needs the column of ids.
+        None infers it from the input example, if there is one. MLflow removes columns that are not
+        in the signature, so the signature of a model with inputs within lists must have the column
+        of ids.
     input_example : data frame or ndarray, or None, default=None
         Some rows, with the column of ids if there is one.
     pip_requirements : list of str, path, or None, default=None
@@ -137,14 +139,14 @@ def log_model(model: BaseEstimator, name: str = "model", **options: Any) -> Any:
 
 
 def load_model(model_uri: str, dst_path: str | None = None) -> Any:
-    """Read a model that `save_model` or `log_model` kept. This runs no code of the file.
+    """Read a model that `save_model` or `log_model` wrote. This runs no code from the file.
 
     Parameters
     ----------
     model_uri : str
-        As in MLflow: a folder, ``runs:/…``, ``models:/…``.
+        As in MLflow: a folder, ``runs:/…`` or ``models:/…``.
     dst_path : str or None, default=None
-        The folder to which MLflow loads down, which must be there. None makes one.
+        An existing folder to which MLflow downloads the model. None makes a temporary one.
 
     Returns
     -------
@@ -154,7 +156,7 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
     Raises
     ------
     ValueError
-        If the model is of another flavor, or if its file is not as `pairgram.load_model` wants it.
+        If the model is of another flavor, or if `pairgram.load_model` refuses its file.
     """
     folder = mlflow.artifacts.download_artifacts(artifact_uri=str(model_uri), dst_path=dst_path)
     flavors = Model.load(folder).flavors

@@ -25,7 +25,7 @@ except ImportError as error:
 
 
 class Ranker(pyterrier.Estimator):  # type: ignore[misc]
-    """Ranks results by a ranker of this package, which is fitted to the pairs of every query.
+    """Rerank results by a ranker of this package.
 
     Put it at the end of a pipeline that computes features, such as ``bm25 >> features >> Ranker(
     RankRLSCV())``. Documents that were not judged count as not relevant, with the label 0.
@@ -70,13 +70,13 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
         Parameters
         ----------
         topics_and_results : pandas.DataFrame
-            Results with the columns qid, docno and features; each of the features is an array of
-            one length. Rows may come in any order.
+            Results with the columns qid, docno and features. Each entry of features is an array,
+            all of the same length. Rows may come in any order.
         qrels : pandas.DataFrame
             Judgements with the columns qid, docno and label.
         topics_and_results_valid, qrels_valid : pandas.DataFrame or None
-            Results and judgements to choose settings by, for a ranker that chooses: without them it
-            chooses by `cv`. Other rankers ignore them with a warning.
+            Results and judgements to choose settings by. Without them, a ranker that chooses its
+            settings does so by its `cv`. Other rankers, and pipelines, ignore them with a warning.
 
         Returns
         -------
@@ -107,12 +107,14 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
         return self
 
     def transform(self, results: pandas.DataFrame) -> Any:
-        """Return results with the scores of the fitted estimator, and the ranks by these.
+        """Return results with the scores of the fitted estimator, and ranks by these scores.
 
         Raises
         ------
+        NotFittedError
+            If the ranker was not fitted.
         ValueError
-            If the features are not as many as those that the estimator was fitted to.
+            If the number of features is not that of the fit.
         """
         if not hasattr(self, "estimator_"):
             raise NotFittedError("this Ranker is not fitted: call fit of it or of its pipeline")

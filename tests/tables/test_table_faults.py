@@ -73,7 +73,7 @@ def test_a_file_that_ends_in_the_middle(files, tmp_path):
     with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
         RankRLS().fit(scan(tmp_path, **NAMES))
     files[2].unlink()
-    with pytest.raises(ValueError, match=r"changed .*part-02\.parquet is no more"):
+    with pytest.raises(ValueError, match=r"changed .*part-02\.parquet no longer exists"):
         RankRLS().fit(table)
 
 
@@ -216,7 +216,7 @@ def test_files_that_change_after_scan(tmp_path, what, act):
         "group": lambda: grouping.grouped(table),
         "output": lambda: predict(model, table, output=tmp_path / "scores.parquet"),
     }
-    message = r"the table changed while it was read: .*rows\.parquet (had|was written once more)"
+    message = r"the table changed while it was read: .*rows\.parquet (had|was written again)"
     with pytest.raises(ValueError, match=message):
         acts[act]()
     assert not (tmp_path / "scores.parquet").exists()
@@ -245,7 +245,7 @@ def test_a_file_that_changes_between_its_passes(tmp_path):
     table = scan(path, **NAMES)
     table.survey()
     rewrite(path, ROWS.frame)
-    with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written once more"):
+    with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written again"):
         RankRLS().fit(table)
     RankRLS().fit(scan(path, **NAMES))
 
@@ -268,10 +268,10 @@ def test_files_of_other_kinds_that_change(tmp_path, ending):
     before = path.stat().st_mtime_ns
     write()
     os.utime(path, ns=(before + 10**9, before + 10**9))
-    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} was written once more"):
+    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} was written again"):
         model.predict(table)
     path.unlink()
-    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} is no more"):
+    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} no longer exists"):
         model.predict(table)
 
 
@@ -294,7 +294,7 @@ def test_files_of_a_filtered_dataset_that_change(tmp_path):
     pq.write_table(ROWS.frame, path)
     table = scan(pyarrow.dataset.dataset(path).filter(FIRST), **NAMES)
     rewrite(path, ROWS.frame)
-    with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written once more"):
+    with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written again"):
         RankRLS().fit(table)
 
 
@@ -308,7 +308,7 @@ def test_files_of_united_datasets_that_change(tmp_path):
         table = scan(source, **NAMES)
         RankRLS().fit(table)
         rewrite(path, ROWS.frame)
-        with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written once more"):
+        with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written again"):
             RankRLS().fit(table)
 
 

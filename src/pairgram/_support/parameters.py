@@ -289,8 +289,9 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             fits=lambda value: value is None or callable(value),
         ),
         "--pairs NAME",
-        "Weight of a pair: {names}. It is 1, the difference of 2^label or of the labels, or, for "
-        "labels that are clicks / propensities, their sum. "
+        "Weight of a pair of rows: {names}. with_ties and without_ties weigh each pair 1, the next "
+        "two by the difference of 2^label or of the labels, and clicks by the sum of the labels, "
+        "which are then clicks / propensities; none fits single rows. "
         "Repeat it to try several. [default: the model's: with_ties and without_ties for "
         "rankrls, else with_ties]",
         stored=optional(choice(*words(PairsName))),
@@ -309,16 +310,16 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "keep_covariance": Parameter(
         Setting("True, False or 'sandwich'", lambda value: FLAG.fits(value) or value == "sandwich"),
         "--keep-covariance",
-        "Keep how sure the scores are, for predict --std and propose. --pairs is then with_ties.",
+        "Keep the uncertainty of the scores, for predict --std and propose. --pairs is then "
+        "with_ties.",
         default=False,
     ),
     "inputs": Parameter(
         optional(choice(*words(InputsName))),
         "--inputs NAME",
-        "Scaling or quantiles of the features, or what they are within their list: {names}. Repeat "
-        "it to try several. [default: none; "
-        "models that mix all features in one number try standard too, or maxabs with --sparse, but "
-        "not in letor]",
+        "How features are transformed: by a scale, by quantiles, or within their list: {names}. "
+        "Repeat it to try several. [default: none; models with nonlinear nodes or kernels of "
+        "distances, such as rbf, try standard too, or maxabs with --sparse, but not in letor]",
         many=True,
     ),
     "positive": Parameter(
@@ -336,8 +337,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "prior": Parameter(
         None,
         "--prior MODEL",
-        "Model file to start from: the ridge is on the difference from it. If that model has seen "
-        "the labels of FILE, held-out scores are too good. [default: none]",
+        "Model file to start from: the ridge penalises the difference from it. If that model has "
+        "seen the labels of FILE, held-out scores are too good. [default: none]",
     ),
     "weighting": Parameter(
         choice(*words(Weighting)),
@@ -439,7 +440,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "tol": Parameter(
         POSITIVE,
         "--tol X",
-        "RankSVMs stop at this share of the gradient at 0. [default: 0.001]",
+        "RankSVMs stop when the gradient is this share of that at weights 0. [default: 0.001]",
     ),
     "max_iter": Parameter(COUNT),
     "warm_start": Parameter(FLAG),
@@ -452,8 +453,9 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "time_budget": Parameter(
         optional(POSITIVE),
         "--time-budget SECONDS",
-        "Seconds in which --model auto ends; up to a tenth and 0.2 s more. The first model is "
-        "always fitted. The speed of the machine decides which others are tried. [default: 30]",
+        "Seconds within which --model auto ends; it may take a tenth and 0.2 s longer. The first "
+        "model is always fitted. The speed of the machine decides which others are tried. "
+        "[default: 30]",
     ),
     "exportable_to": Parameter(optional(choice(*words(EngineName)))),
     "n_threads": Parameter(
@@ -464,7 +466,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
 }
 _OF_ROWS: Mapping[str, Parameter] = {
     "label": Parameter(
-        None, "--label COLUMN", "Column of the labels of a table. Predict leaves it out."
+        None, "--label COLUMN", "Column of the labels of a table. predict ignores it."
     ),
     "qid": Parameter(
         None,
@@ -494,31 +496,31 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "groups": Parameter(
         None,
         "--groups COLUMN",
-        "Column of what is held out together in a table, such as days: whole groups of queries.",
+        "Column of a table with groups of queries that are held out together, such as days.",
     ),
     "propensity": Parameter(
         None,
         "--propensity COLUMN",
-        "Column of the probabilities that users looked at a table's rows. The labels are clicks.",
+        "Column of the probabilities with which users looked at a table's rows. The labels are "
+        "then clicks.",
     ),
     "missing": Parameter(
         optional(choice(*words(Missing))),
         "--missing NAME",
-        "What takes the place of missing features of a table: {names}, those of the column in the "
-        "training rows. The model file holds it, and predict uses it. Update, forget and drift "
-        "take zero alone. [default: they are an error]",
+        "What replaces missing features of a table: {names}. Mean and median are those of the "
+        "column in the training rows. The model file keeps these values, and predict uses them. "
+        "Update, forget and drift take zero alone. [default: missing features are an error]",
     ),
     "feature_log": Parameter(
         choice(*words(LoggingEngine)),
         "--feature-log ENGINE",
-        "FILE has a response of this engine, in JSON, on every line, with the features that it "
-        "logged and a member qid: {names}. --qrels has the labels.",
+        "FILE has a JSON response of this engine on every line, with logged features and a member "
+        "qid: {names}. --qrels has the labels.",
     ),
     "qrels": Parameter(
         None,
         "--qrels FILE",
-        "File of TREC relevance judgements: of the documents of --feature-log, or of those of TREC "
-        "runs.",
+        "File of TREC relevance judgements, for --feature-log or for TREC runs.",
     ),
     "client": Parameter(
         None,
@@ -529,20 +531,21 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "group_queries": Parameter(
         None,
         "--group-queries",
-        "Bring the rows of every query together first; for more than 128 MiB of rows this takes a "
-        "temporary folder of their size.",
+        "Bring the rows of every query together first. More than 128 MiB of rows need a temporary "
+        "folder of their size.",
         default=False,
     ),
     "validation": Parameter(
         None,
         "--valid FILE",
-        "File to choose by; a table if FILE is one. [default: leave-query-out, or folds]",
+        "Validation file to choose settings by; a table if FILE is one. [default: leave-query-out, "
+        "or folds]",
     ),
     "offset": Parameter(
         None,
         "--offset FILE",
-        "File of scores of the rows of FILE, as of --scores of evaluate, which are added to what "
-        "the model finds.",
+        "File with a score for each row of FILE, as --scores of evaluate takes it. These are added "
+        "to the scores of the model.",
     ),
     "convention": Parameter(
         choice(*words(Convention)),
@@ -553,7 +556,7 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "keep": Parameter(
         None,
         "--keep A,B,...",
-        "Columns of a table that stand before the scores in a file of columns. [default: that of "
+        "Columns of a table to write before the scores, if --output has columns. [default: that of "
         "--qid]",
     ),
 }

@@ -88,7 +88,7 @@ def demo(
     """Learn to rank synthetic data; nothing is downloaded.
 
     Each query has its own level of relevance and of features, as real queries do. This level says
-    nothing about the order within the query. Pointwise least squares fits it all the same, and
+    nothing about the order within the query. Pointwise least squares fits it nevertheless, and
     loses accuracy. Pairs within a query do not see it. Both models choose their ridge by exact
     leave-query-out on the training queries, and are tested on other queries.
 

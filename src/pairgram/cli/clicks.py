@@ -24,18 +24,18 @@ Position = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the places at which rows were shown, from 1, or 0. How likely users "
-        "look at each is estimated from --clicks.",
+        help="Column of the positions at which rows were shown, from 1; 0 means not shown. The "
+        "probability that users look at each position is estimated from --clicks.",
     ),
 ]
 Item = Annotated[
     str | None,
     typer.Option(
         metavar="[QUERY,]COLUMN",
-        help="Column of ids of what was shown: propensities are found from what was shown at "
-        "several places. Clicks on a document compare places only for one query: if its id is "
-        "the same for all, give the column of what was searched for too, as in query,sku. "
-        "[default: they are found from a regression of clicks on the features]",
+        help="Column of the ids of documents. Propensities are estimated from documents that were "
+        "shown at several positions for the same query. If a document has one id in all queries, "
+        "give the column of the search query too, as in query,sku. [default: propensities are "
+        "estimated by a regression of clicks on the features]",
     ),
 ]
 
@@ -55,7 +55,7 @@ def of_clicks(
     if clicks is None:
         raise ValueError("--position and --item are for logs: give --clicks, the column of clicks")
     if columns.label is not None:
-        raise ValueError("give --clicks or --label, not both: clicks are what a log has for labels")
+        raise ValueError("give --clicks or --label, not both: clicks take the place of labels")
     if (position is None) == (columns.propensity is None):
         raise ValueError("with --clicks, give --position or --propensity, and not both")
     if item is not None:

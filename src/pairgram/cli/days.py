@@ -28,7 +28,7 @@ def update(
     *,
     decay: Annotated[
         float,
-        typer.Option(metavar="X", min=0, max=1, help="What TOTAL is multiplied by before."),
+        typer.Option(metavar="X", min=0, max=1, help="Factor for TOTAL before rows are added."),
     ] = 1.0,
     pairs: Annotated[
         str | None,
@@ -38,12 +38,13 @@ def update(
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Add the rows of a day to a file of statistics, which is made if it is not there.
+    """Add the rows of a day to a file of statistics; a file that does not exist is created.
 
-    Statistics are all that least squares needs of the rows; solve makes models of them. Their size
-    depends on the features alone. With --decay 0.95 what came before counts 5 % less every day. A
-    query that the file knows already is an error, so that no day is added twice. --pairs is for a
-    new file; an old one keeps its own. TOTAL is replaced as a whole, or stays as it was.
+    Least squares needs nothing but these statistics of the rows; solve makes models from them.
+    Their size depends on the features alone. With --decay 0.95, the rows that TOTAL already has
+    count 5 % less. A query that the file already has is an error, so that no day is added twice.
+    --pairs is for a new file; an existing one keeps its own. If an error occurs, TOTAL stays as it
+    was.
 
     \b
     Examples:
@@ -94,12 +95,12 @@ def forget(
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Subtract rows from a file of statistics, such as those of a user who is to be forgotten.
+    """Subtract rows from a file of statistics, such as those of a user who asks to be forgotten.
 
-    FILE has all rows of their queries, of any days, with the weights with which they were added.
-    Each query is subtracted with the factor by which it counts by now, after every --decay since.
-    TOTAL is then as if these queries had never been seen. A query that it does not know, or of
-    which rows are missing, is an error. TOTAL is replaced as a whole, or stays as it was.
+    FILE must have all rows of its queries, with the weights with which they were added. The queries
+    may be of any days. Each is subtracted with the factor that it has now, after all --decay since
+    it was added. TOTAL is then as if these queries had never been seen. A query that TOTAL does not
+    have, or that lacks rows in FILE, is an error. If an error occurs, TOTAL stays as it was.
 
     \b
     Examples:
@@ -139,13 +140,15 @@ def solve(
     alphas: Annotated[str | None, option("alphas")] = None,
     decays: Annotated[
         str | None,
-        typer.Option(metavar="X,Y,...", help="Decays to choose from, by days in their order."),
+        typer.Option(
+            metavar="X,Y,...", help="Decays to choose from; the files are days in their order."
+        ),
     ] = None,
     scale: Annotated[bool, option("scale")] = False,
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Make a model of files of statistics.
+    """Make a model from files of statistics.
 
     One file needs --alpha. With several files, such as those of the last days, the ridge is chosen:
     each file is held out in turn and judged by its mean squared error of differences, from the
@@ -207,11 +210,12 @@ def drift(
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Tell which columns of today's rows differ from those that statistics have seen.
+    """Tell which columns of today's rows differ from the rows in a file of statistics.
 
-    Means, ranges, missing values and new constants of every column are tested, with queries as what
-    is independent: of unchanged data, 95 % raise no alarm. Labels are not looked at. REFERENCE is a
-    file that update wrote, such as the total that the model was made of. --json has all columns.
+    Every column is tested for changes of its mean, its range and its missing values, and for having
+    become constant. Queries count as independent. If nothing has changed, there is no alarm with a
+    probability of 95 %. Labels are not read. REFERENCE is a file that update wrote, such as the
+    total from which the model was made. --json prints all columns.
 
     \b
     Examples:

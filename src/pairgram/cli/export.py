@@ -57,8 +57,8 @@ def export(
         str | None,
         typer.Option(
             metavar="A=F,...",
-            help="The fields of the index that have the values of columns, for --to solr and "
-            "ltr-plugin. The features that are their values are written too.",
+            help="The fields of the index that hold the values of columns, for --to solr and "
+            "ltr-plugin. Definitions of features with these values are written too.",
         ),
     ] = None,
     store: Annotated[str | None, typer.Option(metavar="NAME", help="Solr's feature store.")] = None,
@@ -81,9 +81,9 @@ def export(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="LETOR file or table: score it as the engine would, and print how scores differ. "
-            "The exit code is 1 if the order changed in a query. "
-            "For ltr-plugin also warn of scores below 0, which the engine refuses.",
+            help="LETOR file or table to score as the engine would. Prints how the scores differ "
+            "from the model's. The exit code is 1 if the order changed in a query. For ltr-plugin, "
+            "warns of scores below 0 too, which the engine refuses.",
         ),
     ] = None,
     qid: Annotated[
@@ -96,10 +96,10 @@ def export(
 ) -> None:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python.
 
-    Scales and whitening become part of the weights. What an engine cannot express is an error that
-    names an alternative. For Vespa, models that are no expression need an ONNX file, which is
-    written beside the profile as NAME.onnx. For Solr and ltr-plugin, features that are computed of
-    fields, such as categories, are written beside the model as NAME.features.json.
+    Scales and whitening become part of the weights. If an engine cannot express a model, the error
+    names an alternative. For Vespa, a model that cannot be an expression needs an ONNX file, which
+    is written beside the profile as NAME.onnx. For Solr and ltr-plugin, features that the engine
+    computes from fields, such as categories, are written beside the model as NAME.features.json.
 
     \b
     Examples:

@@ -224,14 +224,14 @@ def train(
 
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
-    RankSVMs take a pass or more for every step of every fold; --valid spares the folds. --model
-    auto and elmrank read it into memory as a whole, and so do others if all rows are one query,
-    whose rows are held out one by one. Models with kernels cannot be fitted to a table of several
-    queries.
+    RankSVMs take a pass or more for every step of every fold; with --valid there are no folds.
+    --model auto and elmrank read the whole table into memory. So do others if all rows are one
+    query, because these rows are held out one by one. Models with kernels cannot be fitted to a
+    table of several queries.
 
-    With --clicks, a table is a log: --qid is the column of the lists that were shown, each once.
-    Clicks count 1 / propensity times, by --propensity, or as estimated from --position, and the
-    settings are chosen by clicks that count alike.
+    With --clicks, a table is a log of the lists that were shown, and --qid is the column of their
+    ids. Each click is divided by its propensity, from --propensity or estimated from --position,
+    both in the fit and in the metric that chooses settings.
 
     \b
     Examples:
@@ -592,8 +592,7 @@ def cv(
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
     from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
-    marked. A table is read into memory, and its features are taken as by train. With --clicks it
-    is a log, as for train.
+    marked. A table is read into memory; its features and --clicks are as for train.
 
     \b
     Examples:

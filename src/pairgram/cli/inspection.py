@@ -32,9 +32,9 @@ def inspect(
     importance does not: it is |weight| times spread, the standard deviation of the feature within
     queries. The share is that of the variance of the scores within queries. If the file does not
     hold spreads, as for linear nodes, features are sorted by |weight|. Other nodes and kernels have
-    no weights of features. For a pipeline it names the steps, and the features are the columns that
-    the ranker gets. For a file of statistics, which Pairgram.save wrote, it prints settings
-    and counts; for the models of many keys, which BatchFit.save wrote, the first keys.
+    no weights of features. For a pipeline it prints the steps too, and features are the columns
+    that the ranker gets. For a file of statistics (Pairgram.save) it prints settings and counts,
+    and for a file of many models (BatchFit.save) the first keys.
 
     \b
     Examples:

@@ -71,7 +71,7 @@ class Model:
     def with_inputs(self, settings: Settings, sparse: bool) -> Settings:
         """Return the settings with the default inputs of the model, if none are given.
 
-        Models that mix all features in one number may need them scaled, so they try that too.
+        Nonlinear nodes and kernels of distances may need scaled features, so they try these too.
         `sparse` tells whether zeros must stay zeros.
         """
         kernel = settings.get("kernel", self.defaults.get("kernel"))
@@ -124,7 +124,7 @@ def _for_elmrank(given: Settings) -> Settings:
 
 def _for_fourier(given: Settings) -> Settings:
     if given["n_components"] is None:
-        raise ValueError("--components all is of --model rank-nystroem")
+        raise ValueError("--components all is for --model rank-nystroem")
     return _on_maps(given, "RandomFourier")
 
 
@@ -156,7 +156,7 @@ _KERNEL_SVM_GRID = _SVM_GRID | {"gamma": parse_grid("2^-12:2^2", "gamma")}
 MODELS: Mapping[str, Model] = {
     "auto": Model(
         "tries linear models of the features and of their quantiles, then Fourier features and "
-        "kernels, and keeps the best, or the mean of the linear ones that are as good",
+        "kernels, and keeps the best, or the mean of the linear ones that are equally good",
         *("AutoRanker", {"time_budget", "random_state"}),
         in_memory=True,
         adapt=lambda given: {"verbose": sys.stderr.isatty(), **given},
@@ -254,7 +254,7 @@ def get_model(name: str, settings: Settings) -> Model:
         if setting in settings and not heeds(kernel, setting):
             having = ", ".join(k for k in model.kernels if setting in KERNELS[k])
             raise ValueError(
-                f"{option_of(setting)} is of --kernel {having}, but "
+                f"{option_of(setting)} is for --kernel {having}, but "
                 + ("no kernel is given" if kernel is None else f"the kernel is {kernel}")
             )
     return model

@@ -536,7 +536,7 @@ def choice_metric(
     """Return what to choose by: a metric, "evidence", or None if it depends on the labels."""
     if name == EVIDENCE:
         if convention != "default":
-            raise ValueError("--convention is for metrics, and --metric evidence is none")
+            raise ValueError("--convention is for metrics, and evidence is not one")
         return name
     if name is not None and "," in name:
         raise ValueError(f"--metric takes one name to choose by, got {name!r}")
@@ -637,7 +637,7 @@ def load_model_file(path: Path, hint: str = "") -> Any:
     from pairgram.datasets.letor import looks_like_letor
 
     if is_stdin(path):
-        raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
+        raise ValueError("MODEL must be a file, got -: models are not read from standard input")
     try:
         return pairgram.load_model(path)
     except ValueError as error:

@@ -48,10 +48,10 @@ def propose(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"How to choose: {', '.join(words(Strategy))}. upper: the score plus its standard "
-            "deviation, to find the best; improvement: how much is expected above the best of "
-            "--measured; thompson: the best of a draw; variance: what is least sure; order: the "
-            "pairs of rows whose order is least sure.",
+            help=f"How to choose: {', '.join(words(Strategy))}. upper: the highest score plus its "
+            "standard deviation; improvement: the largest expected improvement on the best of "
+            "--measured; thompson: the best of scores drawn from the posterior; variance: the "
+            "least certain scores; order: the pairs of rows whose order is least certain.",
         ),
     ] = "upper",
     measured: Annotated[
@@ -71,8 +71,8 @@ def propose(
         bool,
         typer.Option(
             "--batch/--no-batch",
-            help="Whether every choice knows the earlier ones, so that they differ, or all are the "
-            "best by themselves.",
+            help="Whether every choice takes the earlier ones into account, so that the rows "
+            "differ, or each row is judged alone.",
         ),
     ] = True,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of thompson.")] = 0,
@@ -80,10 +80,10 @@ def propose(
 ) -> None:
     """Write the rows whose labels would be worth most, the best first.
 
-    The columns are the rank, the row of POOL, counted from 0, those of --keep, the score, and its
-    deviation: that of its difference from the mean of the training rows. With --strategy order, a
-    line has two rows, and the probability that the first is above the second. POOL is read into
-    memory, and needs no labels. When the chosen rows are measured, train again and propose again.
+    The columns are the rank, the row of POOL, counted from 0, those of --keep, the score, and the
+    standard deviation of its difference from the mean score of the training rows. With --strategy
+    order, a line has two rows, and the probability that the first is above the second. POOL is read
+    into memory, and needs no labels. When the chosen rows are measured, train and propose again.
 
     \b
     Examples:

@@ -24,9 +24,7 @@ def recommend(
     users: Annotated[
         str, typer.Argument(metavar="USERS", help=f"Table with a row for every user: {TABLE}")
     ],
-    items: Annotated[
-        str, typer.Argument(metavar="ITEMS", help="Table with a row for every thing.")
-    ],
+    items: Annotated[str, typer.Argument(metavar="ITEMS", help="Table with a row for every item.")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -41,44 +39,46 @@ def recommend(
     ] = None,
     *,
     k: Annotated[
-        int, typer.Option("--k", "-k", metavar="N", min=1, help="How many things for every user.")
+        int, typer.Option("--k", "-k", metavar="N", min=1, help="How many items for every user.")
     ] = 10,
     user_id: Annotated[
         str, typer.Option(metavar="COLUMN", help="Column of the ids of users.")
     ] = "user",
     item_id: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column of the ids of things.")
+        str, typer.Option(metavar="COLUMN", help="Column of the ids of items.")
     ] = "item",
     exclude: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Table of pairs that are left out, such as those seen, with both columns of ids.",
+            help="Table of pairs of a user and an item that are left out, such as seen ones, with "
+            "both columns of ids.",
         ),
     ] = None,
     candidates: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Table of the things to choose from. [default: all of ITEMS]"
+            metavar="FILE", help="Table of the items to choose from. [default: all of ITEMS]"
         ),
     ] = None,
     held_out: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Table of pairs that were held out, with both columns of ids: prints how well the "
+            help="Table of pairs that were held out, with both columns of ids. Prints how well the "
             "lists find them.",
         ),
     ] = None,
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Write the best things for every user, a row for each: user, rank, item, score.
+    """Write the best items for every user, a row for each: user, rank, item, score.
 
-    The model was trained on named columns, as on a table. Those of a user are read from USERS, and
-    the others from ITEMS; columns of lists, such as embeddings, have the length of the fit. Pairs
-    of --exclude whose user or thing is in neither file are left aside, and a note tells how many.
-    With --held-out, metrics of the lists are printed: over all things, for users who have a pair.
+    The model must have been trained on named columns, as of a table. Columns of users are read from
+    USERS, and the others from ITEMS. Columns of lists, such as embeddings, must have the length of
+    the fit. Pairs of --exclude whose user or item is unknown are ignored, and a note tells how
+    many. With --held-out, metrics of the lists over all items are printed, for users who have a
+    held-out pair.
 
     \b
     Examples:

@@ -76,12 +76,13 @@ INTERRUPTED = 130
 FEW_OPTIONS = 20
 # The first are what people need first. Options that stand nowhere are of the model.
 PANELS = {
-    "First options": "output model valid metric label qid features exclude missing time-budget",
+    "First options": "output model scores run valid metric label qid features exclude missing "
+    "time-budget",
     "Data": "one-query weight groups propensity clicks position item feature-log qrels offset "
     "group-queries dask float32 sparse",
     "Model": "",
     "Choice": "alphas Cs convention",
-    "Output and machine": "plot threads json keep scores head trec help",
+    "Output and machine": "plot threads json wide keep per-query std help",
 }
 
 

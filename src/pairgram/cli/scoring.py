@@ -84,33 +84,33 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The one of the files that all others are compared with. [default: every two]",
+            help="The file that all others are compared with. [default: every pair of files]",
             show_default=False,
         ),
     ] = None,
     convention: opt.RunConvention = None,
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="Probability of the intervals.")
+        float, typer.Option(metavar="P", help="Confidence level of the intervals.")
     ] = 0.95,
     permutations: Annotated[
         int, typer.Option(metavar="N", min=1, help="Permutations of the randomisation test.")
     ] = 100_000,
     queries: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Queries to print for every two systems.")
+        int, typer.Option(metavar="N", min=0, help="Queries to print for every pair of systems.")
     ] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random draws.")] = 0,
     threads: opt.Threads = None,
     plot: PlotFile = None,
     as_json: opt.Json = False,
 ) -> None:
     """Compare the scores of several systems, query by query.
 
-    Prints the mean of every metric with its bootstrap interval; for every two systems the
-    difference, how many queries are better, equal and worse, and p-values of the paired
-    randomisation test (p) and t test (p_t); and the queries that differ most in the first metric.
-    p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics. --plot
-    draws the first row of the differences, query by query. Only labels and query ids of a table are
-    read.
+    The first table has the mean of every metric with its bootstrap interval. The second has, for
+    every pair of systems, the difference, the numbers of queries that are better, equal and worse,
+    and p-values of the paired randomisation test (p) and t test (p_t). p_holm and p_t_holm are
+    corrected for the number of pairs, but not for the number of metrics. The third has the queries
+    that differ most in the first metric. --plot draws the first row of the differences, query by
+    query. Only labels and query ids of a table are read.
 
     A narrow terminal shows tables in parts, and without p_t, p_t_holm and value_against. --json has
     everything, with the files as they were given.
@@ -224,9 +224,9 @@ def fuse(
     """Fuse TREC runs into one: reciprocal rank fusion, CombSUM, CombMNZ, Borda, or learnt weights.
 
     Without judgements, a document gets the sum of 1 / (60 + rank) over the runs. With --qrels,
-    scores from 0 to 1 in every query and reciprocal ranks get weights that are learnt from the
-    judged queries, if queries that are held out become better by them. Documents that a run lacks
-    count as beyond its end.
+    weights are learnt from the judged queries, for reciprocal ranks and for scores that are scaled
+    to 0 to 1 in every query. They are used if they improve held-out queries. Documents that a run
+    lacks count as beyond its end.
 
     \b
     Examples:
@@ -330,9 +330,9 @@ def predict(
         typer.Option(
             "--std",
             metavar="REFERENCE",
-            help="Write the standard deviations of scores too, relative to the mean score of their "
-            "list (list) or of the training rows (training). The model was trained with "
-            "--keep-covariance.",
+            help="Write standard deviations too: of the differences of scores from the mean score "
+            "of their list (list) or of the training rows (training). The model must have been "
+            "trained with --keep-covariance.",
         ),
     ] = None,
     columns: Columns,
@@ -510,8 +510,8 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File with a score per line of FILE; - is standard input. Or a Parquet file with "
-            "a column score, as predict writes it.",
+            help="File with a score for each row of FILE, one per line; - is standard input. Or a "
+            "Parquet file with a column score, as predict writes it.",
         ),
     ] = None,
     model: Annotated[
@@ -542,11 +542,11 @@ def evaluate(
     without relevant documents, so numbers of different conventions are not comparable. "letor" is
     the convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR
     4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
-    A table, with --model, may be larger than memory. Its labels and query ids are read once more.
-    With --scores only these are read, and are held in memory. With --clicks and --model a table is
+    With --model, a table may be larger than memory. Its labels and query ids are read in a pass of
+    their own. With --scores only these are read, into memory. With --clicks and --model, a table is
     a log, as for train, and the metric is ips_dcg@10.
 
-    With --qrels and --run the numbers are those of trec_eval -c: relevant documents that the run
+    With --qrels and --run, the numbers are those of trec_eval -c: relevant documents that the run
     did not retrieve count, and so do queries that it lacks.
 
     \b

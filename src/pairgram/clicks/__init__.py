@@ -1,8 +1,8 @@
-"""Clicks of users: what they say of positions and of rankers, and users that are drawn.
+"""Clicks of users: position bias, interleaving of two rankers, and simulated clicks.
 
-`estimate_propensities` finds how likely users look at each position, which rankers take as the
-``propensity`` of `fit`. Two rankers share one list by `interleave`, and the clicks tell which of
-them is better. `simulate` draws clicks.
+`estimate_propensities` estimates the probability that users look at each position, which rankers
+take as the ``propensity`` of `fit`. `interleave` mixes the lists of two rankers, and `credit` tells
+from the clicks which of them is better. `simulate` draws clicks.
 """
 
 from pairgram.clicks.interleaving import Credit, Interleaved, credit, interleave

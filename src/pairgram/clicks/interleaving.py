@@ -22,14 +22,14 @@ A, B = "a", "b"
 
 
 class Interleaved(NamedTuple):
-    """One list of two rankers.
+    """One list that shows the items of two rankers.
 
     Attributes
     ----------
     items : list
         The items to show, the first one on top.
     team : ndarray of shape (n_items,) of str
-        For every item, "a" or "b": the ranker that put it there.
+        For every item, "a" or "b": the ranker that contributed it.
     """
 
     items: list[Any]
@@ -43,18 +43,19 @@ def interleave(
     k: int | None = None,
     random_state: RandomState = None,
 ) -> Interleaved:
-    """Make one list of two by team-draft interleaving.
+    """Mix two result lists into one by team-draft interleaving.
 
-    In every round each ranker puts its best item that is not in the list yet below the others; who
-    comes first in a round is drawn. So both rankers have as many items in the list, to one, at any
-    depth, and none has better places on average.
+    In every round, each ranker appends its best item that is not in the list yet. A coin decides
+    which ranker comes first in a round. At any depth, the numbers of items of the two rankers
+    therefore differ by at most one, and neither has better positions on average.
 
     Parameters
     ----------
     a, b : sequence of hashable items
         The ranked items of both rankers, the best one first, without repetitions.
     k : int ≥ 1 or None, default=None
-        How many items to show at most. None shows all until a ranker has no other item left.
+        How many items to show at most. The list also ends as soon as the ranker whose turn it is
+        has no other item left. None sets no limit.
     random_state : int, RandomState, Generator or None, default=None
         The source of the draws. Give one generator to all calls of an experiment: the same int in
         every call would draw the same order for every list.
@@ -62,12 +63,13 @@ def interleave(
     Returns
     -------
     Interleaved
-        The items, and the team of each, to be logged beside the clicks for `credit`.
+        The items, and the team of each. Log the teams beside the clicks, because `credit` needs
+        both.
 
     Raises
     ------
     ValueError
-        If an item stands twice in a list.
+        If an item stands twice in a list, or if `k` is not such a number.
 
     References
     ----------
@@ -109,14 +111,16 @@ class Credit(NamedTuple):
     Attributes
     ----------
     wins_a, wins_b, ties : int
-        In how many lists a ranker's items were clicked more often than the other's, and as often.
+        The numbers of lists in which the items of "a" were clicked more often, those of "b" were,
+        or both equally often.
     share : float
-        The share of the lists with a winner that "a" won; 0.5 means equally good. NaN if there are
-        none.
+        The share of the lists with a winner that "a" won; 0.5 means equally good. If no list has a
+        winner, this and the numbers below are NaN.
     low, high : float
         The ends of the exact 95 % interval of the share.
     p : float
-        The two-sided p-value of the sign test: that both win as often. NaN if no list has a winner.
+        The two-sided p-value of the sign test, whose null hypothesis is that both rankers are
+        equally likely to win a list.
     """
 
     wins_a: int
@@ -129,7 +133,7 @@ class Credit(NamedTuple):
 
 
 def credit(team: ArrayLike, clicks: ArrayLike, qid: ArrayLike) -> Credit:
-    """Count the lists that either ranker won by its clicks, and test whether one is better.
+    """Count the lists that each ranker won by its clicks, and test whether one is better.
 
     Parameters
     ----------
@@ -138,7 +142,8 @@ def credit(team: ArrayLike, clicks: ArrayLike, qid: ArrayLike) -> Credit:
     clicks : array-like of shape (n_rows,), finite and ≥ 0
         Whether each item was clicked, or how often.
     qid : array-like of shape (n_rows,)
-        The list of each item: every list that was shown has an id of its own, not every query.
+        The id of the list of each item. Every list that was shown needs an id of its own, even if
+        the same query was shown before.
 
     Returns
     -------
@@ -147,15 +152,15 @@ def credit(team: ArrayLike, clicks: ArrayLike, qid: ArrayLike) -> Credit:
     Raises
     ------
     ValueError
-        If the shapes differ, or if a team is neither "a" nor "b".
+        If the shapes differ, if a team is neither "a" nor "b", or if clicks are not as described.
 
     Notes
     -----
-    A list is won by the ranker whose items got more clicks, by whatever margin; the sign test is
-    then that of the literature (Chapelle, Joachims, Radlinski, Yue 2012). It takes lists as
-    independent, and their number as fixed before: who looks again and again, and stops when p is
-    small, finds differences where there are none. Lists of one user are better counted as one list,
-    with one id.
+    A list is won by the ranker whose items got more clicks, by whatever margin. The sign test is
+    that of Chapelle, Joachims, Radlinski and Yue (2012). It assumes that lists are independent, and
+    that their number was fixed before the first look. If you look repeatedly and stop as soon as p
+    is small, you find differences where there are none. If users come back, count all lists of a
+    user as one list, with one id.
 
     Examples
     --------

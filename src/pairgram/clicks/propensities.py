@@ -1,4 +1,4 @@
-"""How likely users look at each position, estimated from a log of clicks."""
+"""The probability that users look at each position, estimated from a log of clicks."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Propensities(NamedTuple):
     propensity : ndarray of shape (n_positions,), float64
         1 for the first position. Others may be above 1, by chance or because users see them first.
     standard_error : ndarray of shape (n_positions,), float64
-        Of the logarithms of the propensities, over queries; 0 for the first position. NaN if they
-        are not known.
+        The standard errors, over queries, of the logarithms of the propensities; 0 for the first
+        position. NaN if they are not known.
     n_clicks : ndarray of shape (n_positions,), int64
-        How many clicks on each position its propensity was estimated from.
+        The number of clicks on each position from which its propensity was estimated.
     """
 
     position: Rows
@@ -49,12 +49,17 @@ class Propensities(NamedTuple):
     def of(self, position: ArrayLike) -> Vector:
         """Return the propensity of every row of a log, for ``fit(propensity=)``.
 
-        They are divided by the largest, because only ratios are known and `fit` takes none above 1.
+        Propensities are divided by the largest one: only their ratios are known, and `fit` takes
+        none above 1.
 
         Parameters
         ----------
         position : array-like of shape (n_rows,)
-            0 and NaN say that a row was not shown; its propensity is 0.
+            0 or NaN means that the row was not shown; its propensity is 0.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
 
         Raises
         ------
@@ -83,7 +88,7 @@ def estimate_propensities(
     n_resamples: int = 0,
     random_state: RandomState = None,
 ) -> Propensities:
-    """Estimate from clicks how likely users look at each position.
+    """Estimate from clicks the probability that users look at each position.
 
     Parameters
     ----------
@@ -92,23 +97,23 @@ def estimate_propensities(
     click : array-like of shape (n_rows,), ≥ 0
         How often the row was clicked there.
     qid : array-like of shape (n_rows,), or None
-        Ids of what users searched for, which may be shown many times; not those of the lists that
-        were shown. Standard errors are those of other queries. None takes every item for a query
-        of its own.
+        Ids of what users searched for. A query may have been shown many times, with one id; these
+        are not the ids of the lists that were shown. Standard errors are over these queries. None
+        takes every item as a query of its own.
     item : array-like of shape (n_rows,), or None
         Ids of documents. Propensities are estimated from documents that were shown at several
-        positions for the same query, because they are equally good at all of them. The same id in
-        two queries is two documents, so without `qid` ids must be of the document and the query.
-        This is intervention harvesting, and needs `item` or `X`.
+        positions for the same query, because they are equally good at all of them (intervention
+        harvesting). The same id in two queries means two documents. Without `qid`, an id must
+        therefore identify both the document and the query. Either `item` or `X` must be given.
     X : array-like of shape (n_rows, n_features), or None
-        Features of the rows, in place of `item`. How attractive a row is, is then a logistic
-        regression on them, by regression-EM. Its propensities are only as good as this regression:
+        Features of the rows, in place of `item`. A logistic regression on them then models how
+        attractive a row is (regression-EM). Its propensities are only as good as this regression:
         if lists were ordered by the features, position and features can hardly be told apart.
     monotone : bool, default=False
         Whether propensities must not grow from one position to the next.
     n_resamples : int ≥ 0, default=0
-        How many times queries are drawn with replacement for the standard errors. 0 takes the limit
-        of many draws, which is known without any for items, and gives NaN for `X`.
+        The number of bootstrap samples of queries for the standard errors. With 0 and `item`, the
+        limit of many samples is computed by a formula. With 0 and `X`, they are NaN.
     random_state : int, RandomState, Generator or None, default=None
 
     Returns
@@ -118,8 +123,9 @@ def estimate_propensities(
     Raises
     ------
     ValueError
-        If there is neither `item` nor `X`; if items do not link all positions to the first, or a
-        position has no click on what links it; or if an argument is not as described.
+        If neither `item` nor `X` is given, or both are; if items do not link all positions to the
+        first, or a position has no click on the items that link it; or if an argument is not as
+        described.
 
     Warns
     -----
@@ -128,12 +134,13 @@ def estimate_propensities(
 
     Notes
     -----
-    Users who look at position k click what is attractive there, so that an item d that was shown
-    ``n_dk`` times at position k is expected to be clicked ``n_dk p_k g_d`` times. Given how often d
-    was clicked at all, its clicks fall on positions like draws with the probabilities ``n_dk p_k /
-    Σ_j n_dj p_j``, in which g has no part. The logarithms of p maximize the likelihood of these
-    draws, a concave function, by Newton's method. It is right if the expected clicks are, whatever
-    their distribution. Only ratios of p can be known. It takes O(n_rows log n_rows) time.
+    Users who look at position k click what is attractive there. An item d with the attractiveness
+    ``g_d`` that was shown ``n_dk`` times at position k is therefore expected to be clicked ``n_dk
+    p_k g_d`` times. Given the total number of clicks on d, they fall on positions like draws with
+    the probabilities ``n_dk p_k / Σ_j n_dj p_j``, in which ``g_d`` cancels. Newton's method finds
+    the logarithms of p that maximise the likelihood of these draws, which is concave. The estimate
+    is consistent if the expected clicks are as above, whatever their distribution. Only ratios of p
+    can be known. This takes O(n_rows log n_rows) time.
 
     References
     ----------
@@ -464,7 +471,7 @@ class _Rows:
         return np.asarray(np.log(looks / looks[0]))
 
     def errors(self, logs: Vector) -> Vector:
-        """Return NaN: what the regression does not know is not told by the last step."""
+        """Return NaN: the last step does not tell how uncertain the regression is."""
         return np.append(0.0, np.full(len(logs) - 1, np.nan))
 
 

@@ -1,4 +1,4 @@
-"""Simulated clicks of users, who follow positions, what came before, or trust."""
+"""Simulated clicks of users, by models of position bias, cascades, or trust."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ClickLog(NamedTuple):
     Attributes
     ----------
     row : ndarray of shape (n_shown,), int64
-        The number of the row that was given to `simulate`: ``X[log.row]`` are features.
+        The number of the row that was given to `simulate`: ``X[log.row]`` are its features.
     impression : ndarray of shape (n_shown,), int64
-        The number of the list, the `qid` of a fit to clicks.
+        The number of the list, which is the `qid` of a fit to clicks.
     position : ndarray of shape (n_shown,), int64
-        The place in the list from 1, or 0 for rows below the cut, which were not shown.
+        The position in the list from 1, or 0 for rows below the cut, which were not shown.
     click : ndarray of shape (n_shown,), float64
         1 where the user clicked, else 0.
     propensity : ndarray of shape (n_shown,), float64
@@ -66,26 +66,26 @@ def simulate(
     qid : array-like of shape (n_rows,), or None
         Query ids. None means that all rows are one query.
     scores : array-like of shape (n_rows,) or (n_rankers, n_rows)
-        Scores of one or several rankers. Every list is that of one of these, which is drawn. Rows
-        then come at several positions, which `estimate_propensities` needs.
+        Scores of one or several rankers. Every list is ranked by one of them, drawn at random. With
+        several rankers, rows appear at several positions, as `estimate_propensities` needs.
     model : {"position", "cascade", "trust"}, default="position"
-        What the user does:
+        How users behave:
 
-        - "position" looks at position i with the probability ``examination[i - 1]``, and clicks
+        - "position": they look at position i with the probability ``examination[i - 1]``, and click
           what is attractive;
-        - "cascade" looks from the top down, clicks the first attractive row, and looks no further;
-        - "trust" looks as "position" does, and takes rows near the top for better than they are: of
-          what it looks at, it clicks attractive rows with ``1 - (min(i, 20) + 1) / 100``, and
-          others with ``0.65 / min(i, 10)``. Here `noise` has no part in attractiveness.
+        - "cascade": they look from the top down, click the first attractive row, and stop;
+        - "trust": they look as in "position", but take rows near the top for better than they are.
+          They click an attractive row that they look at with the probability ``1 - (min(i, 20) + 1)
+          / 100``, and another row with ``0.65 / min(i, 10)``. `noise` counts as 0 here.
     n_impressions : int ≥ 1, default=1
         How many lists are shown for every query.
     k : int ≥ 1 or None, default=10
         How many rows of a list are shown. None shows all.
     examination : array-like of shape (k,), from 0 to 1, or None
-        The probabilities of looking at each position, without "cascade". Positions behind the last
-        one have its probability. None is ``1 / i``.
+        The probabilities of looking at each position. "cascade" does not use them. Positions after
+        the last one have its probability. None stands for ``1 / i``.
     noise : float from 0 to 1, default=0.1
-        How attractive a row of label 0 is.
+        The probability that a row of label 0 is attractive.
     max_grade : float or None, default=None
         The label of a row that is always attractive. None takes the highest of `y`.
     random_state : int, RandomState, Generator or None, default=None

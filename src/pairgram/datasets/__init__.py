@@ -1,4 +1,5 @@
-"""Read, write and make ranking data: LETOR (SVMlight) and TREC files, LETOR's five folds.
+"""Read and write ranking data: LETOR (SVMlight) and TREC files, feature logs, LETOR's five folds.
+
 `make_ranking` draws synthetic data.
 """
 

@@ -61,58 +61,62 @@ def read_feature_log(
     Parameters
     ----------
     source : path, or iterable of str, bytes or mappings
-        A file with a response of the engine, in JSON, on every line (.gz, .xz and .bz2 too), or the
-        responses themselves. Each has one member more, the id of its query.
+        A file with one JSON response of the engine on every line, plain or compressed by gzip, xz
+        or bzip2; or the responses themselves. Add one member to each: the id of its query.
     engine : {"solr", "ltr_plugin", "elasticsearch", "opensearch", "vespa"}
-        - "solr": ``response.docs``, whose ``[features]`` is text as ``title=2.1,price=30.0``, dense
-          or sparse;
-        - the learning-to-rank plugin of Elasticsearch and OpenSearch, which has three names:
-          ``hits.hits``, with ``fields._ltrlog``;
-        - "vespa": ``root.children``, with ``fields.matchfeatures``, or else ``summaryfeatures``.
+        - "solr": documents are in ``response.docs``, each with a text ``[features]`` such as
+          ``title=2.1,price=30.0``, dense or sparse;
+        - "ltr_plugin", "elasticsearch" and "opensearch", three names of one plugin: documents are
+          in ``hits.hits``, each with ``fields._ltrlog``;
+        - "vespa": documents are in ``root.children``, each with ``fields.matchfeatures``, or else
+          ``fields.summaryfeatures``.
     qrels : judgements in any form of `evaluate_run`, or None
-        What the column ``label`` says of the documents. Clicks are judgements as well: 1 for a
-        document that was clicked, by the ids of the lists that were shown.
+        The labels of the documents. Clicks can be judgements: 1 for a document that was clicked, by
+        the ids of the lists that were shown.
     unjudged : {"drop", "zero"}, default="drop"
-        What becomes of documents without a label, such as those without a click: they are left out,
-        or have the label 0.
+        How to treat documents without a label, such as those without a click: leave them out, or
+        give them the label 0.
     features : sequence of str, mapping of str to float, or None
-        The columns of features and their order. None takes all, in the order in which they are
-        first met. A mapping has what a feature counts where the engine left it out, see the notes;
-        its features may be absent from the whole log.
+        The columns of features and their order. None takes all, in the order in which they first
+        appear. A mapping gives the value that a feature has where the engine left it out (see
+        Notes); its features may be absent from the whole log.
     query : str, default="qid"
         The member of a response that is the id of its query. For Solr it may also be a parameter of
-        the request, which ``echoParams=explicit`` has in the response.
+        the request, which ``echoParams=explicit`` copies into the response.
     document : str or None
-        The field that is the id of a document. None takes "id" of Solr, "_id" of the plugin, and
-        "documentid" of Vespa, or else the id of the hit.
+        The field that is the id of a document. None takes "id" for Solr, "_id" for the plugin, and
+        "documentid" for Vespa, or else the id of the hit.
     log : str or None
-        The name of the log of the plugin's request, which is needed if it had several.
+        The name of the plugin's log. It is needed if the request asked for several logs.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        ``qid`` and ``docno``, which are str (dtype object); ``position``, int64, from 1, or from
-        what follows the ``start`` of a page of Solr; ``label``, float64, if there are `qrels`; and
-        a column for every feature, float64, in which NaN is missing. Rows of a query stand
-        together. ``pandas.DataFrame`` and ``pyarrow.table`` take it.
+        ``qid`` and ``docno``, which are str (dtype object); ``position``, int64, from 1 (on later
+        pages of Solr, from ``start`` + 1); ``label``, float64, if there are `qrels`; and a column
+        for every feature, float64, in which NaN marks a missing value. Rows of a query stand
+        together. ``pandas.DataFrame`` and ``pyarrow.table`` take this dict.
 
     Raises
     ------
     ValueError
-        If a line is no such response, lacks the id of its query, or has a document without id or
-        features, or with a feature that is no number or stands there twice; if a query has a
-        document twice; or if no document is judged. The message names the file and the line.
+        If a line is no such response, or lacks the id of its query; if a document has no id, no
+        features, a feature that is not a number, or a feature twice; if a query has a document
+        twice; if no document is judged; or if the log lacks one of `features`. The message names
+        the file and the line.
+    TypeError
+        If `qrels` has none of its forms.
     OSError
         If the file cannot be read.
 
     Notes
     -----
-    What an engine leaves out differs. Solr's sparse text lacks features that have their default
-    value, which is 0 unless the feature says otherwise; so they count 0, or what `features` says.
-    The plugin has features without a value, and Vespa lacks some: these are missing, NaN.
+    Engines leave out different features. Solr's sparse text omits features that have their default
+    value. This is 0 unless the feature's definition sets another one, so these features become 0,
+    or the value that `features` gives. The plugin may log a feature without a value, and Vespa may
+    omit one: these become NaN.
 
-    A query that was shown several times, such as by impressions of which each has its clicks, needs
-    an id for each time.
+    If a query was shown several times, each time with its own clicks, each time needs its own id.
 
     Examples
     --------

@@ -196,13 +196,13 @@ def load_letor(
     Parameters
     ----------
     path : str or os.PathLike
-        A plain, gzip, xz or bzip2 file. They are told apart by their first bytes, whatever the
-        name. A compressed file may consist of several streams, one after the other.
+        A plain, gzip, xz or bzip2 file. The kind is found from the first bytes, whatever the name.
+        A compressed file may consist of several streams, one after the other.
     dtype : float64 or float32
         The dtype of `X`. Each number is the one nearest to its decimal text.
     sparse : bool
-        If True, return `X` in CSR form. It stores the features that the file names, including
-        zeros.
+        If True, return `X` as a CSR array, which stores the features that the file names, including
+        those with the value 0.
     n_features : int or None
         The number of columns. None takes the largest index.
     zero_based : bool
@@ -221,7 +221,7 @@ def load_letor(
     y : ndarray of shape (n_rows,), float64
     qid : ndarray of shape (n_rows,), int64 or object, or None
         int64 if every id is the shortest decimal text of an int64. Otherwise every entry is a str,
-        so that ids are equal exactly if their texts are. Neighbouring rows of one id share their
+        so that two ids are equal only if their texts are. Neighbouring rows of one id share their
         str, so an entry takes 8 bytes, however long the id is. None if no row has an id.
     comments : list of n_rows str
         Only with ``comments=True``. The text after the first ``#`` of a line, without spaces and
@@ -268,7 +268,7 @@ def load_letor(
     >>> X.shape, y.tolist(), qid.tolist()
     ((2, 2), [2.0, 0.0], [7, 7])
 
-    What it returns is what estimators fit to:
+    Estimators take what it returns:
 
     >>> from pairgram import RankRLS
     >>> RankRLS().fit(X, y, qid=qid).predict(X).shape
@@ -717,8 +717,8 @@ def load_letor_folds(
     dtype, sparse, n_threads
         As in `load_letor`.
     n_features : int or None
-        The number of columns of every part. None takes the largest index in the S files or in the
-        files of ``Fold1``, which hold every row of the data set in LETOR's folds.
+        The number of columns of every part. None takes the largest index in the S files, or in the
+        files of ``Fold1``, which together hold all rows of a LETOR data set.
 
     Yields
     ------

@@ -48,9 +48,9 @@ def make_ranking(
         Standard deviation of the part of the relevance that the features do not explain, relative
         to the part that they explain.
     query_effect : float ≥ 0
-        Standard deviation of the offset of a query, which each feature and the relevance have,
-        relative to the standard deviation within queries. A pairwise loss does not see the offset
-        of the relevance, whereas it misleads a pointwise loss.
+        Standard deviation of the offsets of queries, relative to the standard deviation within
+        queries. Each feature has an offset, and so has the relevance. A pairwise loss does not see
+        the offset of the relevance, whereas it misleads a pointwise loss.
     random_state : int, RandomState, Generator or None
         Seed or source of the data. Equal seeds give equal data.
 
@@ -59,6 +59,7 @@ def make_ranking(
     X : ndarray of shape (n_rows, n_features), float64
         Each feature has the smallest value 0 and the largest value 1.
     y : ndarray of shape (n_rows,), float64
+        Labels 0 … n_levels - 1.
     qid : ndarray of shape (n_rows,), int64
         Ids 0 … n_queries - 1. The documents of a query stand together, in the order of the ids.
 
@@ -69,10 +70,10 @@ def make_ranking(
 
     Notes
     -----
-    Let f be the factors of a document and b the offsets of its query, all standard normal. The
-    features are A f + ε + query_effect · b, and each is then mapped onto [0, 1]. The relevance is a
-    standardised random linear function of the informative features,
-    plus noise · ε' + query_effect · b'. Labels cut the relevance at its quantiles.
+    Let f be the factors and ε, ε' the noise of a document, and b, b' the offsets of its query, all
+    standard normal. The features are A f + ε + query_effect · b, with a random matrix A, and each
+    is then mapped onto [0, 1]. The relevance is a standardised random linear function of the
+    informative features, plus noise · ε' + query_effect · b'. Labels cut it at its quantiles.
 
     This takes O(n_rows · n_features · n_factors) time, and memory for two matrices like `X`.
 

@@ -39,8 +39,8 @@ def read_run(path: str | os.PathLike[str]) -> Columns:
     -------
     dict of str to ndarray of shape (n_rows,)
         ``qid`` and ``docno``, which are str (dtype object), and ``score``, float64, in the order of
-        the file. ``pandas.DataFrame`` takes it. Ranks and tags are left out, as trec_eval leaves
-        them out: the order is that of the scores.
+        the file. ``pandas.DataFrame`` takes this dict. Ranks and tags are left out, because
+        trec_eval ignores them too: it ranks by the scores.
 
     Raises
     ------
@@ -260,10 +260,11 @@ def write_run(
     qid : array-like of shape (n_rows,)
         Ids of queries. Their texts must have no blanks and control characters, and must not begin
         with ``#``, which begins a comment, with a byte order mark, or with ``BZh``, which begins a
-        file of bzip2. Two ids must not have one text, such as 1 and "1". Queries are written in the
-        order of their first rows.
+        bzip2 file. Two different ids must not have the same text, such as 1 and "1". Queries are
+        written in the order of their first rows.
     docno : array-like of shape (n_rows,)
-        Ids of documents, also without blanks and control characters, each once in a query.
+        Ids of documents, also without blanks and control characters. A query must not have an id
+        twice.
     score : array-like of shape (n_rows,)
         A higher score is better. NaN leaves out the row: it was not retrieved.
     tag : str without blanks and control characters
@@ -277,10 +278,9 @@ def write_run(
 
     Notes
     -----
-    Ranks are those of trec_eval, which ignores the ranks in a file: it reads scores as float32 and
-    orders those that are then equal by descending document id. So a score is written as the
-    shortest text that reads back to it, and the order of lines is that in which trec_eval sees
-    them.
+    Ranks are those of trec_eval, which ignores the ranks in a file: it reads scores as float32, and
+    orders documents with equal scores by descending id. Lines are written in this order. A score is
+    written as the shortest text that reads back to it.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Models as other systems read them: search engines, ONNX runtimes, SQL and plain Python.
+"""Models in the forms that other systems read: search engines, ONNX, SQL and plain Python.
 
 The functions are `to_solr`, `to_ltr_plugin`, `to_vespa`, `to_onnx`, `to_ranklib`, `to_sql`,
-`to_python`, `features_skeleton`, `verify`, `register_skl2onnx` and `skops_types`. Models are taken
-by the package's public names.
+`to_python`, `features_skeleton`, `verify`, `register_skl2onnx` and `skops_types`. This package uses
+models by their public names only.
 """
 
 from pairgram.export.converter import register_skl2onnx

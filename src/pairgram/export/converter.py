@@ -1,4 +1,4 @@
-"""`register_skl2onnx`: converters with which skl2onnx takes rankers and feature maps."""
+"""`register_skl2onnx`: converters by which skl2onnx takes rankers and feature maps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FIRST_OPSET = 13  # sums along axes that are inputs
 def register_skl2onnx() -> None:
     """Let skl2onnx convert the rankers and the feature maps of this package, also in pipelines.
 
-    Needs the extra ``skl2onnx``. A call registers a converter for each, and another call changes
-    nothing. ``skl2onnx.to_onnx(pipeline, X[:1])`` then takes a Pipeline whose other steps it
-    converts itself.
+    This needs the extra ``skl2onnx``. Call it once; further calls change nothing. Afterwards
+    ``skl2onnx.to_onnx(pipeline, X[:1])`` takes a Pipeline that ends in a ranker, if skl2onnx itself
+    can convert the other steps.
 
     Raises
     ------
@@ -29,13 +29,15 @@ def register_skl2onnx() -> None:
 
     Notes
     -----
-    Input and output have the type of the example: float64 for ``X`` of float64, and else float32.
-    Scores are of shape (batch, 1). They differ from `predict` by the rounding of that type, which
-    for float32 is within `Parity.bound` of `verify`. As in `to_onnx`, kernels and Nyström maps are
-    computed in float64 in any case. onnxruntime has no cosines and sigmoids of float64 on some
-    machines. The conversion raises what `to_onnx` raises, and a ValueError for target_opset < 13.
+    Input and output have the type of the example: float64 for ``X`` of float64, and float32
+    otherwise. Scores have the shape (batch, 1). They differ from `predict` by the rounding of that
+    type, which for float32 is within `Parity.bound` of `verify`. As in `to_onnx`, kernels and
+    Nyström maps are computed in float64 in any case. On some machines onnxruntime lacks cosines and
+    sigmoids in float64. The conversion raises what `to_onnx` raises, and a ValueError for
+    target_opset < 13.
 
-    The features of a `Cross` are chosen by a matrix of (n_left · n_right)² numbers.
+    If a `Cross` is converted by itself, not within a ranker, the file holds a matrix of
+    (n_left · n_right)² numbers, which selects its features.
 
     Examples
     --------

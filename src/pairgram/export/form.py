@@ -57,8 +57,8 @@ class SolrModel(_Named, dict[str, Any]):
     Attributes
     ----------
     definitions : list of dict
-        The body of a request to Solr's feature store: the features that the model computes of
-        fields, such as that a field has a category.
+        The body of a request to Solr's feature store: the features that the engine must compute
+        from fields, such as whether a field has a certain category.
     """
 
     definitions: Any = ()
@@ -70,7 +70,8 @@ class LtrPluginModel(_Named, dict[str, Any]):
     Attributes
     ----------
     definitions : list of dict
-        Entries of the ``features`` of a feature set: those that the model computes of fields.
+        Entries of the ``features`` of a feature set: those that the engine must compute from
+        fields.
     """
 
     definitions: Any = ()
@@ -487,7 +488,7 @@ def _of_ranker(
     if getattr(ranker, "uses_offset_", False):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
-            "read: fit without, or add them in the engine"
+            "read: fit without them"
         )
     inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
     if missing is not None and steps:  # it fills what the steps made, and not the caller's columns

@@ -45,24 +45,24 @@ def to_onnx(
     texts: str = "texts",
     precision: Literal["float32", "float64"] | None = None,
 ) -> OnnxModel:
-    """Return the bytes of an ONNX file that scores rows. Needs the extra ``onnx``.
+    """Return the bytes of an ONNX file that scores rows. This needs the extra ``onnx``.
 
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
         Any model of this package without Python callables: linear, nodes, Fourier, Nyström, kernel
-        and `Cross` models, with inputs. Scales and the whitening of a Nyström map are part of the
-        weights.
+        and `Cross` models, with `inputs`. Scales and the whitening of a Nyström map become part of
+        the weights.
     features : list of str or None, default=None
         The names of the columns of X, which the file holds as ``feature_names``. None takes those
         that the model was fitted with, or x0, x1 and so on if its columns had none.
     input, output : str
         The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
-        shape (batch, 1). Columns that are text are not among those of this input, which is left out
-        if there are no others.
+        shape (batch, 1). The input has only the columns that are numbers. If all columns are text,
+        there is no such input.
     texts : str
         The name of the input of the columns that are text, strings of shape (batch, n_texts). The
-        file holds the names of the columns as ``text_names``. An empty text is a missing one.
+        file holds the names of these columns as ``text_names``. An empty text counts as missing.
     precision : {"float32", "float64"} or None, default=None
         How the runtime computes. None takes float64 for kernels and Nyström maps, whose weights may
         be so large that float32 loses digits, and float32 for all others. Runtimes may lack cosines
@@ -71,7 +71,7 @@ def to_onnx(
     Returns
     -------
     OnnxModel
-        Bytes, ready to be written to a file: opset 17.
+        Bytes of opset 17, ready to be written to a file.
 
     Raises
     ------

@@ -73,8 +73,9 @@ def to_solr(
 ) -> SolrModel:
     """Return a model for Solr's learning-to-rank module, as the body of a request.
 
-    Linear models become a ``LinearModel``. Sigmoid, tanh and relu nodes, and quantile inputs,
-    become a ``NeuralNetworkModel``. Send it by ``PUT /solr/COLLECTION/schema/model-store``.
+    Linear models become a ``LinearModel``. Models with sigmoid, tanh or relu nodes, or with
+    quantile inputs, become a ``NeuralNetworkModel``. Send the body by
+    ``PUT /solr/COLLECTION/schema/model-store``.
 
     Parameters
     ----------
@@ -82,30 +83,30 @@ def to_solr(
     name : str
         The name of the model in the store.
     store : str or None, default=None
-        The feature store; None leaves it out, and Solr takes its default store.
+        The name of the feature store. None leaves it out, and Solr takes its default store.
     features : list of str or None, default=None
         The names of Solr's features, in the order of the columns of X. None takes the column names
-        that the model was fitted with.
+        that the model was fitted with. It is needed if the model was fitted without names.
     normalizers : {"fold", "engine"}, default="fold"
-        "fold" multiplies scales into the weights. "engine" writes scaled columns as Solr's
-        normalizers, so that its weights are those of the scaled columns.
+        "fold" multiplies scales into the weights. "engine" writes scales as Solr's normalizers, so
+        that the weights are those of the scaled columns.
     fields : mapping of str to str, or None, default=None
-        The fields of the index that have the values of columns, by the names of the columns. For
-        categories, missing values, bins and functions of a column the model has features of its
-        own, which are computed of its field; a column without an entry is the field of its name.
-        A column with an entry gets the definition of a feature that is the value of its field.
+        For names of columns, the fields of the index that hold their values. Categories, missing
+        values, bins and functions of a column become features that Solr computes from its field; a
+        column without an entry is read from the field of the same name. A column with an entry also
+        gets the definition of a feature with the value of its field.
 
     Returns
     -------
     SolrModel
         A dict, ready for ``json.dump``. Its attribute `definitions` is the body of a ``PUT`` to
-        ``/solr/COLLECTION/schema/feature-store``: the features that are computed of fields.
+        ``/solr/COLLECTION/schema/feature-store``: the features that Solr computes from fields.
 
     Raises
     ------
     ValueError
-        If Solr cannot express the model, such as Fourier features, kernels and products. The
-        message names the alternative.
+        If columns have no names, or if Solr cannot express the model: it has no Fourier features,
+        kernels and products. The message names an alternative.
 
     Warns
     -----
@@ -119,10 +120,18 @@ def to_solr(
 
     Notes
     -----
-    Solr computes in float32. It has no constant in linear models, so constants, which change no
-    ranking, are left out. A missing feature counts as its default value, 0 if none is set: leave it
-    at 0 for a model with features that are computed of fields. Fields of text are of the type
-    string. A function such as log1p is computed of numbers from 0 on.
+    Solr computes in float32. Its linear models have no constant, so the constant is left out, which
+    changes no ranking. A missing feature counts as its default value, which is 0 if none is set.
+    Leave it at 0 for a model with features that Solr computes from fields. Fields of text must have
+    the type string. Functions such as log1p need numbers ≥ 0.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> export.to_solr(model, "m1", features=["bm25", "price"])["class"]
+    'org.apache.solr.ltr.model.LinearModel'
     """
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
@@ -366,20 +375,21 @@ def to_ltr_plugin(
     model, name, features, normalizers, fields :
         As in `to_solr`. A field of text must be of the type ``keyword``.
     shift : str or None, default=None
-        The name of a feature that is always 1. It gets a weight that makes scores positive, because
-        the engine refuses scores below 0, and the format has no constant.
+        The name of a feature that is always 1. Its weight makes scores positive, because the engine
+        refuses scores below 0, and the format has no constant.
     lowest : float or None, default=None
         The lowest score that the model gives, such as ``model.predict(X).min()`` on the training
-        rows. It must be given with `shift`, whose weight brings it to 0, and a millionth of the
-        sizes in it higher, because the plugin rounds to float32. Rows with a score below `lowest`
-        may still get a negative score, so take it from many rows, or lower.
+        rows. It must be given with `shift`, whose weight raises this score to 0. A small margin,
+        one millionth of the numbers involved, allows for the plugin's rounding to float32. Rows
+        with a score below `lowest` may still get a negative score, so take the minimum over many
+        rows, or a lower number.
 
     Returns
     -------
     LtrPluginModel
-        A dict, ready for ``json.dump``. Its definition is text that holds JSON, as the plugin
-        wants. Its attribute `definitions` has the entries of a feature set for the features that
-        are computed of fields.
+        A dict, ready for ``json.dump``. Its definition is a text that holds JSON, as the plugin
+        expects. Its attribute `definitions` has the entries of a feature set for the features that
+        the engine computes from fields.
 
     Raises
     ------
@@ -394,8 +404,8 @@ def to_ltr_plugin(
 
     Notes
     -----
-    The plugin computes in float32. A feature that is missing in a document weighs 0. Elastic's own
-    learning to rank, without the plugin, takes trees alone.
+    The plugin computes in float32. A feature that is missing in a document counts as 0. Elastic's
+    own learning to rank, without the plugin, takes only tree models.
     """
     form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", COMPUTED))
     _warn_missing(form, "the plugin")
@@ -466,10 +476,10 @@ def _require_linear(what: str, computed: tuple[type, ...], form: Form) -> None:
 
 
 def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -> RanklibModel:
-    """Return a linear model as RankLib writes it, for RankLib and for ``model/ranklib``.
+    """Return a linear model in RankLib's text format, for RankLib and for ``model/ranklib``.
 
-    Columns are numbered from 1, in the order of X. Parameters, errors and warnings are those of
-    `to_ltr_plugin`.
+    Columns are numbered from 1, in the order of X. `model` and `features`, errors and warnings are
+    as in `to_ltr_plugin`. The result is a str.
     """
     form = form_of(model, features, partial(_require_linear, "RankLib's format", ()))
     _warn_missing(form, "RankLib")
@@ -490,11 +500,12 @@ def to_vespa(
 ) -> VespaProfile:
     """Return a rank profile of Vespa.
 
-    Linear models and quantile inputs are an expression. Other models are read from an ONNX file,
-    which is the attribute `onnx` of the profile; write it to ``files/`` of the application.
+    Linear models, also with quantile inputs, become an expression. Other models are read from an
+    ONNX file, which is the attribute `onnx` of the profile; write it to ``files/`` of the
+    application.
 
-    Linear models with ``inputs="runs"``, such as the fusing model of `fuse`, are an expression of
-    the global phase, which compares the documents that a query found.
+    Linear models with ``inputs="runs"``, such as the model that `fuse` learns, become an expression
+    of the global phase, which compares the documents that a query found.
 
     Parameters
     ----------
@@ -503,26 +514,31 @@ def to_vespa(
         The name of the profile.
     features : list of str or None, default=None
         Vespa's rank features, in the order of the columns of X, such as ``bm25(title)``,
-        ``attribute(price)``, or the name of a function of the profile. They stand in the expression
-        as they are.
+        ``attribute(price)``, or the name of a function of the profile. The expression contains them
+        as they are. None takes the column names that the model was fitted with.
     inherits : str, default="default"
         The profile that this one inherits, or several with commas between them.
     phase : {"first", "second", "global"} or None, default=None
-        In which phase of ranking the model is computed. None stands for "second", and for "global",
-        the only one with lists, if the model has ``inputs="runs"``.
+        The phase of ranking in which the model is computed. None stands for "global" if the model
+        has ``inputs="runs"``, because only this phase compares documents, and else for "second".
     onnx : str or None, default=None
         The name of the ONNX file. None takes ``name.onnx``.
     rerank_count : int ≥ 1 or None, default=None
-        How many documents of a query the second or the global phase ranks. None leaves it to Vespa,
-        whose default is 100, and stands for 1000 if the model has ``inputs="runs"``.
+        How many documents of a query the second or the global phase ranks. None stands for 1000 if
+        the model has ``inputs="runs"``, and else leaves it to Vespa, whose default is 100.
+
+    Returns
+    -------
+    VespaProfile
+        A str.
 
     Raises
     ------
     ValueError
         If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
-        float32; if a name of `features` is no rank feature, such as
-        arithmetic, text with spaces or a number; or if a name has other characters than Vespa
-        takes. If inputs within lists are others than "runs", or not in the global phase.
+        float32; if a name in `features` is not a rank feature (arithmetic, text with spaces and
+        numbers are none); if another name has characters that Vespa does not take; or if the model
+        has inputs within lists other than "runs", or `phase` is then not "global".
 
     Warns
     -----
@@ -534,16 +550,26 @@ def to_vespa(
 
     Notes
     -----
-    A column of text is an attribute of the type string, and a text that is missing is empty. Where
-    the steps of a pipeline fill a missing number, the expression asks by ``isNan``, which is so for
-    attributes of the types float and double without a value.
+    A column of text must be an attribute of the type string; a missing text is the empty text.
+    Where the steps of a pipeline fill missing numbers, the expression tests for them with
+    ``isNan``, which is true for attributes of the types float and double without a value.
 
     With ``inputs="runs"`` a rank feature must be NaN for a document that its run lacks. BM25 and
     closeness are 0 there: write a function such as ``if (bm25(title) > 0, bm25(title), 0.0 / 0.0)``
-    in the profile, and give its name. A list is what the global phase ranks, so `rerank_count` must
-    be no smaller than the number of documents that a query finds. Where documents of a run tie,
-    Vespa gives them different ranks, and the model their mean rank; if all of them tie, one has the
-    scaled score 1 and the others 1/2, and in the model all have 1. Everything else is the same.
+    in the profile, and give its name. A list consists of the documents that the global phase ranks,
+    so `rerank_count` must be no smaller than the number of documents that a query finds. Ties are
+    the only difference from the model. Where documents of a run tie, Vespa gives them different
+    ranks, and the model their mean rank. If all of them tie, Vespa gives one the scaled score 1 and
+    the others 1/2, and the model gives all of them 1.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> profile = export.to_vespa(model, "m1", features=["bm25(title)", "attribute(price)"])
+    >>> print(profile.splitlines()[2])
+            expression: (-3.07...) * bm25(title) + 0.0500... * attribute(price)
     """
     form = form_of(model, features, _require_lists, within_lists=True)
     if phase is None:
@@ -728,13 +754,14 @@ def features_skeleton(
     *,
     store: str | None = None,
 ) -> Any:
-    """Return the features of a store, to be completed: what to compute is marked by TODO.
+    """Return the features of a store as a template: TODO marks what you must fill in.
 
     Parameters
     ----------
     engine : {"solr", "ltr_plugin", "elasticsearch", "opensearch"}
-        The last three have the same plugin.
+        The last three are names of the same plugin.
     names : list of str
+        The names of the features.
     store : str or None, default=None
         The name of Solr's feature store.
 
@@ -743,6 +770,11 @@ def features_skeleton(
     list or dict
         The body of ``PUT /solr/COLLECTION/schema/feature-store``, or of
         ``POST _ltr/_featureset/NAME``.
+
+    Raises
+    ------
+    ValueError
+        If `engine` is none of these.
     """
     if engine == "solr":
         own = {} if store is None else {"store": store}

@@ -1,4 +1,4 @@
-"""`skops_types`: what a file of skops may hold of this package."""
+"""`skops_types`: the types of this package that a skops file may hold."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ TYPES = {
 
 
 def skops_types() -> list[str]:
-    """Return the names of this package's types that a file of skops may hold, to be trusted.
+    """Return the names of this package's types, for the argument ``trusted`` of ``skops.io.load``.
 
-    ``skops.io.dump`` writes any model and pipeline of this package without pickle. Its ``load``
-    asks which types that are not scikit-learn's it may make: these. None of them runs code of the
-    file. A loaded model gives the same bits.
+    ``skops.io.dump`` writes any model and pipeline of this package without pickle. ``load`` must be
+    told which types besides scikit-learn's it may create: these. None of them runs code from the
+    file. A loaded model gives scores with the same bits.
 
     Returns
     -------
@@ -42,9 +42,9 @@ def skops_types() -> list[str]:
 
     Notes
     -----
-    A file of `save_model` is checked when it is read, every number and shape, and later versions
-    read it. A file of skops is not checked in this way, and names modules that may change: read it
-    with the version that wrote it, and only if you know who did.
+    When a file of `save_model` is read, every number and shape is checked, and later versions of
+    this package read it. A skops file is not checked in this way, and names modules that may
+    change: read it with the version that wrote it, and only if you know who wrote it.
 
     Examples
     --------

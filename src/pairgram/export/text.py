@@ -301,13 +301,14 @@ _SQL = Dialect(
 def to_sql(
     model: BaseEstimator, *, features: Sequence[str] | None = None, dialect: str = "standard"
 ) -> SqlExpression:
-    """Return the score as an expression of SQL, for a ``SELECT`` or an ``ORDER BY``.
+    """Return the score as an SQL expression, for a ``SELECT`` or an ``ORDER BY``.
 
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
     features : list of str or None, default=None
-        The names of the columns of the table, in the order of the columns of X. They are quoted.
+        The names of the columns of the table, in the order of the columns of X. The expression
+        quotes them. None takes those that the model was fitted with.
     dialect : {"standard", "sqlite", "mysql", "bigquery"}, default="standard"
         "standard" serves PostgreSQL, DuckDB and Snowflake. The dialects differ in the quotes of
         names, in the names of the smaller and the larger of two numbers, and in how NaN is found.
@@ -320,26 +321,38 @@ def to_sql(
     Raises
     ------
     ValueError
-        If the model has hidden nodes or a kernel, or if BigQuery cannot quote a name.
+        If columns have no names, if the model has hidden nodes or a kernel, or if BigQuery cannot
+        quote a name.
 
     Notes
     -----
-    A NULL and a NaN count as the model's `fill_values_`. Without `fill_values_`, a row with one in
-    a column of the model has the score NULL. Where the steps of a pipeline fill missing values, or
-    tell where they are, so does the expression. In a column of categories they are none of the
-    categories, unless one stands for them; scikit-learn tells None from NaN where a category is one
-    of the two, and a database does not. Text is compared byte by byte, but in PostgreSQL, DuckDB
-    and Snowflake by the collation of the column, if that takes different texts for equal.
+    NULL and NaN count as the model's `fill_values_`. Without `fill_values_`, a row with one of them
+    in a column of the model has the score NULL. Where the steps of a pipeline fill missing values,
+    or tell where they are, so does the expression. In a column of categories, a missing value is in
+    no category, unless a category stands for missing values. scikit-learn distinguishes None from
+    NaN if one of them is a category, and a database does not. Text is compared byte by byte. In
+    PostgreSQL, DuckDB and Snowflake the collation of the column decides, if it treats different
+    texts as equal.
 
     SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
     the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``.
-    PostgreSQL casts no boolean to that: select ``column::int`` in its place, as in a view. In
-    BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
+    PostgreSQL cannot cast a boolean to double precision: use ``column::int`` instead, for example
+    in a view. In BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column
+    END``.
 
-    Where `ORDER BY ... DESC` has NULL first, as in PostgreSQL, write ``NULLS LAST``.
+    Where `ORDER BY ... DESC` puts NULL first, as in PostgreSQL, add ``NULLS LAST``.
 
-    Scales of inputs are multiplied into the weights. A score errs by some 1e-16 times its largest
-    term: take an offset from columns of huge values, such as times, before the fit.
+    Scales of inputs are multiplied into the weights. The rounding error of a score is about 1e-16
+    times its largest term: subtract a constant from columns of huge values, such as times, before
+    the fit.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> print(export.to_sql(model, features=["bm25", "price"], dialect="sqlite"))
+    (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
     if dialect not in ("standard", "sqlite", "mysql", "bigquery"):
         raise ValueError(
@@ -416,21 +429,34 @@ def to_python(
     name : str, default="score"
         The name of the function.
     features : list of str or None, default=None
-        The names of the columns of X, for the docstring of the function.
+        The names of the columns of X, for the docstring of the function. None takes those that the
+        model was fitted with.
 
     Returns
     -------
     PythonFunction
-        A str: a function of a sequence of numbers, the columns of one row, that returns its score.
+        A str: the source of a function that takes a sequence of numbers, the columns of one row,
+        and returns its score.
 
     Raises
     ------
     ValueError
-        If the model has hidden nodes or a kernel, or if `name` is no name of Python.
+        If columns have no names, if the model has hidden nodes or a kernel, or if `name` is not a
+        valid Python name.
 
     Notes
     -----
-    Scales of inputs are multiplied into the weights, so scores err as in `to_sql`.
+    Scales of inputs are multiplied into the weights, so rounding errors are as in `to_sql`.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> print(export.to_python(model, features=["bm25", "price"]), end="")
+    def score(x):
+        'Return the score of one row x, the columns bm25, price.'
+        return (-3.07...) * x[0] + 0.0500... * x[1]
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")

@@ -47,21 +47,23 @@ class Parity:
     Attributes
     ----------
     max_error : float
-        The largest difference of scores, after the median difference has been taken away: a
+        The largest difference of scores, after the median difference has been subtracted: a
         constant changes no ranking. Infinity if a score of the exported model is missing or not
         finite.
     spread : float
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
-        The largest error that float32 may make: ``8 · 2⁻²⁴`` times the sum of the sizes of the
-        terms of a score and of what enters them, at most over the rows; and 2⁻²³ times the largest
-        score, if the engine's scores are of float32.
+        The largest error that float32 may cause: ``8 · 2⁻²⁴`` times the largest sum, over the rows,
+        of the absolute values of the terms of a score and of what enters them; plus 2⁻²³ times the
+        largest score, if the engine's scores are float32.
     n_queries : int
+        The number of queries.
     n_reordered : int
-        The number of queries in which the order of two rows differs whose scores differ by more
-        than the bound, or in which a score of the exported model is missing or not finite.
+        The number of queries in which two rows change their order although their scores differ by
+        more than the bound, or in which a score of the exported model is missing or not finite.
     n_close : int
-        The number of queries in which only rows change places whose scores are closer than that.
+        The number of other queries in which rows change their order: the scores of these rows
+        differ by no more than the bound.
     lowest : float
         The lowest score of the exported model, without a constant that its format cannot hold. NaN
         if a score is missing.
@@ -103,21 +105,21 @@ def verify(
 
     Parameters
     ----------
-    exported : what a function of this folder returned
-        It is read and evaluated itself: JSON in float32, in the order of the engine's sums; ONNX by
-        onnxruntime; SQL of the dialect "standard" by DuckDB, which must be installed, and other SQL
-        by SQLite; Python by Python. A body for Solr or the plugin may also be the dict that
-        ``json.load`` reads from a file, and a model of ONNX the bytes of a file.
+    exported : what a function of `pairgram.export` returned
+        The exported form itself is evaluated: JSON in float32, in the order of the engine's sums;
+        ONNX by onnxruntime; SQL of the dialect "standard" by DuckDB, which must be installed, and
+        other SQL by SQLite; Python by Python. A body for Solr or the plugin may also be the dict
+        that ``json.load`` reads from a file, and an ONNX model the bytes of a file.
     model : the model that it came from
     X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
-        names that the model was fitted with, else by their place. A table is read in batches.
-        Sparse rows are made dense. Frames and arrays of objects may have text for a model that
-        reads some. Missing numbers count as 0 in Solr, the plugin, RankLib and Vespa, as in the
-        engine, unless the exported model asks for them; they are no category. A missing text is
-        the empty text in Vespa and ONNX. In a profile of Vespa's global phase for
-        ``inputs="runs"``, whose rows of a query are the hits in their order, NaN is a document that
-        a run lacks; it is computed in float64.
+        names that the model was fitted with, else by their position. A table is read in batches.
+        Sparse rows are made dense. Frames and arrays of objects may hold text for a model that
+        reads text. Missing numbers count as 0 for Solr, the plugin, RankLib and Vespa, as in the
+        engine, unless the exported model tests for them; they are in no category. A missing text is
+        the empty text for Vespa and ONNX. For a Vespa profile of ``inputs="runs"``, the rows of a
+        query are its hits in their order, and NaN marks a document that a run lacks; scores are
+        computed in float64.
     qid : array-like of shape (n_rows,) or None
         Query ids. None means that all rows are one query. A table has ids itself.
 
@@ -132,6 +134,17 @@ def verify(
         If `exported` is none of the exported models.
     ValueError
         If X has no rows, or not the columns of the exported model.
+    ImportError
+        If the package that evaluates the exported model is missing.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> source = export.to_python(model, features=["bm25", "price"])
+    >>> export.verify(source, model, X, qid).n_reordered
+    0
     """
     exported = _recognised(exported, model)
     if not hasattr(X, "for_model"):

@@ -1,3 +1,4 @@
-"""Model files: their format, what each kind of file must hold, and scikit-learn's transformers in
-them. Reading runs no code from a file.
+"""Model files: their format, what each kind must hold, and scikit-learn's transformers in them.
+
+Reading a file runs no code from it.
 """

@@ -1,4 +1,4 @@
-"""scikit-learn's transformers of columns one by one: scalers, imputers, encoders, bins, functions.
+"""scikit-learn's transformers of single columns: scalers, imputers, encoders, bins, functions.
 
 What a fit finds is a plain value in the record of a transformer, or an array of numbers.
 """
@@ -226,7 +226,7 @@ class Imputer(Transformer):
         if not is_gap(step.missing_values):
             raise ValueError(
                 f"{place}: SimpleImputer(missing_values={step.missing_values!r}) cannot be "
-                "exported: NaN and None are missing in engines, so write one of these in its place"
+                "exported: engines know NaN and None as missing, so write one of these in its place"
             )
         values = step.statistics_
         filled = values.astype(getattr(step, "_fill_dtype", values.dtype)).tolist()

@@ -41,7 +41,7 @@ from pairgram._support.schema import (
 from pairgram.features.base import check_map
 from pairgram.features.inputs import LIST_KINDS
 
-# What files of versions 0.1 and 0.2 call otherwise: words of settings, and arrays.
+# Words of settings and names of arrays that files of versions 0.1 and 0.2 write in another way.
 EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {
     "pairs": {
         "kept": "with_ties",

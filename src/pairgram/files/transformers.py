@@ -5,8 +5,7 @@ what its fit found. Numbers by column are arrays, whose names begin with the pla
 such as ``transformers.0.mean_``.
 
 Transformers are made again by their constructors and by a fit to a row or two, which sets what the
-installed version of scikit-learn keeps for itself. Then the fitted values of the file take their
-places.
+installed version of scikit-learn keeps for itself. Then the fitted values of the file are put in.
 """
 
 from __future__ import annotations

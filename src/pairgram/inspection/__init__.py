@@ -1,4 +1,4 @@
-"""What a ranker has learnt, and from how much: learning curves, importances, a regressor's face.
+"""What a ranker has learnt, and from how much: learning curves, importances, regressor adapters.
 
-Rankers are taken by the package's public names.
+This package uses rankers by their public names only.
 """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A ranker that says it is a regressor; `as_regressor` makes it.
+    """A ranker that presents itself to scikit-learn as a regressor; `as_regressor` makes it.
 
     Parameters
     ----------
@@ -32,11 +32,12 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     ranker_ : the fitted ranker
     coef_ : ndarray of shape (n_features,), float64
-        The weights of the columns of X, so that ``predict(X)`` is ``X @ coef_ + intercept_`` but
-        for rounding. The weights of the ranker itself belong to the columns after `inputs`. Models
-        with quantile inputs, a feature map, a kernel or a prior have no such weights: the
-        AttributeError says which of them it is.
+        The weights of the columns of X: up to rounding, ``predict(X)`` is ``X @ coef_ +
+        intercept_``. The weights of the ranker itself belong to the columns after `inputs`. Models
+        with quantile inputs, a feature map, a kernel or a model as prior have no such weights: the
+        AttributeError names the reason.
     intercept_ : float
+        The constant of the scores.
     """
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
@@ -57,12 +58,12 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: RowsLike) -> NDArray[Any]:
-        """Return the scores of rows, shape (n_rows,)."""
+        """Return the scores of rows, (n_rows,); a model with inputs within lists has none."""
         check_is_fitted(self)
         if reads_lists(self.ranker_):
             raise ValueError(
-                f"the {type(self.ranker_).__name__} has inputs within lists, so that rows without "
-                "their lists, which tools for regressors hand over, have no score"
+                f"the {type(self.ranker_).__name__} has inputs within lists, and cannot score rows "
+                "without their lists, as tools for regressors pass them"
             )
         scores: NDArray[Any] = self.ranker_.predict(X)
         return scores
@@ -105,16 +106,16 @@ def _affine(ranker: BaseEstimator) -> tuple[NDArray[np.float64], float]:
 
 
 def as_regressor(model: Estimator) -> RankerRegressor:
-    """Return a ranker as a regressor, for tools of scikit-learn that take these alone.
+    """Return a ranker as a regressor, for tools of scikit-learn that take only regressors.
 
-    Such are `PartialDependenceDisplay`, `VotingRegressor` and `StackingRegressor`. A score is no
-    estimate of a label: it says only which rows of a query come first. `RegressorMixin.score`, R²,
-    therefore says little.
+    Such tools are `PartialDependenceDisplay`, `VotingRegressor` and `StackingRegressor`. A score is
+    not an estimate of a label: it only says which rows of a query come first. R², which
+    `RegressorMixin.score` returns, therefore means little.
 
     Parameters
     ----------
     model : ranker of this package
-        Fitted or not. What is fitted stays fitted; `fit` of the regressor fits a clone.
+        Fitted or not. A fitted ranker can predict at once; `fit` of the regressor fits a clone.
 
     Returns
     -------
@@ -122,11 +123,10 @@ def as_regressor(model: Estimator) -> RankerRegressor:
 
     Notes
     -----
-    Voting and stacking fit clones to all rows at once. Query ids reach them by scikit-learn's
-    metadata routing, ``sklearn.set_config(enable_metadata_routing=True)``, as ``fit(X, y,
-    qid=qid)``. They reach the last estimator of a stack too, which must therefore be a ranker. The
-    folds of a stack must be of whole queries, ``cv=list(QueryKFold(5).split(X, y, qid))``, because
-    the default folds cut queries.
+    Voting and stacking fit clones to all rows at once. To hand over query ids, call
+    ``sklearn.set_config(enable_metadata_routing=True)``, and then ``fit(X, y, qid=qid)``. The ids
+    reach the final estimator of a stack too, which must therefore be a ranker. Give a stack folds
+    of whole queries, ``cv=list(QueryKFold(5).split(X, y, qid))``: the default folds cut queries.
 
     A ranker that is linear in X gets `coef_` and `intercept_` in units of X, whatever its `inputs`
     scale. SHAP's ``LinearExplainer(as_regressor(model), X)`` is therefore exact. In ranking, only
@@ -164,15 +164,15 @@ def query_permutation_importance(
 ) -> Bunch:
     """Measure how much a metric falls when the values of one column are shuffled.
 
-    Values are shuffled within every query, so that a column that only tells queries apart, which
-    cannot change a ranking, has the importance 0. scikit-learn's `permutation_importance` shuffles
-    over all rows, and cannot hand query ids to a metric.
+    Values are shuffled within every query. A column that only tells queries apart cannot change a
+    ranking, and so has the importance 0. scikit-learn's `permutation_importance` shuffles over all
+    rows, and cannot pass query ids to a metric.
 
     Parameters
     ----------
     model : fitted model with `predict`
-        A ranker of this package, or any other. A linear ranker needs no prediction for each
-        shuffled column.
+        A ranker of this package, or any other model. It predicts once for each column and repeat; a
+        linear ranker predicts once in all.
     X : array-like of shape (n_rows, n_features), frame of pandas or polars, or pyarrow table
         Rows that the model was not fitted to. The model gets frames as frames, with their names.
     y : array-like of shape (n_rows,)
@@ -181,20 +181,22 @@ def query_permutation_importance(
         Query ids, of any hashable type.
     scoring : str or Metric, default="ndcg@10"
         As in `evaluate`.
-    n_repeats : int, default=5
+    n_repeats : int ≥ 1, default=5
         How often each column is shuffled.
     across : bool, default=False
-        Whether values are shuffled over all rows, in place of within queries.
+        Whether values are shuffled over all rows, instead of within queries.
     random_state : int, RandomState or None, default=None
-    n_threads : int or None, default=None
+        Seed or source of the shuffles.
+    n_threads : int ≥ 1 or None, default=None
+        As in `evaluate`.
 
     Returns
     -------
     Bunch
-        As of scikit-learn: ``importances`` of shape (n_features, n_repeats), the falls of the
-        metric (rises, for a metric of which less is better); ``importances_mean`` and
-        ``importances_std`` of shape (n_features,). Besides, ``score``, the metric of the rows as
-        they are, and ``feature_names``, a list of str, or None for arrays.
+        As in scikit-learn: ``importances`` of shape (n_features, n_repeats), by how much the metric
+        fell (or rose, if lower is better); ``importances_mean`` and ``importances_std`` of shape
+        (n_features,). Also ``score``, the metric without shuffling, and ``feature_names``, a list
+        of str, or None for arrays.
 
     Raises
     ------
@@ -227,7 +229,7 @@ def query_permutation_importance(
     X = np.asarray(X) if names is None else X
     shape = getattr(X, "shape", "none")  # as of a lazy frame
     if len(shape) != 2:
-        raise ValueError(f"X must have rows of columns, got shape {shape}")
+        raise ValueError(f"X must have shape (n_rows, n_features), got {shape}")
     n_rows, n_features = X.shape
     queries = Queries.make(n_rows, qid=qid)
     query = np.zeros(n_rows, np.int64) if across else queries.index()

@@ -1,4 +1,4 @@
-"""`learning_curve`: how good a ranker is after so many queries."""
+"""`learning_curve`: how good a ranker is when it is fitted to more and more queries."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class LearningCurve(Tabled):
     n_queries : ndarray of shape (n_sizes,), int64
         How many queries the models were fitted to, ascending.
     scores : ndarray of shape (n_sizes, n_folds)
-        The metric on the queries of each fold, by a model that was fitted to others. NaN where the
-        ranker could not be fitted.
+        The metric on the queries of each fold, for a model that was fitted to other queries. NaN
+        where the ranker could not be fitted.
     metric : str
         The name of the metric.
     """
@@ -80,32 +80,35 @@ def learning_curve(
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> LearningCurve:
-    """Measure how good a ranker is after so many queries.
+    """Measure how good a ranker is when it is fitted to more and more queries.
 
-    Queries come one after the other, in a random order, and are never cut. scikit-learn's
-    `learning_curve` counts rows, and cuts the last query.
+    Training queries are added in a random order, and are never cut. scikit-learn's `learning_curve`
+    counts rows, and cuts the last query.
 
     Parameters
     ----------
     estimator : ranker of this package
-        `RankRLS` on the columns themselves needs no rows again: the statistics of further queries
-        are added to those before. Every other ranker is fitted anew for every size.
+        For `RankRLS` on the columns themselves, each row is read once: the statistics of further
+        queries are added to those before. Every other ranker is fitted anew for every size.
     X : array-like or CSR matrix of shape (n_rows, n_features), or data frame
     y : array-like of shape (n_rows,)
+        Labels.
     qid : array-like of shape (n_rows,)
         Query ids, of any hashable type. They must be given: rows of a single list have no curve.
     sample_weight : array-like of shape (n_rows,), ≥ 0, float or None
-        Row weights of the fits, as `fit` takes them. The scores have no weights.
+        Row weights of the fits, as `fit` takes them. The metric is not weighted.
     sizes : array-like of int ≥ 1, or of float in (0, 1], or None
-        Numbers of queries, or shares of the fewest that a fold leaves: larger trainings are
-        drawn down to as many. None stands for ten equal steps.
-    cv : int, splitter of rows, or None
-        An int k stands for ``QueryKFold(k, shuffle=True)``, and None for 5.
+        Numbers of training queries, or shares of the number in the fold that leaves the fewest.
+        None stands for ten equal steps.
+    cv : int, splitter, or None
+        An int k stands for ``QueryKFold(k, shuffle=True)``, and None for 5. A splitter, which must
+        keep queries whole, gets one number for each query as ``groups``.
     scoring : str or Metric, default="ndcg@10"
         As in `evaluate`.
     random_state : int, RandomState or None, default=None
-        Draws the order of the queries, and the folds if `cv` is None.
-    n_threads : int or None, default=None
+        Draws the order of the queries, and the folds unless `cv` is a splitter.
+    n_threads : int ≥ 1 or None, default=None
+        As in `evaluate`.
 
     Returns
     -------
@@ -122,8 +125,8 @@ def learning_curve(
     Warns
     -----
     FitFailedWarning
-        If the ranker cannot be fitted to the queries of a smaller size, such as queries of a single
-        row, which have no pairs. The score of this size and fold is then NaN, and the mean over
+        If the ranker cannot be fitted at a smaller size, for example because all queries have a
+        single row, and so no pairs. The score of this size and fold is then NaN, and the mean over
         folds leaves it out.
 
     Notes

@@ -1,4 +1,4 @@
-"""What the scores of a kernel model are made of: training rows that are alike, and columns."""
+"""What the scores of a model are made of: similar training rows, and columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _checked(model: BaseEstimator, X: RowsLike) -> Any:
     check_is_fitted(model)
     if reads_lists(model):
         raise ArgumentError(
-            "model", "must score rows alone: one with inputs within lists has no score of a row"
+            "model", "must score rows alone, which a model with inputs within lists cannot do"
         )
     rows = read_rows(X, estimator=model, sparse="csr")
     fill = getattr(model, "fill_values_", None)
@@ -53,10 +53,10 @@ def _rows_within(model: BaseEstimator) -> tuple[Any, Any, NDArray[np.float64], N
 def neighbours(
     model: BaseEstimator, X: RowsLike, k: int = 5, *, by: NeighboursBy = "share"
 ) -> dict[str, NDArray[Any]]:
-    """Return the training rows that say most about the score of each row.
+    """Return the training rows that contribute most to the score of each row.
 
-    The score of a kernel model is a sum over training rows, of which each adds its weight times its
-    similarity, and an intercept or the scores of a prior.
+    The score of a kernel model is a sum over training rows, ``Σ_i w_i K(x, x_i)``, to which an
+    intercept or the scores of a prior may be added.
 
     Parameters
     ----------
@@ -64,22 +64,21 @@ def neighbours(
         The landmarks of a `Nystroem` map take the place of training rows.
     X : array-like or CSR matrix of shape (n_rows, n_features)
     k : int ≥ 1, default=5
-        How many training rows are returned; all of them, if there are fewer.
+        How many training rows are returned for each row of X; all of them, if there are fewer.
     by : {"share", "similarity"}, default="share"
-        Which rows are returned: those with the largest shares of the score, above or below 0, or
-        those that are most alike.
+        Which training rows are returned: those whose shares of the score are largest in absolute
+        value, or those that are most similar.
 
     Returns
     -------
     dict of str to ndarray
-        - ``row``, int64 of shape (n_rows, k): numbers of training rows, as they were given to
-          `fit`, in the order of `by`; −1 for landmarks of "kmeans", which are none;
-        - ``share``, shape (n_rows, k): what they add to the score;
-        - ``rest``, shape (n_rows,): what all others add;
-        - ``similarity``, shape (n_rows, k): their kernel values;
-        - ``parts``, shape (n_rows, k, n_parts): the values of the parts of a `Product` or a `Sum`,
-          times its weights, whose product or sum is the similarity. A kernel of a single part has
-          the similarity here.
+        - ``row``, int64 of shape (n_rows, k): the numbers of the training rows in `fit`, in the
+          order of `by`; −1 for landmarks of "kmeans", which are no training rows;
+        - ``share``, shape (n_rows, k): what each adds to the score, ``w_i K(x, x_i)``;
+        - ``rest``, shape (n_rows,): what all other training rows add;
+        - ``similarity``, shape (n_rows, k): the kernel values ``K(x, x_i)``;
+        - ``parts``, shape (n_rows, k, n_parts): for a `Product` or a `Sum`, the weighted values of
+          its parts, whose product or sum is the similarity; for other kernels, the similarity.
 
     Raises
     ------
@@ -88,14 +87,16 @@ def neighbours(
 
     Notes
     -----
-    Only differences of scores within a list say something, and shares of rows below 0 count as
-    those above do: a row that is like one that lost goes down.
+    Only differences of scores within a list have a meaning, and negative shares matter as much as
+    positive ones: similarity to a training row that ranked low pulls a row down.
 
     With a small ridge, the rows with the largest shares are often not the most similar ones.
-    Weights are then large, and those of rows that are like each other have opposite signs: their
+    Weights are then large, and rows that are similar to each other may have opposite signs: their
     shares nearly cancel, though each is larger than that of the most similar row.
-    ``by="similarity"`` tells the most similar rows for any ridge. Rows whose weight is exactly 0
-    are told by neither, because the model does not keep them.
+    ``by="similarity"`` finds the most similar rows for any ridge. Rows whose weight is exactly 0
+    are never returned, because the model does not keep them.
+
+    Kernel values are computed for 256 rows of X at a time.
 
     Examples
     --------
@@ -146,11 +147,12 @@ def _values(kernel: object, X: RowsLike, Z: RowsLike) -> NDArray[Any]:
 
 
 def column_effects(model: BaseEstimator, X: RowsLike) -> NDArray[np.float64]:
-    """Return how much each column of a row adds to its score: the fall, were the column 0.
+    """Return by how much the score of a row would fall if a column were 0, for each column.
 
-    For fingerprints, it is what the score would lose without a bit. A model that is linear in a
-    column has ``weight × value`` here, as `contributions` has, up to the constant that inputs take
-    from the column. In other models effects depend on each other, and their sum is not the score.
+    For fingerprints, this is what the score would lose without a bit. For a model that is linear in
+    a column, it is ``weight × value``, as in `contributions` up to the constant that inputs
+    subtract from the column. In other models effects depend on each other, and do not add up to the
+    score.
 
     Parameters
     ----------
@@ -160,9 +162,9 @@ def column_effects(model: BaseEstimator, X: RowsLike) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (n_rows, n_features), float64
-        The score of the row less that of the row with 0 in the column. Where a row has 0 there
-        already, the effect is 0. A column of which 0 is no usual value, such as a year, has an
-        effect that says little.
+        The score of the row minus the score of the same row with 0 in the column. Where a row has 0
+        already, the effect is 0. If 0 is not a usual value of a column, such as a year, its effect
+        means little.
 
     Raises
     ------
@@ -171,7 +173,7 @@ def column_effects(model: BaseEstimator, X: RowsLike) -> NDArray[np.float64]:
 
     Notes
     -----
-    As many rows are scored as X has entries besides 0.
+    The cost is that of scoring as many rows as X has nonzero entries.
 
     Examples
     --------

@@ -25,7 +25,7 @@ Values = NDArray[np.float64]
 _BLOCK = 1 << 22
 # This many values are shuffled at most to compare two samples.
 _MOST_SHUFFLED = 200_000_000
-# So many signs are enumerated at most, in 36 MiB.
+# All signs of at most this many differences are enumerated, in 36 MiB.
 _LONGEST_EXACT = 18
 # Sums that differ by rounding alone count as equal.
 _ROUNDING = 1e-12
@@ -175,12 +175,13 @@ _TIE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Tabled):
-    """What `compare` and `compare_runs` return; printed, it is three tables.
+    """What `compare` and `compare_runs` return: three tables, which ``print`` shows.
 
-    The text has the queries that differ most in the first metric alone; `changed` has all.
+    The printed text lists the queries that differ most in the first metric only; `changed` has
+    those of all metrics.
 
-    A table is a dict of columns. ``to_frame("means")`` and ``to_latex("differences")`` make a frame
-    and the table of a paper of it; notebooks show all three.
+    A table is a dict of columns. ``to_frame("means")`` returns one as a frame, and
+    ``to_latex("differences")`` as a LaTeX table. Notebooks show all three.
 
     Attributes
     ----------
@@ -190,14 +191,15 @@ class Comparison(Tabled):
         the metric is defined).
     differences : dict of str to ndarray
         A row for every metric and pair of systems, with the columns ``metric``, ``system``,
-        ``against``, ``difference`` (mean of system minus against), ``low`` and ``high``; ``wins``,
-        ``ties`` and ``losses`` of the system, numbers of queries; ``p`` and ``p_t``, of the
-        randomisation test and of the t test; and ``p_holm`` and ``p_t_holm``, corrected for the
-        number of pairs. Arms of different queries have no wins, ties and losses.
+        ``against``, ``difference`` (the mean of system minus that of against), ``low`` and
+        ``high`` (its bootstrap interval); ``wins``, ``ties`` and ``losses`` (numbers of queries in
+        which system is better, equal or worse); ``p`` and ``p_t`` (p-values of the randomisation
+        test and of the t test); and ``p_holm`` and ``p_t_holm`` (corrected for the number of
+        pairs). With `arm`, there are no wins, ties and losses.
     changed : dict of str to ndarray
         The queries with the largest differences of every pair, with the columns ``metric``,
         ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``. It is
-        empty for arms of different queries.
+        empty with `arm`.
     qid : ndarray of shape (n_queries,)
         The ids of the queries.
     values : dict of str to dict of str to ndarray of shape (n_queries,)
@@ -224,9 +226,9 @@ class Comparison(Tabled):
     confidence: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the three tables as lists of rows of plain numbers and texts, as for JSON.
+        """Return the three tables as lists of rows of plain numbers and texts, ready for JSON.
 
-        Ids of queries that are neither stand there as texts.
+        Query ids that are neither numbers nor texts become texts.
         """
         return {
             "n_queries": len(self.qid),
@@ -274,25 +276,25 @@ def compare(
         Labels, as in `evaluate`.
     qid : array-like of shape (n_rows,)
         Query ids. Queries are what the tests take as independent.
-    scores : dict of str to array-like of shape (n_rows,)
-        The scores of every system, at least two, by its name. With `arm`, the scores of the rows
-        themselves, array-like of shape (n_rows,), by which each query was ranked.
+    scores : dict of str to array-like of shape (n_rows,), or array-like of shape (n_rows,)
+        The scores of two or more systems, by their names. With `arm`, one array instead: the
+        scores by which the rows of each query were ranked.
     metrics : str, Metric, or iterable of them
         See `evaluate`.
     arm : array-like of shape (n_rows,) or None
-        The system that ranked the query of each row, as in an A/B test, where each query was given
-        to one arm; labels are then clicks or other feedback. Queries of different arms are not
-        paired: intervals resample queries, ``p`` is that of the permutation test of
-        two samples, and ``p_t`` that of Welch's t test. None compares all systems in every query.
+        The name of the system that ranked the query of each row, as in an A/B test, where each
+        query was given to one arm. Labels are then clicks or other feedback. Queries of different
+        arms are not paired: ``p`` is that of the two-sample permutation test, and ``p_t`` that of
+        Welch's t test. None compares all systems in every query.
     baseline : str or None
-        The system that all others are compared with. None compares every two.
+        The system that all others are compared with. None compares every pair of systems.
     convention : str
         See `get_metric`.
     confidence : float between 0 and 1
         The probability of the bootstrap intervals.
     n_permutations : int ≥ 1
-        The number of random assignments of signs in the randomisation test. If all assignments are
-        no more, and there are at most 18 queries that differ, all are tried, and p is exact.
+        The number of random assignments of signs in the randomisation test. If there are no more
+        assignments than this in all, and at most 18 queries differ, all are tried, and p is exact.
     n_resamples : int ≥ 1
         The number of bootstrap samples of queries.
     n_changed : int ≥ 0
@@ -309,29 +311,33 @@ def compare(
     Raises
     ------
     ValueError
-        If there are less than two systems, if a setting is out of its range, and as in `evaluate`.
+        If there are fewer than two systems, if `qid` is None, if a setting is out of its range, and
+        as in `evaluate`.
+    TypeError
+        If arguments are in the wrong order, or if `scores` is no dict without `arm`.
 
     Notes
     -----
-    The p-values are two-sided, of differences paired by query. The randomisation test needs no
-    assumption about how they are distributed [1]_; the t test is ``scipy.stats.ttest_rel``.
-    Intervals are those of the percentile bootstrap, without a correction for their number.
+    Without `arm`, the p-values are two-sided, for differences that are paired by query. The
+    randomisation test needs no assumption about their distribution [1]_; the t test is
+    ``scipy.stats.ttest_rel``. Intervals are those of the percentile bootstrap, which resamples
+    queries. They are not corrected for their number.
 
-    The tests are for queries that are independent, and for one look at a number of queries that was
-    fixed before. If you stop an experiment as soon as p is
-    small, you find differences where there are none.
-    Sessions or users that come back should be one query id.
+    The tests assume that queries are independent, and that their number was fixed before the first
+    look. If you stop an experiment as soon as p is small, you find differences where there are
+    none. All sessions of one user should share one query id.
 
-    Among many pairs some p-values are small by chance. ``p_holm`` and ``p_t_holm`` are
-    corrected by Holm's method for the number of pairs of one metric, not for the number of metrics:
-    decide by one of them beforehand.
+    Among many pairs some p-values are small by chance. ``p_holm`` and ``p_t_holm`` are corrected by
+    Holm's method for the number of pairs, but not for the number of metrics: choose one metric to
+    decide by beforehand.
 
-    Scores that were chosen by the same queries flatter: compare on queries that chose nothing.
+    A system whose settings were chosen on these queries looks better than it is: compare on queries
+    that no choice has used.
 
-    A query in which a metric is undefined (NaN) is left out of its differences. A win is a value
-    that is lower for losses (misranking and names that end in error), and higher for the others.
-    Values tie that differ by at most 1e-12, or by this share of the larger one; their difference is
-    then 0.
+    A query in which a metric is undefined (NaN) is left out of its differences. The better value
+    wins: the lower one for misranking and metrics whose names end in error, and the higher one for
+    the others. Two values tie, with the difference 0, if they differ by at most 1e-12 times the
+    larger of 1 and their sizes.
 
     References
     ----------
@@ -367,7 +373,7 @@ def compare(
         right = "a dict of names to scores" if arm is None else "one score for each row, with arm"
         raise TypeError(f"scores must be {right}, got {type(scores).__name__}{_ORDER}")
     if qid is None:
-        raise ValueError("qid must be given: queries are what a comparison counts")
+        raise ValueError("qid must be given, because systems are compared query by query")
     listed = listed_metrics(metrics, _ORDER)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     named = scores if isinstance(scores, Mapping) else {"the rows": scores}
@@ -420,9 +426,9 @@ def compare_runs(
     Parameters
     ----------
     qrels : path, data frame, mapping, or iterable of named tuples
-        The judgements; see `evaluate_run`. Queries that a run lacks count as without results.
+        The judgements; see `evaluate_run`. A query that a run lacks counts as one without results.
     runs : dict of str to path, data frame, mapping, or iterable of named tuples
-        The result lists of every system, at least two, by its name.
+        The result lists of two or more systems, by their names.
     metrics : str, Metric, or iterable of them
         See `evaluate_run`.
     baseline, convention, confidence, n_permutations, n_resamples, n_changed

@@ -1,4 +1,4 @@
-"""What judges predictions of comparisons: accuracy, squared error and log loss."""
+"""Metrics of predicted comparisons: accuracy, squared error and log loss."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _VALUES: dict[str, Callable[[Vector, Vector], Vector]] = {
 
 @dataclass(frozen=True)
 class ComparisonMetric:
-    """What judges the differences of scores of comparisons.
+    """A metric of the differences of scores that a model predicts for comparisons.
 
     Attributes
     ----------
     name : {"accuracy", "squared_error", "log_loss"}
-        - "accuracy": the share of comparisons of which the winner has the higher score. Equal
-          scores count ½. Ties, of margin 0, do not count;
-        - "squared_error": the squared difference of the margin and the difference of scores;
-        - "log_loss": ``log(1 + exp(−d))`` of the difference d of scores, which are log-odds. A tie
-          is half a win of each.
+        - "accuracy": the share of comparisons in which the winner has the higher score. Equal
+          scores count ½. Ties, whose margin is 0, do not count;
+        - "squared_error": the square of the margin minus the difference of the scores;
+        - "log_loss": ``log(1 + exp(−d))``, where d is the difference of the scores in log-odds. A
+          tie counts as half a win of each side.
     """
 
     name: str
@@ -109,7 +109,7 @@ def comparison_metric(
     Raises
     ------
     ValueError
-        If it is a metric of lists or unknown, or if there are no probabilities.
+        If it is a metric of lists or unknown, or if "log_loss" has no probabilities.
     """
     scoring = "accuracy" if scoring is None else scoring
     if isinstance(scoring, ComparisonMetric):
@@ -122,8 +122,8 @@ def comparison_metric(
         )
     if scoring == "log_loss" and not has_probabilities:
         raise ValueError(
-            f"{name}='log_loss' needs probabilities, which RankSVM(loss='logistic') and its search "
-            "have, and least squares and hinge losses have not"
+            f"{name}='log_loss' needs probabilities, which only RankSVM(loss='logistic') and its "
+            "search have"
         )
     return ComparisonMetric(scoring)
 
@@ -166,7 +166,7 @@ def evaluate_comparisons(
     Raises
     ------
     ValueError
-        If a metric is none of comparisons, or if there is not one finite score for every row.
+        If a metric is not one of comparisons, or if a row has no finite score.
     """
     wanted = [comparison_metric(one, True, "metrics") for one in metrics]
     scores = real_array(score, "score")

@@ -263,25 +263,25 @@ def get_metric(
     empty : float or "skip"
         The value of a query without relevant documents (its ideal DCG is 0, or no label is ≥
         `relevant`). "skip" makes it NaN, so that the mean leaves it out. This applies to ndcg,
-        ndcg_linear, mean_ndcg, map, recall, rprec, hit_rate, mrr, ef and bedroc. The other metrics
-        are defined for such a query (dcg, ips_dcg, p, rbp and err are 0), except auc.
+        ndcg_linear, mean_ndcg, map, recall, rprec, hit_rate, mrr, ef and bedroc. For such a query
+        dcg, ips_dcg, p, rbp and err are 0, and auc is undefined.
     relevant : float
         Labels ≥ this are relevant, for map, p, recall, rprec, hit_rate, mrr, rbp, ef, bedroc and
         auc. It is 1 in every convention.
     divisor : {"relevant", "cut"}
         "relevant" divides map@k by the number R of relevant documents, "cut" by min(k, R).
     max_grade : float or None
-        The highest possible label, for err. None takes the highest label in `y`; so set it if
-        results on different data are to be compared.
+        The highest possible label, for err, from 0 to 1000. None takes the highest label in `y`, so
+        set it if you compare results on different data.
     alpha : float, above 0 and at most 500
-        How early bedroc looks: the larger, the earlier. With 20, the first 8 % of the ranks have
-        80 % of the weight. It is 20 in every convention, as is usual.
+        How strongly bedroc favours the first ranks: the larger, the more. With 20, the first 8 % of
+        the ranks have 80 % of the weight. It is 20 in every convention, as is usual.
     persistence : float between 0 and 1
         The probability p that the reader of rbp goes on to the next rank. It is 0.8 in every
         convention, as in ir_measures.
     clip : float from 0 to 1
-        Propensities below this count as this, for ips_dcg. It is 0 in every convention: a clip
-        makes the mean less noisy, and wrong by what it leaves out.
+        For ips_dcg, propensities below this are raised to it. It is 0 in every convention, which
+        means no clipping: a clip makes the mean less noisy, but biased.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def get_metric(
     name                     value in a query                                               range
     =======================  =============================================================  =======
     dcg@k                    Σ_{i≤k} g_i d_i                                                [0, ∞)
-    ips_dcg@k                Σ_{i≤k} a_i d_i, a = clicks / propensities, at least clip      [0, ∞)
+    ips_dcg@k                Σ_{i≤k} a_i d_i, a = click / max(propensity, clip)             [0, ∞)
     ndcg@k                   dcg@k / its highest possible value                             [0, 1]
     ndcg_linear@k            ndcg@k with the gain y, as in trec_eval, ir_measures and ranx  [0, 1]
     mean_ndcg                mean of ndcg@i over i = 1…n                                    [0, 1]
@@ -317,8 +317,8 @@ def get_metric(
     rbp@k                    (1 - p) Σ_{i≤k} rel_i p^(i-1), rank-biased precision           [0, 1]
     ef@k%                    enrichment: (precision of the first m) / (R/n), m = ⌈n k/100⌉  [0, n/m]
     bedroc                   (RIE - lowest RIE) / (highest RIE - lowest RIE)                [0, 1]
-    auc                      fraction of pairs of a relevant and another document in right  [0, 1]
-                             order, tied score = ½: the area under the ROC curve
+    auc                      fraction of pairs of a relevant and an irrelevant document in  [0, 1]
+                             right order, tied score = ½: the area under the ROC curve
     kendall                  tau b: (conc. - disc.) / sqrt(pairs untied in y · in score)    [-1, 1]
     spearman                 correlation of the ranks; tied values share their mean rank    [-1, 1]
     pearson                  correlation of y and f                                         [-1, 1]
@@ -341,9 +341,9 @@ def get_metric(
     that 7 % of its 100 documents are 8; here they are 7. rbp takes documents as relevant or not, as
     ir_measures does if it is given `rel`.
 
-    ips_dcg is for clicks: its labels are clicks divided by propensities, which `evaluate` does if
-    it gets `propensity`. It is not divided by a highest value, because the best order of a list
-    does not show in its few clicks, and a list without clicks counts as 0.
+    ips_dcg is for clicks: its labels are clicks divided by propensities. `evaluate` divides them if
+    it gets `propensity`. ips_dcg is not divided by a highest value, because the few clicks on a
+    list do not show its best order. A list without clicks counts as 0.
 
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 
@@ -370,8 +370,7 @@ def get_metric(
 
     trec_eval breaks ties by descending document name, which rows do not have; `evaluate_run` takes
     names. If the rows within ties stand in its order, "trec" gives the numbers of trec_eval (for
-    labels ≥ 0). "sklearn" gives
-    those of ``ndcg_score`` and ``dcg_score``.
+    labels ≥ 0). "sklearn" gives those of ``ndcg_score`` and ``dcg_score``.
 
     Each query and score vector costs O(n log n), or O(n) for a cut up to 64 without averaged ties.
     err with averaged ties costs O(t min(t, k)) for t tied documents.
@@ -455,17 +454,18 @@ def evaluate(
         The metrics, such as "ndcg@10", "map" or "auc"; `get_metric` has the whole list. Names
         follow `convention`; a `Metric` has its own options.
     y : array-like of shape (n_rows,), finite; table of `scan`; or Preferences
-        Labels. A higher label is more relevant. A table has labels, query ids and weights itself.
-        Of comparisons there are other metrics: "accuracy", the weighted share whose winner has the
-        higher score, where equal scores count ½ and ties not at all; "squared_error" of margins;
-        and "log_loss", ``log(1 + exp(−d))`` of differences d that are log-odds, as those of
-        ``RankSVM(loss="logistic")``, where a tie is half a win of each.
+        Labels. A higher label is more relevant. A table has its own labels, query ids and weights.
+        Comparisons have their own metrics: "accuracy", the weighted share of comparisons whose
+        winner has the higher score (equal scores count ½, and ties do not count);
+        "squared_error", the mean square of the margin minus the difference of scores; and
+        "log_loss", the mean of ``log(1 + exp(−d))``, where d is the difference of scores in
+        log-odds, as ``RankSVM(loss="logistic")`` predicts it (a tie is half a win of each).
     score : array-like of shape (n_rows,) or (n_scores, n_rows); or fitted model
-        With a table as y, this is a fitted model with `predict`, which scores the rows.
         One or several predictions for the same labels. C-contiguous float64 arrays are used as they
         are; others are copied to float64. NaN stands for a document that was not retrieved: it has
         no rank, but counts among the relevant documents and in the ideal ranking. Only metrics that
-        rank take it, not auc, kendall and the others whose value comes from pairs or scores.
+        rank take it, not auc, kendall and the others whose value comes from pairs or scores. With a
+        table as y, this is a fitted model, whose `predict` scores the rows.
     qid : array-like of shape (n_rows,) or None
         Rows with equal ids form a query, wherever they stand. With neither `qid` nor `group`, all
         rows are one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
@@ -498,15 +498,15 @@ def evaluate(
     -------
     dict
         For the name of every metric, a float, or an array of shape (n_queries,) if `per_query`.
-        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). With
-        propensities, and without `per_query`, there are four more numbers for every metric, such
-        as "ips_dcg@10 standard error": its standard error over queries; "self-normalised", the
-        mean divided by the mean of all clicks / propensities, which is at most the first discount
-        and varies less; "clipped", the share of clicked rows with a propensity below the clip; and
-        "effective clicks", the number of equal clicks that would be as noisy. For a table,
-        `per_query` adds the ids of the queries, as "qid". NaN marks
+        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). NaN marks
         queries for which the metric is undefined. The mean leaves them out, and is NaN if no query
-        is left.
+        is left. For a table, `per_query` adds the ids of the queries, as "qid".
+
+        With propensities, and without `per_query`, there are four more numbers for every metric:
+        "ips_dcg@10 standard error", over queries; "ips_dcg@10 self-normalised", the mean divided by
+        the mean of all clicks / propensities, which is at most the first discount and varies less;
+        "ips_dcg@10 clipped", the share of clicked rows whose propensity is below the clip; and
+        "ips_dcg@10 effective clicks", the number of equally weighted clicks that would be as noisy.
 
     Raises
     ------
@@ -515,7 +515,8 @@ def evaluate(
         the wrong order.
     ValueError
         If a name, a shape or a value is wrong, if there is no metric, if two metrics have the same
-        name, or if a metric does not take a label or `n_relevant`. The message names the row.
+        name, or if a metric does not take a label or `n_relevant`. For a value, the message names
+        the row.
 
     Examples
     --------
@@ -524,7 +525,7 @@ def evaluate(
     >>> evaluate(["map", "p@1", "misranking"], y, score, qid)
     {'map': 0.75, 'p@1': 0.5, 'misranking': 0.5}
 
-    The first query has another relevant document, which was not retrieved:
+    If the first query has another relevant document that was not retrieved:
 
     >>> evaluate(["map", "p@1"], y, score, qid, n_relevant=[2, 1])
     {'map': 0.5, 'p@1': 0.5}

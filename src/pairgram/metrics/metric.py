@@ -32,9 +32,9 @@ Divisor = Literal["relevant", "cut"]
 class Family(NamedTuple):
     """The properties of all metrics of one name.
 
-    Compiled code has the metric by its name, or as `fixed` says: by another name, and with options
-    that have one value. Other tools' names are only there if they are not similar to this one.
-    Those of `in_runs` are taken where runs are read, those of `aliases` are asked about in errors.
+    Compiled code knows the metric by its name. `fixed` may give another name for it, and values of
+    options that callers cannot choose. `in_runs` has other tools' names, which `evaluate_run`
+    takes. `aliases` has other names that error messages suggest this metric for.
     """
 
     cut: Literal["never", "optional", "always", "percent"]
@@ -42,7 +42,7 @@ class Family(NamedTuple):
     labels: Literal["any", "gain", "grade"] = "any"
     scores: Literal["ordered", "finite"] = "ordered"
     greater_is_better: bool = True
-    of_lists: bool = True  # if it ranks: made for result lists, not for all rows as one list
+    of_lists: bool = True  # if it ranks: meant for result lists, not for all rows as one list
     fixed: Mapping[str, str] = MappingProxyType({})
     aliases: tuple[str, ...] = ()
     in_runs: tuple[str, ...] = ()  # in trec_eval and ir_measures
@@ -147,7 +147,7 @@ CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return the names that `get_metric` takes, without short ones.
+    """Return the names that `get_metric` takes, without the short names msd and m1d.
 
     ``@k`` stands for a cut such as ``@10``, and ``@k%`` for a percentage such as ``@1%``.
     """
@@ -374,8 +374,8 @@ class Metric:
     family : str
         The name without its cut, such as ``"ndcg"`` or ``"map"``.
     k : int ≥ 1, float or None
-        The cut: only the first k ranks count. None counts all ranks. For ``"ef"`` it is the percent
-        of the ranks that count, above 0 and at most 100.
+        The cut: only the first k ranks count. None counts all ranks. For ``"ef"`` it is the
+        percentage of the ranks that count, above 0 and at most 100.
     gain, discount, ties, empty, relevant, divisor, max_grade, alpha, persistence, clip
         See `get_metric`. None takes the value of the convention ``"default"``. An option that the
         family does not have must be None.
@@ -542,7 +542,7 @@ class Metric:
     def judged_labels(
         self, labels: NDArray[np.float64], propensity: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        """Return labels as the metric takes them: clicks / propensities, with a clip if it has one.
+        """Return the labels that the metric takes: clicks / propensities, clipped if it has a clip.
 
         Parameters
         ----------
@@ -554,8 +554,8 @@ class Metric:
         Raises
         ------
         ValueError
-            If the metric has a clip and there are no propensities, or if it is none of clicks and
-            there are some.
+            If the metric has a clip and there are no propensities, or if there are propensities and
+            it is no metric of clicks.
         """
         if propensity is None:
             if self.clip:
@@ -736,7 +736,7 @@ def _of_clicks(
     weights: Vector | None,
     n_threads: int,
 ) -> tuple[Vector, dict[str, Vector]]:
-    """Return the values of metrics of clicks, and what to know of their means, by name.
+    """Return the values of metrics of clicks, and statistics of their means, by name.
 
     The values have shape (n_metrics, n_scores, n_queries).
     """

@@ -43,30 +43,34 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Return metrics of a run against relevance judgements, as trec_eval defines them.
 
-    Relevant documents that the run did not retrieve count, and so do ties: scores are compared as
-    float32, and documents with equal ones stand in descending order of their ids.
+    Relevant documents that the run did not retrieve count. Ties are broken as in trec_eval: scores
+    are compared as float32, and documents with equal scores stand in descending order of their ids.
 
     Parameters
     ----------
     qrels : path, data frame, mapping, or iterable of named tuples
-        The judgements: a file of TREC (see `read_qrels`); a frame of pandas, polars or pyarrow, or
-        a dict of columns, with the columns ``qid``, ``query_id`` or ``q_id``; ``docno``,
-        ``doc_id`` or ``docid``; and ``label``, ``relevance``, ``rel`` or ``score``; a dict of
-        queries of dicts of documents, as of pytrec_eval and ranx; or ir_measures' ``Qrel``.
+        The judgements, in one of these forms:
+
+        - a TREC file, see `read_qrels`;
+        - a frame of pandas, polars or pyarrow, or a dict of columns. One column is named ``qid``,
+          ``query_id`` or ``q_id``, one ``docno``, ``doc_id`` or ``docid``, and one ``label``,
+          ``relevance``, ``rel`` or ``score``;
+        - a dict of query ids to dicts of document ids to labels, as in pytrec_eval and ranx;
+        - ir_measures' ``Qrel`` tuples.
     run : path, data frame, mapping, or iterable of named tuples
-        The result lists, in the same forms: a file (see `read_run`), the column ``score``, or
-        ir_measures' ``ScoredDoc``. A document that is not judged is not relevant. A score NaN
-        leaves it out.
+        The result lists, in the same forms: a file (see `read_run`), columns with ``score`` as the
+        number, a dict of dicts, or ir_measures' ``ScoredDoc`` tuples. A document without a
+        judgement is not relevant. A document with the score NaN is left out.
     metrics : str, Metric, or iterable of them
         Metrics that rank, by the names of `get_metric`, trec_eval ("map", "P_10", "ndcg_cut_10",
-        "recip_rank", "Rprec", "success_5") or ir_measures ("AP", "nDCG@10", "RR"). And "bpref",
-        "num_ret", "num_rel" and "num_rel_ret" of trec_eval, whose relevant documents have a label
-        ≥ 1.
+        "recip_rank", "Rprec", "success_5") or ir_measures ("AP", "nDCG@10", "RR"). Also trec_eval's
+        "bpref", "num_ret", "num_rel" and "num_rel_ret", for which documents with a label ≥ 1 are
+        relevant.
     convention : str
         See `get_metric`. "trec" has the linear gain.
     missing : {"zero", "skip"}
-        What the queries of `qrels` count that the run lacks. "zero": as ones without results, as in
-        trec_eval with ``-c``, ir_measures and PyTerrier. "skip": not at all, as in trec_eval
+        How queries of `qrels` count if the run lacks them. "zero": as queries without results, as
+        in trec_eval with ``-c``, ir_measures and PyTerrier. "skip": not at all, as in trec_eval
         without ``-c``. Queries of the run without judgements never count.
     per_query : bool
         If True, return the values of every query in place of the mean.
@@ -76,25 +80,25 @@ def evaluate_run(
     Returns
     -------
     dict
-        For the name of every metric a float, the mean over queries, but the sum for the three that
-        count. If `per_query`, an array of shape (n_queries,), and the ids of the queries as "qid",
-        in the order of `qrels`.
+        For the name of every metric a float: the mean over queries, or the sum for "num_ret",
+        "num_rel" and "num_rel_ret". If `per_query`, an array of shape (n_queries,) each, and the
+        ids of the queries as "qid", in the order of `qrels`.
 
     Raises
     ------
     ValueError
         If a line of a file, a column or a value is wrong, if an id is missing, if two different ids
-        have the same text, such as 1 and "1", if a query has a document twice, or if no query is in
-        both.
+        have the same text, such as 1 and "1", if a query has a document twice, if `qrels` and `run`
+        have no query in common, or if a metric is unknown or needs scores of all documents.
     TypeError
-        If `qrels` or `run` is none of these forms.
+        If `qrels` or `run` has none of these forms.
 
     Notes
     -----
-    A judgement below 0 says that a document was not judged. The values have trec_eval's bits, for
-    all of its measures that are named above. Its means may differ in the last digit. Ids of queries
-    and documents are compared as texts, so 7 is "7". A float without a fraction is the text of the
-    integer, because frames turn integers into floats: 7.0 is "7" too.
+    A label below 0 means that a document was not judged. For the measures of trec_eval that are
+    named above, the values of queries have the same bits as trec_eval's, and means may differ in
+    the last digit. Ids of queries and documents are compared as texts, so 7 is "7". A float without
+    a fraction counts as the integer, because frames turn integers into floats: 7.0 is "7" too.
 
     Examples
     --------
@@ -150,7 +154,7 @@ def _metric(name: str, convention: Convention, hint: str) -> Metric:
 
 
 def _known(name: str) -> str:
-    """Return the name here of a metric that has the name of trec_eval, or of ir_measures."""
+    """Return this package's name of a metric that has the name of trec_eval or ir_measures."""
     match = re.fullmatch(r"([A-Za-z_]+?)(?:[_@]([0-9]+))?", name)
     if match is None or match[1] not in _NAMES:
         return name
@@ -205,7 +209,7 @@ def _require_ranks(metrics: Iterable[Metric], lists: dict[str, Any]) -> None:
             if len(missed) or not len(scores):
                 raise ValueError(
                     f"{metric.name} needs a score of every relevant document, and the run lacks "
-                    f"some of query {query!r}: metrics that look at ranks, such as map, do without"
+                    f"some of query {query!r}: take a metric that looks at ranks, such as map"
                 )
 
 

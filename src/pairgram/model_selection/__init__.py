@@ -1,3 +1,4 @@
 """How settings are chosen: folds of whole queries, scores of held-out rows, tables of results.
-No estimator is known here.
+
+This package knows no estimator.
 """

@@ -1,4 +1,4 @@
-"""From interactions to rows: things that were not chosen, and the last ones held out."""
+"""From interactions to rows: negative sampling, and leave-last-out splits."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ By = Literal["uniform", "popularity"]
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """What `sample_negatives` returns: rows to fit, those of a user together.
+    """What `sample_negatives` returns: rows to fit to, with those of a user together.
 
-    The interactions of a user come first, and then the things that were drawn.
+    The interactions of a user come first, and then the items that were drawn.
 
     Attributes
     ----------
     users : ndarray of shape (n_rows,)
-        The ids of the users, which are query ids too.
+        The ids of the users, which serve as query ids.
     items : ndarray of shape (n_rows,)
+        The ids of the items.
     labels : ndarray of shape (n_rows,), float64
-        1 for interactions, and 0 for things that were drawn.
+        1 for interactions, and 0 for items that were drawn.
     source : ndarray of shape (n_rows,), int64
-        The number of the interaction that the row is, or for which its thing was drawn.
+        The number of the interaction that the row is, or for which its item was drawn.
     """
 
     users: NDArray[Any]
@@ -67,42 +68,48 @@ def sample_negatives(
     catalog: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> SampledRows:
-    """Return interactions, and for each of them n things that its user has not seen.
+    """Return interactions, and for each of them n items that its user has not seen.
 
-    All things of a user differ, so that a user of m interactions gets ``n m`` things, or all that
-    there are if these are less. A `UserWarning` then tells how many users have less.
+    The items drawn for a user all differ. A user with m interactions gets ``n m`` of them, or all
+    unseen items if there are fewer.
 
     Parameters
     ----------
     users, items : array-like of shape (n_interactions,)
-        The ids of the user and the thing of every interaction. A pair may be there several times.
+        The ids of the user and the item of every interaction. A pair may occur several times.
     n : int ≥ 1, default=1
+        The number of items to draw for every interaction.
     by : {"uniform", "popularity"}, default="uniform"
-        Whether every thing is as likely as any other, or as likely as it has interactions. Things
-        that are drawn for one user are drawn one after the other, without those drawn before.
+        Whether all items are equally likely, or likely in proportion to their numbers of
+        interactions. Items are drawn for a user without replacement.
     exclude_seen : bool, default=True
-        Whether things with which the user has interacted are never drawn.
+        Whether items with which the user has interacted are never drawn.
     catalog : array-like of shape (n_items,) or None, default=None
-        The ids of all things to draw from, each of them once. None takes those that have an
+        The ids of all items to draw from, each of them once. None takes the items that have an
         interaction.
     random_state : int, RandomState, Generator or None, default=None
 
     Returns
     -------
     SampledRows
-        Of at most n_interactions + n · n_interactions rows, ready for ``fit(..., qid=rows.users)``.
+        At most n_interactions + n · n_interactions rows, ready for ``fit(..., qid=rows.users)``.
 
     Raises
     ------
     ValueError
-        If a length or an id is wrong, or a thing is not in the catalog. The message names it.
+        If a length or an id is wrong, or an item is not in the catalog. The message names it.
+
+    Warns
+    -----
+    UserWarning
+        If users have fewer unseen items than were asked for. The message tells how many users.
 
     Notes
     -----
-    Nothing is drawn and thrown away because it was seen. A number below the interactions, or the
-    things, that a user leaves is drawn and counted off among them, by one binary search in what
-    all users have seen. What two draws of a user have in common is drawn again, without it. The
-    time is O(N log N) for N rows, and the memory O(N).
+    Seen items are never drawn and rejected. A random place among the unseen items, or among their
+    interactions, is turned into an item by one binary search in what all users have seen. If two
+    draws of a user give the same item, the second is drawn again without it. The time is
+    O(N log N) for N rows, and the memory O(N).
 
     Examples
     --------
@@ -283,6 +290,7 @@ class LastOut(NamedTuple):
     Attributes
     ----------
     train, test : ndarray of shape (n_interactions,), bool
+        Masks of the interactions.
     """
 
     train: NDArray[np.bool_]
@@ -293,30 +301,38 @@ def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
     """Return which interactions to train with, and the last n of every user, to test with.
 
     Users with n interactions or fewer keep all of them for training. If two interactions have the
-    same time, the one in the later row counts as later. A `UserWarning` tells how many users have
-    so few, and for how many the order of rows decides what is held out.
+    same time, the one in the later row counts as later.
 
     Parameters
     ----------
     users : array-like of shape (n_interactions,)
-        Ids, wherever the interactions of a user stand.
+        User ids. The interactions of a user may stand anywhere.
     times : array-like of shape (n_interactions,), numbers or times
+        The time of every interaction.
     n : int ≥ 1, default=1
+        The number of interactions to hold out for every user.
 
     Returns
     -------
     LastOut
-        A pair of masks, train and test. Each row is in one of them.
+        A pair of masks, train and test. Each row is in exactly one of them.
 
     Raises
     ------
     ValueError
-        If a length is wrong, or an id or a time is missing or no number and no time.
+        If a length is wrong, if an id is missing, or if a time is missing, or neither a number nor
+        a time.
+
+    Warns
+    -----
+    UserWarning
+        If users have n interactions or fewer, or if the order of rows decides which of several
+        interactions of the same time is held out. The message tells how many users.
 
     Notes
     -----
-    Users who were never seen are another question: `QueryKFold`, with the users as query ids, holds
-    out users with all that they have.
+    This tests models on users that they know. To test on new users, take `QueryKFold` with the
+    users as query ids, which holds out all interactions of a user.
 
     Examples
     --------

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class IntervalJudge(BaseJudge):
     """Which rows with censored labels are held out, judged by the pairs that they form.
 
-    Pairs of n rows are up to n² / 2, so rows are held out and not pairs. The model without some
-    rows knows none of their pairs, and is judged by those that they form with each other.
+    n rows form up to n² / 2 pairs, so rows are held out and not pairs. The model without some rows
+    knows none of their pairs, and is judged by the pairs that they form with each other.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a search chooses by where it holds nothing out, in place of a metric."""
+    """What a search that holds nothing out chooses by, in place of a metric."""
 
     name: str
     greater_is_better: bool = True

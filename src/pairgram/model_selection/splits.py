@@ -58,13 +58,13 @@ class QueryKFold:
     Notes
     -----
     The numbers of queries in two folds differ by at most one. Query ids are given as ``qid``, which
-    scikit-learn's metadata routing passes on. What is held out together may be larger than a query,
-    such as a day, a seller or a judge: its ids are given as ``groups``, and folds are then folds of
-    groups. Groups without ``qid`` are taken for the queries themselves.
+    scikit-learn's metadata routing passes on. If units larger than a query must be held out
+    together, such as days, sellers or judges, give their ids as ``groups``: folds are then folds of
+    groups. Without ``qid``, the groups count as the queries.
 
     The estimator needs the query ids too, and only a routed ``qid`` reaches it. With ``groups``
     alone, scikit-learn's cross-validation fits all rows as one query, and a `MissingQueryWarning`
-    warns of this.
+    says so.
 
     Do not give an integer as ``cv`` to scikit-learn's functions: it splits rows and cuts queries
     apart. Give ``QueryKFold(5)`` in place of 5.
@@ -106,9 +106,14 @@ class QueryKFold:
         X : array-like of shape (n_rows, ...)
         y : ignored
         groups : array-like of shape (n_rows,) or None
-            Ids of what is held out together. None stands for the queries.
+            The ids of the groups that are held out together. None stands for the queries.
         qid : array-like of shape (n_rows,) or None
-            Query ids. No group may cut a query.
+            Query ids. All rows of a query must be in one group.
+
+        Yields
+        ------
+        train, test : ndarray of int64
+            Row numbers, ascending.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Pictures of searches, models and comparisons, drawn by matplotlib.
 
-Models are taken by the package's public names. Every function takes an
-axes, or makes one, and returns a `Plot`: the axes, and the numbers that are drawn in it.
+Every function takes an axes, or makes one, and returns a `Plot`: the axes, and the numbers that are
+drawn in it. This package uses models by their public names only.
 """
 
 from pairgram.plots.drawing import (

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 BLUE, ORANGE, GREY = COLOURS[0], "#D55E00", "#767676"
 LONGEST_LABEL = 36
-# An interval of 95 % reaches so many standard deviations to both sides.
+# A 95 % interval reaches this many standard deviations to both sides.
 BAR = 1.96
 
 
 class Plot(NamedTuple):
-    """What a function of this folder returns; ``ax, data = ...`` takes it apart.
+    """What a plotting function returns; ``ax, data = ...`` unpacks it.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Plot(NamedTuple):
 
 
 def axes_of(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Any:
-    """Return the axes to draw in: a new one of so many inches if there is none."""
+    """Return the axes to draw in: new axes of this size in inches if there are none."""
     if ax is not None:
         return ax
     try:
@@ -59,7 +59,7 @@ def require(model: BaseEstimator, attribute: str, wanted: str) -> Any:
 
 
 def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> int:
-    """Return an argument that says how many; raise a ValueError if it is not such a number."""
+    """Return a count; raise a ValueError if it is no integer in its range."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not smallest <= value <= largest:
         wanted = f"from {smallest} to {largest}" if largest < inf else f">= {smallest}"
@@ -76,15 +76,16 @@ def shortened(label: object) -> str:
 def coefficients(search: BaseEstimator, ax: Axes | None = None, *, n_named: int = 7) -> Plot:
     """Draw the weights of a linear model along alpha, and the chosen alpha.
 
-    The axis is as high as the lines with names. Grey ones may leave it where alpha is small.
+    The vertical axis is scaled to the lines with names. Grey lines may leave it where alpha is
+    small.
 
     Parameters
     ----------
     search : fitted ranker with `alphas_` and `coef_path_`, such as `RankRLSCV`
-    ax : matplotlib.axes.Axes or None
-    n_named : int of 0 to 7, default=7
-        So many columns, those with the largest weights at the chosen alpha, have colours and names.
-        The others are grey.
+    ax : matplotlib.axes.Axes, or None for new axes
+    n_named : int from 0 to 7, default=7
+        How many columns get a colour and a name: those with the largest weights at the chosen
+        alpha. The others are grey.
 
     Returns
     -------
@@ -95,8 +96,8 @@ def coefficients(search: BaseEstimator, ax: Axes | None = None, *, n_named: int 
     Raises
     ------
     ValueError
-        If the model has no path of weights, if they are not those of columns, or if `n_named` is
-        not such a number.
+        If the model has no path of weights, if they are not weights of columns, or if `n_named` is
+        out of its range.
     """
     check_count("n_named", n_named, 0, len(COLOURS))
     if getattr(search, "coef_path_", ()) is None:
@@ -143,19 +144,20 @@ def importances(found: Any, ax: Axes | None = None, *, n_largest: int = 20) -> P
     Parameters
     ----------
     found : what `query_permutation_importance` returned
-    ax : matplotlib.axes.Axes or None
+    ax : matplotlib.axes.Axes, or None for new axes
     n_largest : int ≥ 1, default=20
-        So many columns are drawn.
+        How many columns are drawn.
 
     Returns
     -------
     Plot
-        The data are ``name``, ``mean`` and ``std`` of the bars, and ``column``, their numbers.
+        The data are ``name``, ``mean`` and ``std`` of the bars, and ``column``, the numbers of the
+        columns.
 
     Raises
     ------
     ValueError
-        If `found` has no importances, or if `n_largest` is not such a number.
+        If `found` has no importances, or if `n_largest` is out of its range.
     """
     check_count("n_largest", n_largest, 1)
     require(found, "importances_mean", "what query_permutation_importance returned")
@@ -180,10 +182,10 @@ def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
 
     Parameters
     ----------
-    table : what ``model.column_weights()`` returned, of a model with ``keep_covariance``
-    ax : matplotlib.axes.Axes or None
+    table : what ``model.column_weights()`` returned, for a model with ``keep_covariance``
+    ax : matplotlib.axes.Axes, or None for new axes
     n_largest : int ≥ 1, default=20
-        So many columns are drawn.
+        How many columns are drawn.
 
     Returns
     -------
@@ -193,11 +195,11 @@ def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
     Raises
     ------
     ValueError
-        If the table has no deviations, or if `n_largest` is not such a number.
+        If the table has no deviations, or if `n_largest` is out of its range.
 
     Notes
     -----
-    The ridge draws weights towards 0. What it takes from them is not in the intervals.
+    The ridge shrinks weights towards 0. The intervals do not include this bias.
     """
     check_count("n_largest", n_largest, 1)
     data = _columns_of(table, ("name", "weight", "deviation"), "column_weights", n_largest)
@@ -214,16 +216,16 @@ def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
 
 
 def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int = 30) -> Plot:
-    """Draw the scores of a list with their 95 % intervals and the ranks that they may have.
+    """Draw the scores of a list with their 95 % intervals and the ranks that rows may have.
 
     Parameters
     ----------
-    table : what ``model.rank_ranges(X)`` returned, of one list
+    table : what ``model.rank_ranges(X)`` returned, for one list
     names : sequence of str, or None, default=None
         The name of each row of X. None takes the numbers of the rows.
-    ax : matplotlib.axes.Axes or None
+    ax : matplotlib.axes.Axes, or None for new axes
     n_first : int ≥ 1, default=30
-        So many rows are drawn, those with the highest scores.
+        How many rows are drawn: those with the highest scores.
 
     Returns
     -------
@@ -234,7 +236,7 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
     ------
     ValueError
         If the table is not such a table, or has several lists; if there are not as many names as
-        rows; or if `n_first` is not such a number.
+        rows; or if `n_first` is out of its range.
     """
     check_count("n_first", n_first, 1)
     wanted = ("row", "score", "deviation", "best", "worst")
@@ -291,7 +293,8 @@ def convergence(models: Any, ax: Any = None) -> Plot:
     Parameters
     ----------
     models : fitted `RankSVM`, or dict of str to fitted `RankSVM`
-    ax : matplotlib.axes.Axes or None
+        Models that were just fitted: files keep no history.
+    ax : matplotlib.axes.Axes, or None for new axes
 
     Returns
     -------
@@ -340,17 +343,18 @@ def differences(
     ----------
     comparison : what `pairgram.compare` or `pairgram.compare_runs` returned
     systems : (str, str) or None
-        The names of two of its systems. None stands for those of the first row of its table of
+        The names of two of its systems. None takes those of the first row of its table of
         differences.
     metric : str or None
-        The name of one of its metrics. None stands for the first.
-    ax : matplotlib.axes.Axes or None
+        The name of one of its metrics. None takes the first.
+    ax : matplotlib.axes.Axes, or None for new axes
 
     Returns
     -------
     Plot
-        The data are ``qid``, the ids of the queries in the order drawn, and ``difference``, that of
-        the first system less the second. Queries in which the metric is not defined are left out.
+        The data are ``qid``, the ids of the queries in the order drawn, and ``difference``, the
+        metric of the first system minus that of the second. Queries in which the metric is
+        undefined are left out.
 
     Raises
     ------
@@ -400,12 +404,12 @@ def _one_of(what: str, name: str | None, known: list[str]) -> str:
 
 
 def learning(curve: Any, ax: Any = None) -> Plot:
-    """Draw the quality of a ranker after so many queries, with its standard error.
+    """Draw a learning curve: the metric by the number of training queries, with standard errors.
 
     Parameters
     ----------
     curve : what `pairgram.learning_curve` returned
-    ax : matplotlib.axes.Axes or None
+    ax : matplotlib.axes.Axes, or None for new axes
 
     Returns
     -------
@@ -426,7 +430,7 @@ def learning(curve: Any, ax: Any = None) -> Plot:
 def _draw_errors(
     ax: Axes, at: NDArray[Any], means: NDArray[Any], errors: NDArray[Any], label: str
 ) -> None:
-    """Draw a band of so much around means, if errors are known."""
+    """Draw a band of standard errors around means, if they are known."""
     if np.isfinite(errors).any():
         ax.fill_between(at, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
         ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label=label)
@@ -438,10 +442,9 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     Parameters
     ----------
     search : fitted ranker with `alphas_` or `Cs_`, such as `RankRLSCV` or `RankSVMCV`
-        `settings` draws searches over both.
-        The standard error is drawn if the search has splits, or was made with
-        ``store_held_out=True``; it is then that of the mean over splits, or over queries.
-    ax : matplotlib.axes.Axes or None
+        Draw a search over both with `settings`. The standard error, of the mean over splits or over
+        queries, is drawn if the search has splits, or was made with ``store_held_out=True``.
+    ax : matplotlib.axes.Axes, or None for new axes
 
     Returns
     -------
@@ -518,21 +521,21 @@ def _metric_name(search: BaseEstimator) -> str:
 def settings(
     search: BaseEstimator, rows: str | None = None, columns: str = "alpha", ax: Any = None
 ) -> Plot:
-    """Draw a heat map of the held-out scores over two settings; the best of the others is taken.
+    """Draw a heat map of the held-out scores over two settings, at the best of all others.
 
-    If the columns are numbers, such as alpha, and the others have grids of their own, then each of
-    them stands with the score at its nearest number.
+    If the columns are positive numbers, such as alpha, combinations of the other settings may have
+    different grids. Each then counts with its score at the nearest number of its grid.
 
     Parameters
     ----------
     search : fitted ranker with `cv_results_`
     rows : str or None
         A setting of ``cv_results_["params"]``, such as "gamma", or "features" of `AutoRanker`. None
-        stands for the first other than `columns` of which the search tried several values.
+        takes the first setting, other than `columns`, for which the search tried several values.
     columns : str, default="alpha"
-        Another, such as "inputs" of `AutoRanker`. If they are numbers > 0, their axis is
-        logarithmic.
-    ax : matplotlib.axes.Axes or None
+        Another setting, such as "inputs" of `AutoRanker`. If its values are numbers > 0, the axis
+        is logarithmic.
+    ax : matplotlib.axes.Axes, or None for new axes
 
     Returns
     -------
@@ -542,7 +545,7 @@ def settings(
     Raises
     ------
     ValueError
-        If the search has no such setting, or if it tried one value of every other setting.
+        If the search has no such setting, or if it tried only one value of every other setting.
     """
     results = require(search, "cv_results_", "a fitted search")
     params = results["params"]

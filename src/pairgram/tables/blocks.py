@@ -1,4 +1,4 @@
-"""Data sets, which have two verbs: rows in memory are one block, and those of a table are many."""
+"""Data sets with two methods, `reduce` and `each`: rows in memory are one block, tables many."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
 
 @dataclass(frozen=True, eq=False)
 class BlockReader:
-    """Makes blocks of a table into the data that statistics and scores are computed of.
+    """Turns blocks of a table into the data from which statistics and scores are computed.
 
     Attributes
     ----------

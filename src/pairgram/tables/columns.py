@@ -1,4 +1,4 @@
-"""Which columns of a table are labels, ids, weights and features, and rows that are read of it."""
+"""Which columns of a table are labels, ids, weights and features, and rows that were read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pairgram._support.types import FrameLike, RowsLike
 
-# The place of a row has so many bits for its number in its partition.
+# The place of a row has this many bits for its number in its partition.
 PLACE_BITS = 40
 # Files with these names begin with a line of column names.
 WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -680,7 +680,7 @@ def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> Argume
     if (row := next(wrong, None)) is None:
         return placed_error(f"{place.name}: {not_numbers({name: kind})}")
     text = values[row]
-    advice = advice_on_limit(text) or ": make numbers of such text, as 0, 1, 2 of grades"
+    advice = advice_on_limit(text) or ": turn such text into numbers, such as 0, 1, 2 for grades"
     return placed_error(
         f"{place.row(row)}: column {name!r} must hold numbers, got {text!r}{advice}"
     )
@@ -777,7 +777,7 @@ def rows_of_arrays(
 def unshared(
     rows: TableRows, X: RowsLike, y: ArrayLike | None, weights: ArrayLike | None
 ) -> TableRows:
-    """Return rows of arrays that their owner can no more write to.
+    """Return rows of arrays that their owner can no longer write to.
 
     Parameters
     ----------

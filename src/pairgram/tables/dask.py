@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-# So many partitions are scored at a time for every thread of the cluster.
+# This many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
 
 

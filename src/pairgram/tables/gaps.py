@@ -1,4 +1,4 @@
-"""What takes the place of missing values of a table: means and medians of columns, in passes."""
+"""What replaces missing values of a table: means and medians of columns, in passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairgram._support.checks import Vector
 from pairgram.features.gaps import known_means
 from pairgram.tables.columns import TableRows
 
-# The bounds of a median are so many standard errors away from the median of a sample. They miss the
+# The bounds of a median are this many standard errors away from that of a sample. They miss the
 # median of all rows once in three million columns, for which one more pass is made.
 ERRORS = 5.0
 # Sums of weights that differ by less than this share of all weight are equal, as in compiled code.

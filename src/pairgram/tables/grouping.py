@@ -26,7 +26,7 @@ from pairgram.tables.table import GAP, Table
 if TYPE_CHECKING:
     import pyarrow
 
-# Rows of files that are too large are spread again, by other bits of their hashes, up to so often.
+# Files that are too large are spread again, by other bits of the hashes, at most this often.
 DEEPEST = 9
 # The hashes stand in a column of their own, the last one. Others may have the same name.
 HASH = "__pairgram_hash__"

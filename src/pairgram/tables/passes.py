@@ -292,7 +292,7 @@ class Engine(Protocol):
         """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
 
 
-# So many batches wait to be worked on.
+# This many batches wait to be worked on.
 READ_AHEAD = 2
 
 

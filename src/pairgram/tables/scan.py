@@ -54,12 +54,12 @@ def scan(
     n_features: int | None = None,
     client: Client | None = None,
 ) -> Table:
-    """Describe a table of rows that are read when they are needed, as in polars.
+    """Describe a table of rows that are read only when they are needed, as in polars.
 
-    The table takes the place of X, y, qid and weights: ``fit(table)``, ``predict(table)``,
+    The table replaces X, y, qid and weights: ``fit(table)``, ``predict(table)``,
     ``evaluate(metrics, table, model)``. It may be larger than memory. Its rows are read in blocks,
-    once for every pass of an algorithm. The rows of a query must stand together, and may be cut by
-    the end of a file or block.
+    once for every pass of an algorithm. The rows of a query must stand together, but may continue
+    in the next file or block.
 
     Parameters
     ----------
@@ -67,50 +67,50 @@ def scan(
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
-          Names of folders such as ``day=1`` are a column, whose values take the place of those that
-          a file may hold under the same name.
+          Folder names such as ``day=1`` become a column, whose values replace those that a file may
+          hold under the same name.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
-          ``pyarrow.dataset``. The table has the rows that a frame of pandas had at the time of
-          `scan`: later changes of the frame are not seen. Arrays that you made a frame or a table
-          of without a copy must stay as they are.
+          ``pyarrow.dataset``. Later changes of a frame of pandas are not seen: the table has the
+          rows of the time of `scan`. Do not change arrays from which you made a frame or a table
+          without a copy.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
         - A function without arguments that returns an iterator of frames or record batches, or of
           tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense
-          or a CSR matrix in all of them. It is called for
-          every pass, and must yield the same rows each time. A batch is copied before the next one
-          is asked for, except arrays that are read-only: the function may use its memory again.
+          or a CSR matrix in all of them. It is called for every pass, and must yield the same rows
+          each time. A batch is copied before the next one is asked for, except for read-only
+          arrays, so the function may reuse its memory.
     label : str or None, default=None
-        The column of relevance labels, any real numbers. Only `predict` does without.
+        The column of relevance labels, any real numbers. Only `predict` needs none.
     qid : str or None, default=None
-        The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are whole
-        numbers if they are in the first rows of every file, without leading zeros and plus signs;
-        a later id of another kind is then an error. Other ids are text there, so that "007" and
-        "7" are two queries, or times; an empty one is missing. Ids in the names of folders are
-        numbers by the same rule.
+        The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are numbers
+        if the first rows of every file hold whole numbers without leading zeros and plus signs; a
+        later id of another kind is then an error. Other ids in such files are times or text, so
+        that "007" and "7" are two queries, and an empty id is missing. Ids in the names of folders
+        are numbers by the same rule.
     features : list of str, str or None, default=None
         The columns that are features, of numbers or of lists of numbers, such as embeddings. Each
         entry of a list is a feature, and all lists of a column have the same length. Such features
-        may also be named by their entries, as ``feature_names_in_`` of a fitted model has them:
-        ``["embedding[0]", "embedding[1]"]``. None takes all columns but the label, the query id,
-        the weight, the groups, those of `exclude`, the index of a frame of pandas, which Parquet
-        files keep, and, for files and datasets of pyarrow, what stands in the names of folders,
-        such as ``day=1``. Booleans count as 0 and 1, and dictionaries as their values.
+        may also be named by their entries, as in ``feature_names_in_`` of a fitted model:
+        ``["embedding[0]", "embedding[1]"]``. None takes all columns except those that other
+        arguments name, those of `exclude`, the index of a frame of pandas, which Parquet files
+        keep, and, for files and datasets of pyarrow, columns from folder names such as ``day=1``.
+        Booleans count as 0 and 1, and dictionaries as their values.
     exclude : list of str, str or None, default=None
-        Columns that are no features, such as titles, in place of a list of those that are.
+        The columns that are not features, such as titles, if you do not give `features`.
     weight : str or None, default=None
         The column of row weights, finite and ≥ 0, as `sample_weight` of `RankRLS.fit`.
     groups : str or None, default=None
-        The column of ids of what a search holds out together, such as days, as ``groups`` of
-        `RankRLSCV.fit`. It takes query ids, none of which may have two groups.
+        The column of ids of the groups of queries that a search holds out together, such as days,
+        as ``groups`` of `RankRLSCV.fit`. It needs `qid`; no query may be in two groups.
     propensity : str or None, default=None
         The column of propensities, as `propensity` of `RankRLS.fit`. The label is then the column
         of clicks.
     missing : {"zero", "mean", "median"} or None, default=None
-        What takes the place of missing features, which are null or NaN, if the ranker itself does
-        not say it: 0, or the weighted mean or median of the column over the rows that have a value,
-        as `missing` of `RankRLS`. The values become part of the fitted model, as `fill_values_`. A
-        model that has such values uses them for every table that it scores. With None, and a ranker
-        without `missing`, a missing feature is an error.
+        What replaces missing features (null or NaN) if the ranker has no `missing` of its own: 0,
+        or the weighted mean or median of the column over the rows that have a value, as in
+        `RankRLS`. The values become part of the fitted model, as `fill_values_`. A model that has
+        such values uses them for every table that it scores. With None, and a ranker without
+        `missing`, a missing feature is an error.
     group_queries : bool, default=False
         Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
         query keep their order. Files, frames and functions are read once by `scan`; if the rows
@@ -119,8 +119,8 @@ def scan(
         persist a frame yourself if many passes follow. `predict` needs no queries: its scores have
         the order of the source.
     n_features : int or None, default=None
-        The number of features of LETOR files, which leave zeros out. None takes the largest number
-        that they name. Validation tables, and tables that a model scores, get the features of the
+        The number of features of LETOR files, which omit zeros. None takes the largest index that
+        they contain. Validation tables, and tables that a model scores, get the features of the
         table of `fit` in any case. For other sources it must be None.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
@@ -132,10 +132,10 @@ def scan(
     Raises
     ------
     ValueError
-        If there is no such file or column, or if a feature is not a number. What is wrong in a row
-        is found when it is read; the message then names the file, the column and the row. If
-        `group_queries` is True and there are no query ids, or a `client` that reads files. A later
-        pass raises it if a file has changed since `scan`, or if there are other numbers of rows.
+        If there is no such file or column, or if a feature is not a number; or if `group_queries`
+        is True without query ids, or with a `client` that reads files. Errors in rows are found
+        when they are read; the message then names the file, the column and the row. A later pass
+        raises this error if a file has changed since `scan`, or if the number of rows has.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -143,33 +143,32 @@ def scan(
 
     Notes
     -----
-    A table has the rows that `scan` saw. Every pass compares the sizes and the times of change of
-    the files, or what else their file system tells of them, with those at the time of `scan`. If a
-    file was written anew, `scan` it again. In files that a lazy frame of polars reads, only a
-    change of the number of rows is noticed.
+    A table has the rows that `scan` saw. Every pass compares the sizes and modification times of
+    the files, or what else their file system knows, with those at the time of `scan`. If a file was
+    rewritten, `scan` it again. For files that a lazy frame of polars reads, only a change of the
+    number of rows is noticed.
 
-    A first pass reads labels, query ids and weights alone. For Dask's frames it reads all columns,
-    as every pass does, because Dask cuts other partitions for other columns. The pass counts rows,
-    and finds out whether the rows of each query stand together. What is drawn from rows, such as
-    landmarks, the width of a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes
-    of row numbers. It therefore depends on the order of the rows alone. With ``scope="global"``,
+    A first pass reads only labels, query ids and weights. For frames of Dask it reads all columns,
+    as every pass does, because Dask's partitions depend on the columns. The pass counts rows, and
+    checks that the rows of each query stand together. Random samples of rows, such as landmarks, or
+    those for the width of a kernel or for quantiles of more than 100,000 rows, are drawn by hashes
+    of row numbers. They therefore depend only on the order of the rows. With ``scope="global"``,
     pairs other than "with_ties" take at most 1,024 different labels. Blocks are joined in a fixed
     tree: the same files give the same bits in every run.
 
-    Scores of a frame of Spark have the order in which Spark collects its rows. After a
-    shuffle, as by ``repartition`` or ``dropDuplicates``, a cluster may collect them in another
-    order every time. Persist such a frame if the order or the bits matter, or name the rows by
-    ``keep=`` of `predict`. For the sake of the order, Spark reads all columns of a frame that is
-    scored, though it sends Python only those of the model: select columns before you shuffle.
+    Scores of a Spark frame have the order in which Spark collects its rows. After a shuffle, as by
+    ``repartition`` or ``dropDuplicates``, a cluster may collect them in another order every time.
+    Persist such a frame if the order or the bits matter, or identify the rows by ``keep=`` of
+    `predict`. To keep the order, Spark reads all columns of a frame that is scored, though it sends
+    Python only those of the model: select columns before you shuffle.
 
-    Means of columns take one more pass. Medians take two, and are exact: 32,768 rows that are drawn
-    bound the median of every column, and then the values within the bounds are kept, about 3% of
-    all. Where these would take more than 256 MiB, some columns are taken at a time, with a pass for
-    each.
+    Means of columns take one more pass. Medians take two, and are exact: a sample of 32,768 rows
+    gives bounds for the median of every column, and then the values within the bounds are kept,
+    about 3% of all. If these would take more than 256 MiB, groups of columns get a pass each.
 
-    LETOR files with more than 8,192 features are read as CSR rows. CSR rows that fit in memory
-    three times are read once for a fit, which is then that of arrays. Others are read in passes,
-    which take memory for the Gram matrix of all features, except those of RankSVM.
+    LETOR files with more than 8,192 features are read as CSR rows. If three copies of the CSR rows
+    fit in memory, they are read once, and the fit is that of arrays. Otherwise they are read in
+    passes, which need memory for the Gram matrix of all features, except for RankSVM.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
@@ -305,7 +304,7 @@ def read_columns(source: object, names: Sequence[str], qid: str | None = None) -
 
 
 def _without_features(source: Source, columns: Columns) -> list[TableRows]:
-    """Return all rows in memory, of which features are not read."""
+    """Return all rows in memory, without reading the features."""
     source = source.typed(columns)
     with source.files.unchanged():
         batches = [

@@ -154,7 +154,7 @@ class Source:
     later : dict of str to str
         Columns that the first file does not have, and the first file that has them.
     engine : Engine or None
-        What the source itself is worked on by. With None, that is the caller's choice.
+        The engine that works on the source. With None, the caller chooses one.
     files : SeenFiles
         The files that hold the rows, as they are before anything of them is read.
     """

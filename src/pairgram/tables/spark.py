@@ -159,7 +159,7 @@ def _naming_the_limit() -> Iterator[None]:
         if LIMIT not in str(error):
             raise
         raise RuntimeError(
-            f"the results of all partitions are larger than {LIMIT}, which Spark allows: start "
+            f"the results of all partitions are larger than {LIMIT} of Spark allows: start "
             "Spark with a larger one, or scan a frame of fewer partitions, frame.coalesce(n)"
         ) from error
 
@@ -187,7 +187,7 @@ def _packed(results: Iterable[Any]) -> Iterator[Any]:
 
 
 def _unpacked(result: bytes) -> Any:
-    """Return a result, or raise the error that it is."""
+    """Return a result, or raise it if it is an error."""
     found = pickle.loads(result)
     if isinstance(found, Exception):
         raise found

@@ -111,14 +111,14 @@ class SeenFiles:
         now = _marks(self.paths, self.filesystem)
         for path, before, after in zip(self.paths, self.marks, now, strict=True):
             if not after and before:
-                return changed(f"{shown(path)} is no more")
+                return changed(f"{shown(path)} no longer exists")
             # A file system may say more of a file at one time than at another.
             known = [mark for mark in MARKS if mark in before and mark in after]
             other = [mark for mark in known if before[mark] != after[mark]]
             if SIZE in other:
                 return changed(f"{shown(path)} had {before[SIZE]} bytes, and has {after[SIZE]}")
             if other:
-                return changed(f"{shown(path)} was written once more")
+                return changed(f"{shown(path)} was written again")
         for files in self.united:
             if (error := files._changed()) is not None:
                 return error
@@ -173,7 +173,7 @@ def require_finite_rows(columns: Columns, names: tuple[str, ...], rows: TableRow
 
 
 class Moments(NamedTuple):
-    """What scaled inputs are made of: (n_features,) each, and the weight of the rows."""
+    """Moments of columns from which inputs are scaled, (n_features,) each, and the rows' weight."""
 
     lowest: Vector
     highest: Vector
@@ -223,7 +223,7 @@ class Moments(NamedTuple):
         )
 
 
-# Rows are read into memory if so many copies of them fit: the parts, the whole, and one in a fit.
+# Rows are read into memory if this many copies fit: the parts, the whole, and one in a fit.
 COPIES = 3
 
 
@@ -309,7 +309,7 @@ def _smallest(size: int, numbers: NDArray[np.int64], rows: TableRows) -> Drawn:
     return Drawn(numbers, replace(rows, sizes=np.array([len(numbers)])))
 
 
-# Weights of labels are remembered for at most so many different labels.
+# Weights of labels are remembered for at most this many different labels.
 MOST_LEVELS = 1024
 # What messages call query ids, by the kind of NumPy's type, or by the type of an object.
 KINDS = {"M": "times", "m": "durations"} | dict.fromkeys("biuf", "numbers")

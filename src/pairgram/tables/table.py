@@ -102,8 +102,8 @@ class Table:
     def __array__(self, *args: Any, **named: Any) -> Any:
         """Raise a TypeError, because the rows may not fit in memory."""
         raise TypeError(
-            "a table of pairgram.scan is not an array: rankers take it in fit, predict and score, "
-            "and so do pairgram.evaluate and pairgram.predict"
+            "a table of pairgram.scan is not an array: give it to fit, predict and score of "
+            "rankers, to pairgram.evaluate, or to pairgram.predict"
         )
 
     __iter__ = __array__
@@ -334,8 +334,8 @@ class Table:
         """Return the same table with what takes the place of missing values, as `missing` says.
 
         Means and medians of columns are taken over the rows that have a value, with their weights.
-        Means take one pass over the rows; medians take two, unless the rows are few. In the place
-        of those of a column without values there is 0, with a warning.
+        Means take one pass over the rows; medians take two, unless there are few rows. A column
+        without values gets 0, with a warning.
         """
         if self.missing is None:
             if self._known.get(GAP) is not None:
@@ -364,12 +364,11 @@ class Table:
         return replace(self, layout=replace(self.layout, fill=fill))
 
     def for_model(self, model: BaseEstimator) -> tuple[Table, Any]:
-        """Return the table as a fitted model wants it, and a model that takes its arrays.
+        """Return the table as a fitted model needs it, and a model that takes its arrays.
 
-        What takes the place of missing values is that of the model. If the model has none, the
-        table's own `missing` says it. LETOR files get the features that they leave out. Of a table
-        that has the features of the model by their names and others, or in another order, these
-        are read.
+        Missing values are replaced by the model's fill values. If the model has none, the table's
+        own `missing` decides. LETOR files get the features that they leave out. If the table has
+        columns with the names of the model's features, these are read, in the model's order.
 
         Raises
         ------
