@@ -96,7 +96,7 @@ def test_names_of_columns_and_candidates(files):
 def test_pairs_of_others_are_told(files):
     pq.write_table(pa.table({"user": ["u0", "u99"], "item": [0, 0]}), "seen.parquet")
     text, note = run(*ALL, "--exclude", "seen.parquet", "-k", N_ITEMS)
-    assert "seen.parquet has 1 pair of a user or a thing that is in neither file" in note
+    assert "seen.parquet has 1 pair of a user or an item that is in neither file" in note
     assert "'u99'" in note
     assert sum(line.startswith("u0\t") for line in text.splitlines()) == N_ITEMS - 1
     pq.write_table(pa.table({"user": ["u99"], "item": [0]}), "seen.parquet")
@@ -119,7 +119,7 @@ def test_lists_are_evaluated(files, tmp_path):
     given = (*ALL, "-k", 3, "--exclude", "seen.parquet", "--held-out", "test.parquet")
     said, note = run(*given, "--json", "-o", "out.parquet")
     assert json.loads(said) == found.evaluate(["u0", "u2", "u2"], [10, 0, 30])
-    assert "test.parquet has 1 pair of a user or a thing that is in neither file" in note
+    assert "test.parquet has 1 pair of a user or an item that is in neither file" in note
     assert pq.read_table("out.parquet").num_rows == 3 * N_USERS
     shown, _ = run(*given)
     assert "ndcg@3" in shown and "coverage" in shown and "n_users_without" in shown

@@ -383,19 +383,18 @@ def test_inputs_within_lists_are_refused(lists):
         RankRLS(feature_map=cross(), inputs="rank").fit(**lists.labelled)
 
 
-def test_quantiles_that_no_side_names_are_refused(lists):
+def test_quantiles_that_no_side_names_change_nothing(lists):
     names = [f"c{j}" for j in range(lists.X.shape[1])]
     frame = pd.DataFrame(lists.X, columns=names).assign(y=lists.y, qid=lists.qid)
-    named = Cross(["c1", "c3", "c4"], ["c0", "c5"])
-    with pytest.raises(
-        ValueError, match="must not be 'raw\\+quantile', because no side of the Cross"
-    ):
-        RankRLS(feature_map=cross(), inputs="raw+quantile").fit(**lists.labelled)
-    with pytest.raises(
-        ValueError, match="no side of the Cross names a column that these inputs add"
-    ):
-        RankRLS(feature_map=named, inputs="raw+quantile").fit(scan(frame, label="y", qid="qid"))
-    named = Cross(["c1", "c3", "c4"], ["c0", "quantile of c5"])
-    RankRLS(feature_map=named, inputs="raw+quantile").fit(scan(frame, label="y", qid="qid"))
+    table, left = scan(frame, label="y", qid="qid"), ["c1", "c3", "c4"]
+    message = r"inputs='raw\+quantile' changes nothing, because no side of the Cross names a column"
+    with pytest.warns(UserWarning, match=message):
+        model = RankRLS(feature_map=cross(), inputs="raw+quantile").fit(**lists.labelled)
+    plain = RankRLS(feature_map=cross()).fit(**lists.labelled)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
+    with pytest.warns(UserWarning, match=message):
+        RankRLS(feature_map=Cross(left, ["c0", "c5"]), inputs="raw+quantile").fit(table)
+    named = Cross(left, ["c0", "quantile of c5"])
+    RankRLS(feature_map=named, inputs="raw+quantile").fit(table)
     search = RankRLSCV(feature_map=cross(), inputs=[None, "quantile", "raw+quantile"])
     assert search.fit(**lists.labelled).best_score_ > 0

@@ -106,7 +106,7 @@ def test_rows_go_to_fit():
     things = rng.normal(size=(300, 3))
     model = RankRLS().fit(things[rows.items], rows.labels, qid=rows.users)
     assert np.isfinite(model.coef_).all()
-    assert repr(rows) == "<SampledRows of 200 interactions and 400 drawn things>"
+    assert repr(rows) == "<SampledRows of 200 interactions and 400 drawn items>"
 
 
 def test_frames_and_ids():

@@ -139,7 +139,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     the columns that vary have a standard deviation below a hundredth of the largest. Kernels of
     bits and counts take a column for each bit or count, not the bytes of `numpy.packbits`. They
     warn if all values are whole numbers from 0 to 255, and more than a quarter of those that are
-    not 0 are 16 or more; or if a value is below 0 and no column has more than two values.
+    not 0 are 16 or more; or if every column has two values, one below 0 and one above.
 
     Parameters
     ----------
@@ -224,9 +224,11 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
 
 def _warn_of_bits(X: Matrix, kernel: str) -> None:
     rows = sample_of(X)
-    if rows.shape[0] >= FEWEST_ROWS and not scipy.sparse.issparse(rows) and (rows < 0).any():
+    if rows.shape[0] >= FEWEST_ROWS and not scipy.sparse.issparse(rows):
         ends = rows.min(axis=0), rows.max(axis=0)
-        if ((rows == ends[0]) | (rows == ends[1])).all():
+        two_signs = (ends[0] == ends[1]) | ((ends[0] < 0) & (ends[1] > 0))
+        binary = ((rows == ends[0]) | (rows == ends[1])).all(axis=0)
+        if (ends[0] < ends[1]).any() and (two_signs & binary).all():
             warn_caller(
                 "X looks like bits that were standardised or centred, with two values in every "
                 f"column, such as {ends[0][0]:.3g} and {ends[1][0]:.3g}, but kernel={kernel!r} "

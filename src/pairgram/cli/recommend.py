@@ -1,4 +1,4 @@
-"""``pairgram recommend``: the best things for every user."""
+"""``pairgram recommend``: the best items for every user."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def recommend(
     names = [str(name) for name in getattr(fitted, "feature_names_in_", ())]
     if not names:
         raise ValueError(
-            f"{shown(model)}: the model knows no names of columns, by which users and things are "
+            f"{shown(model)}: the model knows no names of columns, by which users and items are "
             "told apart: train it on a table or a frame"
         )
     with opt.warnings_as_notes(), working("recommending"):
@@ -216,14 +216,14 @@ def _known_pairs(
         there &= places_of(own, ids) >= 0
     if not there.any():
         raise ValueError(
-            f"{option} {printable(file)}: no pair has a user of USERS and a thing of ITEMS, such "
+            f"{option} {printable(file)}: no pair has a user of USERS and an item of ITEMS, such "
             f"as {named(0)}"
         )
     if not there.all():
         first = int(np.argmin(there))
         n_others = count(int((~there).sum()), "pair")
         warn(
-            f"note: {printable(file)} has {n_others} of a user or a thing that is in neither file, "
+            f"note: {printable(file)} has {n_others} of a user or an item that is in neither file, "
             f"such as {named(first)}"
         )
     return pairs[0][there], pairs[1][there]

@@ -1,4 +1,4 @@
-"""Products of two groups of columns: people × things, queries × documents."""
+"""Products of two groups of columns: people × items, queries × documents."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _OF_SIDES = ("Nystroem", "RandomFourier", "RandomNodes")
 
 @dataclass(eq=False, repr=False)
 class Cross(FeatureMap):
-    """Products ``u_a v_b`` of columns u of one side and v of the other, such as people × things.
+    """Products ``u_a v_b`` of columns u of one side and v of the other, such as people × items.
 
     A linear model of these features is ``f(u, v) = uᵀ W v``. If u describes a person (or a query)
-    and v a thing (or a document), the model ranks for people and things that it has never seen.
+    and v an item (or a document), the model ranks for people and items that it has never seen.
     The constant ``sqrt(1 / common_ridge)`` stands before u, so that a part of the model, ``w₀ᵀ v``,
     is the same for everybody.
 
@@ -89,15 +89,15 @@ class Cross(FeatureMap):
     A matrix of (p r)² numbers may be too large, as for two embeddings of 384 numbers. `RankRLS` and
     `RankRLSCV` then solve by conjugate gradients, in ``O(n r + q p r)`` for each step, and
     ``cv=None`` holds out five folds of queries in place of every query. There is an exact closed
-    form for both if every query has the same list of things, the weight of a row is that of its
-    query times that of its thing, and nothing is kept. If the left side varies within queries, runs
+    form for both if every query has the same list of items, the weight of a row is that of its
+    query times that of its item, and nothing is kept. If the left side varies within queries, runs
     of equal rows take the place of queries. Conjugate gradients end at a residual of 1e-8 to 1e-10.
     Columns of very different sizes, or far from 0, therefore lose digits where alpha is small:
     scale them.
 
     If a ranker has `inputs`, the columns are those that the inputs make. With "raw+quantile",
     quantiles are columns of their own. They are named like ``quantile of age``, or numbered after
-    those of X. They count only if a side names them, and a ranker refuses them if none does. Inputs
+    those of X. They count only if a side names them, and a ranker warns if none does. Inputs
     within lists are refused: within a list, the columns of a person would all be alike.
 
     References

@@ -663,7 +663,7 @@ def kernel_matrix(
         kernel. With "tanimoto" and "minmax", if X looks like packed bits (`numpy.packbits`), since
         the bytes are not features: all entries are whole numbers up to 255, and more than a
         quarter of those above 0 are 16 or more. With these two also if X looks like standardised
-        bits: an entry is below 0, and no column has more than two values. All are checked in up to
+        bits: every column has two values, one below 0 and one above. All are checked in up to
         1,024 evenly spaced rows.
 
     Notes

@@ -48,7 +48,7 @@ class SampledRows:
 
     def __repr__(self) -> str:
         n_drawn = int((self.labels == 0).sum())
-        return f"<SampledRows of {len(self) - n_drawn} interactions and {n_drawn} drawn things>"
+        return f"<SampledRows of {len(self) - n_drawn} interactions and {n_drawn} drawn items>"
 
     def to_frame(self) -> Any:
         """Return a frame of pandas with the columns user, item, label and source."""
@@ -129,12 +129,12 @@ def sample_negatives(
     weights = np.bincount(codes, minlength=n_items) if by == "popularity" else None
     total = n_items if weights is None else int(weights.sum())
     if n_users * (max(total, n_items) + 1) >= 2**63:
-        raise ArgumentError("users", f"must be fewer for {n_items} things, got {n_users}")
+        raise ArgumentError("users", f"must be fewer for {n_items} items, got {n_users}")
     place = of_users.index()
     seen = _ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
     n_left = (n_items if weights is None else int((weights > 0).sum())) - np.bincount(
         seen // max(n_items, 1), minlength=n_users
-    )  # a thing that was seen has an interaction, so that it may be drawn
+    )  # an item that was seen has an interaction, so that it may be drawn
     wanted = n * of_users.sizes
     found = np.minimum(wanted, n_left)
     _tell_of_few(found, wanted, of_users)
@@ -166,7 +166,7 @@ def _n_ids(ids: object, name: str) -> int:
 
 
 def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Rows, NDArray[Any]]:
-    """Return the numbers of things, and the ids that they are numbers of."""
+    """Return the numbers of items, and the ids that they are numbers of."""
     listed = as_ids(items, n_rows, "items")
     if catalog is None:
         queries = Queries.make(n_rows, qid=listed, name="items")
@@ -197,7 +197,7 @@ def _tell_of_few(found: Rows, wanted: Rows, users: Queries) -> None:
     if len(few):
         first = few[0]
         warn_caller(
-            f"{len(few)} of {len(found)} users have seen so much that fewer things are left than "
+            f"{len(few)} of {len(found)} users have seen so much that fewer items are left than "
             f"are asked for, and get all of them: user {users.name(int(first))} gets "
             f"{found[first]} in place of {wanted[first]}",
             UserWarning,
@@ -205,21 +205,21 @@ def _tell_of_few(found: Rows, wanted: Rows, users: Queries) -> None:
 
 
 def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Draws) -> Rows:
-    """Return a thing for every row of some users, such that the things of a user differ.
+    """Return an item for every row of some users, such that the items of a user differ.
 
     Parameters
     ----------
     owner : ndarray of shape (n_rows,), int64
         The user of every row, in ascending order.
     taken : ndarray of int64
-        ``user * n_items + thing`` of what may not be drawn, in ascending order.
+        ``user * n_items + item`` of what may not be drawn, in ascending order.
     n_items : int
     weights : ndarray of shape (n_items,), int64, or None
-        How likely things are. None stands for 1.
+        How likely items are. None stands for 1.
     """
     found = np.empty(len(owner), np.int64)
     pending = np.arange(len(owner))
-    while len(pending):  # every user gets a thing in every round, or more
+    while len(pending):  # every user gets an item in every round, or more
         of_rows = owner[pending]
         pairs = of_rows * n_items + _round(of_rows, taken, n_items, weights, rng)
         again = _repeated(pairs)
@@ -258,10 +258,10 @@ def _repeated(pairs: Rows) -> NDArray[np.bool_]:
 
 
 def _round(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Draws) -> Rows:
-    """Return a thing for every row, drawn without those taken, but with repetitions.
+    """Return an item for every row, drawn without those taken, but with repetitions.
 
-    Things lie side by side on a line, each as long as its weight. Without what a user has taken,
-    the line is shorter. A point is drawn there. The things taken that lie before it, and are found
+    Items lie side by side on a line, each as long as its weight. Without what a user has taken,
+    the line is shorter. A point is drawn there. The items taken that lie before it, and are found
     by one search for all users, tell where it is on the whole line.
     """
     taken = taken[: np.searchsorted(taken, (owner[-1] + 1) * n_items)]  # users behind get nothing

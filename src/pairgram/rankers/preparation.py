@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from pairgram._support import limits
 from pairgram._support.arrays import reads_lists
-from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.checks import ArgumentError, Vector, verbatim, warn_caller
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Missing, check
 from pairgram._support.row_warnings import (
@@ -245,11 +245,11 @@ class Preparation:
             fitted = fit_after(inputs, feature_map, data.X, names)
         made = data.applied or inputs
         if made is not None and (sides := sides_of(fitted)) is not None:
-            self._require_sides_for(made, sides)
+            self._check_sides(made, sides)
         return replace(data, feature_map=fitted)
 
-    def _require_sides_for(self, inputs: FittedInputs, sides: Sides) -> None:
-        """Refuse inputs that make no sense before a `Cross`."""
+    def _check_sides(self, inputs: FittedInputs, sides: Sides) -> None:
+        """Refuse inputs that make no sense before a `Cross`, and warn of those without effect."""
         if inputs.reads_lists:
             raise ArgumentError(
                 "inputs",
@@ -257,11 +257,11 @@ class Preparation:
                 "person are all alike",
             )
         if self.is_one and len(inputs.parts) > 1 and sides.columns.max() < inputs.n_features_in_:
-            raise ArgumentError(
-                "inputs",
-                f"must not be {inputs.kind!r}, because no side of the Cross names a column that "
-                "these inputs add, which come after those of X: use 'quantile', or give a side "
-                "some of them",
+            warn_caller(
+                f"inputs={inputs.kind!r} changes nothing, because no side of the Cross names a "
+                "column that these inputs add, which come after those of X: use 'quantile', or "
+                "give a side some of them",
+                UserWarning,
             )
 
     def _require_memory(self, data: RankingData) -> None:

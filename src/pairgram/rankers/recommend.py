@@ -1,4 +1,4 @@
-"""`recommend`: the best things for every user, without the scores of all pairs."""
+"""`recommend`: the best items for every user, without the scores of all pairs."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Recommendations:
-    """What `recommend` returns: the best things for every user, the best first.
+    """What `recommend` returns: the best items for every user, the best first.
 
     Attributes
     ----------
     users : ndarray of shape (n_users,)
         The ids of the users: the index of a frame, or the numbers of the rows.
     items : ndarray of shape (n_users, k)
-        The ids of the things. Where a user has less than k, ``places`` is −1, and the id is −1 for
+        The ids of the items. Where a user has less than k, ``places`` is −1, and the id is −1 for
         integers of up to 64 bits, NaT for times of NumPy, and None for other types.
     scores : ndarray of shape (n_users, k), float64
-        Scores that order the things of one user; those of two users are not comparable. NaN where
-        there is no thing.
+        Scores that order the items of one user; those of two users are not comparable. NaN where
+        there is no item.
     places : ndarray of shape (n_users, k), int64
         The rows of `items` that were given. −1 where there is none.
     all_items : ndarray of shape (n_items,)
-        The ids of all things.
+        The ids of all items.
     candidates : ndarray of shape (n_candidates,), int64
-        The rows of things that were chosen from.
+        The rows of items that were chosen from.
     excluded : CSR array of shape (n_users, n_candidates), or None
         Its entries are the pairs that were left out.
     """
@@ -83,7 +83,7 @@ class Recommendations:
 
     def __repr__(self) -> str:
         n_users, k = self.places.shape
-        return f"<Recommendations of {k} things for {n_users} users>"
+        return f"<Recommendations of {k} items for {n_users} users>"
 
     def to_frame(self) -> Any:
         """Return a frame of pandas with a row for every recommendation: user, rank, item, score."""
@@ -130,16 +130,16 @@ class Recommendations:
         per_user: bool = False,
         n_threads: int | None = None,
     ) -> dict[str, Any]:
-        """Return how well the lists find things that were held out, such as later interactions.
+        """Return how well the lists find items that were held out, such as later interactions.
 
-        All things that could be recommended compete, not a sample of them. Only users who have
+        All items that could be recommended compete, not a sample of them. Only users who have
         something held out count.
 
         Parameters
         ----------
         users, items : array-like of shape (n_pairs,)
-            The ids of the user and the thing of every pair that was held out. A pair that is there
-            twice counts once. Things that were no candidates count as not found.
+            The ids of the user and the item of every pair that was held out. A pair that is there
+            twice counts once. Items that were no candidates count as not found.
         metrics : str, Metric, iterable of them, or None, default=None
             Metrics that look at the first ranks, at most those recommended, such as "map@10". None
             takes hit_rate, ndcg, recall, p and mrr, at k.
@@ -218,7 +218,7 @@ class Recommendations:
         return wanted
 
     def _held_out(self, users: ArrayLike, items: ArrayLike) -> Rows:
-        """Return ``user * n_items + thing`` of the pairs, in ascending order, each of them once."""
+        """Return ``user * n_items + item`` of the pairs, in ascending order, each of them once."""
         n_items = len(self.all_items)
         of_users, of_items = _pairs(users, items, self.users, self.all_items, ("users", "items"))
         pairs = np.unique(of_users * n_items + of_items)
@@ -249,10 +249,10 @@ def recommend(
     candidates: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Recommendations:
-    """Return the k best things for every user.
+    """Return the k best items for every user.
 
     The scores of all pairs are never stored. With a `Cross` model, or a batch of linear models,
-    they are products of a vector of the user and one of the thing: blocks of products in float32
+    they are products of a vector of the user and one of the item: blocks of products in float32
     find what may be among the k best, and this is scored in float64, so that the result is that of
     ``predict`` for all pairs.
 
@@ -264,32 +264,32 @@ def recommend(
         - For a `Cross` model, the left columns of every user: a frame with these columns, or an
           array in the order of ``feature_map_.left_``.
         - For a `BatchFit`, the keys of the users, each of them once. Users without a model get what
-          the `fallback` of the batch recommends. If it is a number, all things have the same score;
+          the `fallback` of the batch recommends. If it is a number, all items have the same score;
           NaN recommends nothing.
         - For another model, the columns that describe users: a frame, or an array of the first
-          columns. A model of things alone takes an array of no columns, and recommends the same
+          columns. A model of items alone takes an array of no columns, and recommends the same
           to everybody.
     items : array-like, frame or table of `scan`, of shape (n_items, n_columns)
-        The other columns: the kept and right ones of a `Cross` model, and those of a thing of any
+        The other columns: the kept and right ones of a `Cross` model, and those of an item of any
         other. Arrays have them in ascending order. Frames and tables may have columns of lists.
         Missing values of tables are filled as those of the fit.
     k : int ≥ 1, default=10
     user_ids, item_ids : str, array-like or None, default=None
-        The ids of users and things: the name of a column of the frame or table, or an id for each
+        The ids of users and items: the name of a column of the frame or table, or an id for each
         row. None takes the index of a frame of pandas, the ``qid`` of a table, or else the numbers
         of the rows.
     exclude : sparse matrix of shape (n_users, n_items), pair of array-likes, or None, default=None
-        Things that are not recommended to a user, such as those already seen: the stored entries of
-        a sparse matrix, or the ids of users and of things, pair by pair.
+        Items that are not recommended to a user, such as those already seen: the stored entries of
+        a sparse matrix, or the ids of users and of items, pair by pair.
     candidates : array-like of ids, or None, default=None
-        The things to choose from; None takes all.
+        The items to choose from; None takes all.
     n_threads : int or None, default=None
         Number of threads, also of BLAS. None takes all processors of the process.
 
     Returns
     -------
     Recommendations
-        Things with equal scores have the order in which they stand in `items`.
+        Items with equal scores have the order in which they stand in `items`.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def _scores_by(
     n_items: int,
     n_threads: int,
 ) -> _Products | _Scores:
-    """Return what has the scores of all pairs of users and things."""
+    """Return what has the scores of all pairs of users and items."""
     if isinstance(model, BatchFit):
         return _of_batch(model, user_ids, items, n_items)
     cross = getattr(model, "feature_map_", None)
@@ -367,7 +367,7 @@ def _scores_by(
 
 @dataclass(frozen=True, eq=False)
 class _Products:
-    """Scores that are products of a vector of the user and one of the thing."""
+    """Scores that are products of a vector of the user and one of the item."""
 
     of_users: Vector
     of_items: Vector
@@ -376,7 +376,7 @@ class _Products:
     def best(
         self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
     ) -> tuple[Rows, Vector]:
-        """Return the places and the scores of the best things of every user."""
+        """Return the places and the scores of the best items of every user."""
         whole = len(chosen) == len(self.of_items)
         of_items = self.of_items if whole else np.ascontiguousarray(self.of_items[chosen])
         with single_threaded_blas:
@@ -397,7 +397,7 @@ class _Products:
 class _Scores:
     """Scores that a model makes of whole rows, for one user after the other.
 
-    `of_user` returns the scores of all things for the user of a number.
+    `of_user` returns the scores of all items for the user of a number.
     """
 
     n_users: int
@@ -406,7 +406,7 @@ class _Scores:
     def best(
         self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
     ) -> tuple[Rows, Vector]:
-        """Return the places and the scores of the best things of every user."""
+        """Return the places and the scores of the best items of every user."""
         found = np.full((self.n_users, k), -1, np.int64)
         scores = np.full((self.n_users, k), np.nan)
         for user in range(self.n_users):
@@ -422,7 +422,7 @@ class _Scores:
 
 
 def _chosen(found: Rows, chosen: Rows) -> Rows:
-    """Return the rows of all things for rows of the chosen ones; −1 stays."""
+    """Return the rows of all items for rows of the chosen ones; −1 stays."""
     if not len(chosen):
         return found
     return np.where(found < 0, -1, chosen[np.maximum(found, 0)])
@@ -579,13 +579,13 @@ def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows
 def _pairs(
     users: object, items: object, known: NDArray[Any], things: NDArray[Any], names: tuple[str, str]
 ) -> tuple[Rows, Rows]:
-    """Return the places of the users and of the things of some pairs."""
+    """Return the places of the users and of the items of some pairs."""
     rows = _places(users, known, names[0], "users")
     columns = _places(items, things, names[1])
     if len(rows) != len(columns):
         raise ArgumentError(
             names[1],
-            f"must pair users with things, got {len(rows)} users and {len(columns)} things",
+            f"must pair users with items, got {len(rows)} users and {len(columns)} items",
         )
     return rows, columns
 
@@ -609,7 +609,7 @@ def _left_out(
     else:
         raise ArgumentError(
             "exclude",
-            "must be a sparse matrix, or a pair of the ids of users and of things, got "
+            "must be a sparse matrix, or a pair of the ids of users and of items, got "
             f"{type(exclude).__name__}",
         )
     if len(chosen) < len(items):
@@ -654,7 +654,7 @@ def _side(
 def _of_cross(
     model: BaseEstimator, cross: Cross, users: RowsLike, items: RowsLike, n_threads: int
 ) -> _Products:
-    """Return the vectors of users and things of a model with a `Cross` map."""
+    """Return the vectors of users and items of a model with a `Cross` map."""
     whole = after_inputs(getattr(model, "inputs_", None), cross)
     # Inputs may make two columns of each; both are of the same side.
     left = np.array(list(dict.fromkeys((cross.left_ % model.n_features_in_).tolist())), np.int64)
@@ -677,7 +677,7 @@ def _of_cross(
 def _of_batch(
     batch: BatchFit, keys: NDArray[Any], items: RowsLike, n_items: int
 ) -> _Products | _Scores:
-    """Return the scores of things by the models of users."""
+    """Return the scores of items by the models of users."""
     models = batch._models_of(keys)
     fitted = list({id(model): model for model in models if not isinstance(model, Real)}.values())
     for model in fitted:
@@ -718,7 +718,7 @@ def _takes_gaps(model: BaseEstimator) -> bool:
 
 
 def _of_pairs(model: BaseEstimator, users: Any, items: Any, n_users: int) -> _Scores:
-    """Return the scores of whole rows, of the columns of a user and those of a thing."""
+    """Return the scores of whole rows, of the columns of a user and those of an item."""
     names = getattr(model, "feature_names_in_", None)
     of_users, of_items = column_names(users), column_names(items)
     if names is not None and of_items is not None:

@@ -1,4 +1,4 @@
-"""Products of columns in closed form, where all queries share one list of things."""
+"""Products of columns in closed form, where all queries share one list of items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pairgram.features.base import sides_of
 from pairgram.solvers.cross_rows import Eigen
 from pairgram.solvers.ridge_path import RidgePath, scale_factors, smallest_eigenvalue
 
-# A weight may differ by so much from that of its query times that of its thing.
+# A weight may differ by so much from that of its query times that of its item.
 EQUAL_WEIGHTS = 8 * float(np.finfo(np.float64).eps)
 # A query has lost its digits where it holds all but this share of a direction.
 LEAST_REST = 1e-10
@@ -29,7 +29,7 @@ BISECTIONS = 60
 
 @dataclass(frozen=True, eq=False)
 class CompleteLists:
-    """Queries u that share one list of things v: ``L_q = c_q L`` for all of them.
+    """Queries u that share one list of items v: ``L_q = c_q L`` for all of them.
 
     The statistics of the products are ``G = (Uᵀ C U) ⊗ S`` with ``S = Vᵀ L V``, whose eigenvectors
     are those of two small matrices.

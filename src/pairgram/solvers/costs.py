@@ -70,7 +70,7 @@ def step_seconds(data: RankingData) -> float:
 
 
 def complete_seconds(work: Work, left: tuple[int, int], right: tuple[int, int]) -> float:
-    """Return the time that complete lists take, for (queries, columns) and (things, columns)."""
+    """Return the time that complete lists take, for (queries, columns) and (items, columns)."""
     (q, p), (n, r) = (tuple(map(float, shape)) for shape in (left, right))
     products = p * r * (p + r) + work.exact * q * r * (2 * p + n)
     return seconds_of({"eigenvectors": p**3 + r**3, "gram": 2 * work.n_alphas * products})
