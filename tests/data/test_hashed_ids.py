@@ -188,6 +188,7 @@ def test_only_queries_with_the_weights_and_labels_of_then_are_subtracted(tmp_pat
     for name, other in (
         ("sample_weight", np.ones(200)),
         ("query_weight", np.ones(200)),
+        ("query_weight", np.zeros(200)),
         ("y", rows["y"] + 0.01),
         ("y", np.where(qid == 3, 0.0, rows["y"])),
     ):

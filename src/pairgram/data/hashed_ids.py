@@ -21,7 +21,7 @@ Hashes = NDArray[np.uint64]
 Weights = NDArray[np.float64]
 
 # What statistics remember of a query: its number of rows, and a sum over them of weights and
-# labels. Both are 0 where they are not known.
+# labels. Rows that are not known are 0, and a sum that is not known is −1.
 SIZE = np.dtype([("rows", np.uint32), ("sum", np.float32)])
 Sizes = NDArray[np.void]
 
@@ -370,7 +370,7 @@ class WeightedIds:
         hashes, sizes = arrays.get("ids", np.empty(0, np.uint64)), None
         if "id_rows" in arrays:
             sizes = np.zeros(len(hashes), SIZE)
-            sizes["rows"], sizes["sum"] = arrays["id_rows"], arrays.get("id_sums", 0)
+            sizes["rows"], sizes["sum"] = arrays["id_rows"], arrays.get("id_sums", -1)
         if "factors" not in arrays:
             return cls.of(hashes, sizes)
         bounds = np.cumsum(arrays["ids_of_factor"])[:-1]
@@ -639,9 +639,10 @@ class QueryIds:
         assert self.hashes is not None and other.hashes is not None
         theirs = other.hashes.array()
         mine, others = self.hashes.sizes_of(theirs), other.hashes.sizes_of(theirs)
+        known = (mine["rows"] > 0) & (others["rows"] > 0)
         for name, same in (("rows", 0.0), ("sum", SAME_SUM)):
             least, most = np.minimum(mine[name], others[name]), np.maximum(mine[name], others[name])
-            wrong = np.flatnonzero((least > 0) & (least < (1 - same) * most))
+            wrong = np.flatnonzero(known & (least >= 0) & (least < (1 - same) * most))
             if not len(wrong):
                 continue
             at, what, more = other._one_of_these(theirs, wrong)
