@@ -205,6 +205,21 @@ def test_only_queries_with_the_weights_and_labels_of_then_are_subtracted(tmp_pat
     )
     with pytest.raises(ValueError, match=message):
         seen.forget(**clicks, propensity=np.full(200, 0.5))
+    clicks["y"][qid == 3] = 0
+    named = {"propensity": np.full(200, 0.5), "pairs": "clicks"}
+    part = {name: value[qid == 3] for name, value in clicks.items()}
+    seen = Pairgram.from_rows(**clicks, **named)
+    assert seen.forget(**part, propensity=np.full(5, 0.5)).n_queries == 39
+    # labels of any size, and weights of a row that are not those of a query
+    prices = {"X": rows["X"], "y": np.exp(rng.normal(9, 3, 200)), "qid": qid}
+    for factor in (1.01, 2.0):
+        other = {"X": rows["X"][:5], "y": factor * prices["y"][:5], "qid": qid[:5]}
+        with pytest.raises(ValueError, match=message):
+            Pairgram.from_rows(**prices).forget(**other)
+    doubled = {"sample_weight": np.full(200, 2.0)}, {"query_weight": np.full(200, 2.0)}
+    for one, two in (doubled, doubled[::-1]):
+        with pytest.raises(ValueError, match=message):
+            Pairgram.from_rows(**prices, **one).forget(**prices, **two)
     # files of version 0.2 do not hold the sums
     total.save(tmp_path / "new")
     _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))

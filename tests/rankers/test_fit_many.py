@@ -302,6 +302,12 @@ def test_columns_without_values_are_told_once():
         with pytest.warns(UserWarning, match=f"{message} of the mean") as caught:
             found = fit_many(estimator, frame, **named)
         assert len(caught) == 1 and found.models[1].fill_values_[1] == 0
+    large = rng.normal(size=(300, 300))
+    large[:, 7] = np.nan  # fitted alone, and once for each target
+    targets = rng.normal(size=(300, 2))
+    for y, threads in ((targets, 1), (targets, 2), (targets[:, 0], 2)):
+        with pytest.warns(UserWarning, match="column 7 of X has no value in any row of 2 of 2 "):
+            fit_many(RankRLS(missing="mean"), 2 * [(large, y)], n_threads=threads)
     frame.loc[frame["user"] == 1, "c"] = np.nan
     problems = [(d[["a", "b", "c"]].to_numpy(), d["label"]) for _, d in frame.groupby("user")]
     with pytest.warns(UserWarning, match="columns 1, 2 of X have no value .* of up to 3 of 4"):

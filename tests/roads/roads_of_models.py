@@ -157,7 +157,7 @@ def statistics_of_all(journey: Journey) -> Outcome:
 @road(
     kinds=STATISTICS,
     plain=without_inputs,
-    refuses=("scope='global'", "is rounding error", "y has no click"),
+    refuses=("scope='global'", "is rounding error"),
     nudge=2.0**-40,
 )
 def statistics_of_parts(journey: Journey) -> Outcome:
@@ -195,7 +195,7 @@ def of_weighed_queries(journey: Journey) -> Outcome:
 @road(
     kinds=STATISTICS,
     plain=of_weighed_queries,
-    refuses=("scope='global'", "y has no click"),
+    refuses=("scope='global'"),
     nudge=2.0**-40,
 )
 def statistics_times_a_number(journey: Journey) -> Outcome:
@@ -209,7 +209,7 @@ def statistics_times_a_number(journey: Journey) -> Outcome:
     return _model(journey, Pairgram.from_bytes((total * factor).to_bytes()))
 
 
-@road(kinds=STATISTICS, plain=without_inputs, refuses=("scope='global'", "y has no click"))
+@road(kinds=STATISTICS, plain=without_inputs, refuses=("scope='global'"))
 def statistics_of_a_stream(journey: Journey) -> Outcome:
     rows = journey.rows
     stream = Pairgram(**_settings(journey))

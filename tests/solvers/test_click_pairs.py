@@ -277,7 +277,10 @@ def changed(values, value):
     ],
 )
 def test_wrong_clicks_name_the_row(clicks, propensity, message):
-    for function in (RankRLS().fit, RankRLSCV().fit, Pairgram(pairs="clicks").update):
+    update = Pairgram(pairs="clicks").update
+    for function in (RankRLS().fit, RankRLSCV().fit, update):
+        if function == update and message == "y has no click":
+            continue  # a day or a user may be without one
         with pytest.raises(ValueError, match=message):
             function(X, clicks, qid=QID, propensity=propensity)
     with pytest.raises(ValueError, match=message):

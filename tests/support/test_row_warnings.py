@@ -125,5 +125,8 @@ def test_packed_bits_are_noticed(kernel):
         with pytest.warns(UserWarning, match="looks like bits that were standardised or centred"):
             pg.RankRLSCV(kernel=kernel, cv=3).fit(rows, np.arange(60.0))
     pg.kernel_matrix(np.c_[bits, rng.normal(size=60)], kernel=kernel)
+    bits[:, 0] = 0
+    with pytest.warns(UserWarning, match=r"such as -0\.\d+ and 0\.\d+, but kernel"):
+        pg.kernel_matrix(bits, kernel=kernel)
     for rows in (rng.poisson(2.0, (60, 50)), rng.random((60, 50)) * 200, np.zeros((3, 4))):
         pg.kernel_matrix(rows, kernel=kernel)

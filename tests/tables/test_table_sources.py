@@ -758,7 +758,7 @@ def test_columns_that_are_refused():
     scores = model.predict(scan(frame, **NAMES | {"features": model.feature_names_in_}))
     np.testing.assert_array_equal(scores, model.predict(scan(ROWS.frame, **NAMES)))
     with pytest.raises(
-        ValueError, match=r"row 0, .*: column 'text' must hold numbers, got 'a': make"
+        ValueError, match=r"row 0, .*: column 'text' must hold numbers, got 'a': turn"
     ):
         RankRLS().fit(scan(frame, **NAMES | {"label": "text"}))
     texts = pa.array(["4.5", *["<4.0"] * (len(ROWS.y) - 1)])
@@ -771,6 +771,9 @@ def test_columns_that_are_refused():
         ValueError, match=r"got '<4\.0' in row 1: Preferences\.from_intervals takes"
     ):
         RankRLS().fit(ROWS.X, texts)
+    with pytest.raises(ValueError, match=r"y must be real numbers: got '<4\.0' in row 2"):
+        gaps = pd.Series(["4.5", None, *["<4.0"] * (len(ROWS.y) - 2)], dtype="string")
+        RankRLS().fit(ROWS.X, gaps)
     with pytest.raises(ValueError, match=r"RankRLS\.fit needs labels"):
         RankRLS().fit(scan(ROWS.frame, **NAMES | {"label": None}))
     with pytest.raises(ValueError, match=r"RankRLS\.fit compares rows .* or give the model scope"):

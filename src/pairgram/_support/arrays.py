@@ -781,16 +781,29 @@ def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDAr
         dtype = np.float32 if keep_float32 and is_float32 else np.float64
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
-        text, row = _wrong_entry(values) or (verbatim(error), None)
-        raise ArgumentError(name, f"must be real numbers: {text}", row=row) from None
+        raise _no_numbers(values, name, verbatim(error)) from None
+
+
+def refuse_text(values: object, name: str) -> None:
+    """Raise an ArgumentError for a series of text, of which scikit-learn tells what is missing."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is not None and not isinstance(dtype, np.dtype) and kind_of(dtype) == "text":
+        raise _no_numbers(values, name)
+
+
+def _no_numbers(values: object, name: str, found: str = "got text") -> ArgumentError:
+    """Return the error for values that are no real numbers; `found` says what if no entry does."""
+    found, row, entry = _wrong_entry(values) or (found, None, None)
+    advice = advice_on_limit(entry) if name == "y" else ""
+    return ArgumentError(name, f"must be real numbers: {found}{advice}", row=row)
 
 
 def _is_no_number(value: object) -> bool:
     return value is None or isinstance(value, (str, bytes))
 
 
-def _wrong_entry(values: object) -> tuple[str, int] | None:
-    """Return words and the row of an entry of a vector that is text or None, if any is.
+def _wrong_entry(values: object) -> tuple[str, int, Any] | None:
+    """Return words on an entry of a vector that is text or None, its row, and the entry, if any is.
 
     It is the first that does not read as a number, or else the first.
     """
@@ -803,7 +816,7 @@ def _wrong_entry(values: object) -> tuple[str, int] | None:
         return None
     row, value = next((one for one in wrong if not reads_as_number(one[1])), wrong[0])
     plain = value.item() if isinstance(value, np.generic) else value
-    return f"got {verbatim(repr(plain))} in {{place}}{advice_on_limit(plain)}", row
+    return f"got {verbatim(repr(plain))} in {{place}}", row, plain
 
 
 def reads_as_number(value: object) -> bool:

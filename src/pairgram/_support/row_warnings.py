@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,14 +38,14 @@ PACKED_FROM, PACKED_SHARE = 16, 0.25
 OF_BITS = ("tanimoto", "minmax")
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
-_empty: ContextVar[Counter[tuple[str, str]] | None] = ContextVar("empty", default=None)
+_empty: ContextVar[set[tuple[str, str]] | None] = ContextVar("empty", default=None)
 
 
 @contextmanager
-def without_row_warnings(empty: Counter[tuple[str, str]] | None = None) -> Iterator[None]:
+def without_row_warnings(empty: set[tuple[str, str]] | None = None) -> Iterator[None]:
     """Within this context, the functions of this module give no warnings.
 
-    `empty` counts the columns without any value, by name and what was to take its place, for one
+    `empty` gets the columns without any value, by name and what was to take its place, for one
     warning of many data sets.
     """
     tokens = _silent.set(True), _empty.set(_empty.get() if empty is None else empty)
@@ -55,6 +54,17 @@ def without_row_warnings(empty: Counter[tuple[str, str]] | None = None) -> Itera
     finally:
         _silent.reset(tokens[0])
         _empty.reset(tokens[1])
+
+
+def warn_of_unused_inputs(kind: str) -> None:
+    """Warn of inputs before a `Cross` whose sides name none of the columns that they add."""
+    if not _silent.get():
+        warn_caller(
+            f"inputs={kind!r} changes nothing, because no side of the Cross names a column that "
+            "these inputs add, which come after those of X: use 'quantile', or give a side some of "
+            "them",
+            UserWarning,
+        )
 
 
 def warn_of_equal_labels() -> None:
@@ -69,8 +79,8 @@ def warn_of_equal_labels() -> None:
 
 def warn_of_empty_columns(names: Sequence[str], missing: str, where: str = "") -> None:
     """Warn of columns without any value, in whose place there is no mean or median."""
-    if (counted := _empty.get()) is not None:
-        counted.update((name, missing) for name in names)
+    if (empty := _empty.get()) is not None:
+        empty.update((name, missing) for name in names)
     elif names and not _silent.get():
         listed = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
         column = "column {} of X has" if len(names) == 1 else "columns {} of X have"
@@ -228,10 +238,11 @@ def _warn_of_bits(X: Matrix, kernel: str) -> None:
         ends = rows.min(axis=0), rows.max(axis=0)
         two_signs = (ends[0] == ends[1]) | ((ends[0] < 0) & (ends[1] > 0))
         binary = ((rows == ends[0]) | (rows == ends[1])).all(axis=0)
-        if (ends[0] < ends[1]).any() and (two_signs & binary).all():
+        at = int(np.argmax(ends[0] < ends[1]))
+        if ends[0][at] < ends[1][at] and (two_signs & binary).all():
             warn_caller(
-                "X looks like bits that were standardised or centred, with two values in every "
-                f"column, such as {ends[0][0]:.3g} and {ends[1][0]:.3g}, but kernel={kernel!r} "
+                "X looks like bits that were standardised or centred, with two values in a "
+                f"column, such as {ends[0][at]:.3g} and {ends[1][at]:.3g}, but kernel={kernel!r} "
                 "takes bits as they are, 0 and 1",
                 UserWarning,
             )

@@ -21,6 +21,7 @@ from pairgram._support.arrays import (
     real_array,
     refuse_index,
     refuse_lossy,
+    refuse_text,
     require_label_each,
 )
 from pairgram._support.checks import (
@@ -166,7 +167,8 @@ class RankingData:
         """Check and delimit rows that come straight from a caller."""
         X, labels = read_labelled(X, y)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return cls.delimit(X, labels, qid, group, **weights, propensity=propensity)
+        named: Any = weights | {"propensity": propensity}
+        return cls.delimit(X, labels, qid, group, **named, needs_click=False)  # of a day or a user
 
     @classmethod
     def delimit(
@@ -180,6 +182,8 @@ class RankingData:
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        *,
+        needs_click: bool = True,
     ) -> RankingData:
         """Group rows into queries, after `read_labelled` has read them; check ids and weights.
 
@@ -204,7 +208,7 @@ class RankingData:
         labels = real_array(y, "y")
         shown = None
         if propensity is not None:
-            shown = check_propensities(propensity, labels)
+            shown = check_propensities(propensity, labels, needs_click=needs_click)
             labels = labels / shown
         return cls(
             X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
@@ -648,6 +652,7 @@ def read_labelled(
     if as_preferences(y) is not None:
         return read_rows(X, f"X{of}", estimator=estimator, reset=reset), y
     refuse_lossy(y, f"y{of}")
+    refuse_text(y, f"y{of}")
     if estimator is not None:
         require_label_each(X, y, of)
         return read_rows(X, f"X{of}", estimator=estimator, y=cast("ArrayLike", y), reset=reset)

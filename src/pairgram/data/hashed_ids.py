@@ -724,15 +724,18 @@ def _sizes(
 ) -> Sizes:
     """Return the sizes of queries, shape (n_queries,).
 
-    The sum is that of ``v_i u (3/2 + arctan(y_i) / π)`` for the weights v of rows and u of queries.
-    Other weights or labels change it, the order of the rows does not.
+    The sum is ``u Σ_i v_i (1 + π v_i) (1 + s(y_i))`` for the weights v of rows and u of the query,
+    with ``s(y) = arsinh(y)``, or ``−arsinh(y) / 2`` where y < 0, which tells labels of any size
+    apart. Other weights or labels change the sum, and the order of the rows does not. It is not
+    linear in v, so that a weight of the rows is not taken for one of the query.
     """
-    terms = 1.5 + np.arctan(labels) / np.pi
-    if row_weights is not None:
-        terms *= row_weights
-    sums = np.asarray(np.bincount(queries.index(), terms, queries.n_queries), np.float64)
-    if query_weights is not None:
-        sums *= query_weights
+    terms = 1.0 + np.arcsinh(labels) * np.where(labels < 0, -0.5, 1.0)
+    with np.errstate(over="ignore"):
+        weights = 1.0 if row_weights is None else row_weights
+        terms *= weights * (1.0 + np.pi * weights)
+        sums = np.asarray(np.bincount(queries.index(), terms, queries.n_queries), np.float64)
+        if query_weights is not None:
+            sums *= query_weights
     sizes = np.empty(queries.n_queries, SIZE)
     sizes["rows"] = np.minimum(queries.sizes, np.iinfo(np.uint32).max)
     sizes["sum"] = np.minimum(sums, np.finfo(np.float32).max)

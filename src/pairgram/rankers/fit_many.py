@@ -444,15 +444,16 @@ class _Batch:
     def _groups(self, problems: Iterable[Any]) -> Iterator[list[_Fit]]:
         group: list[_Fit] = []
         for number, problem in enumerate(problems):
-            fit = _Fit(number)
+            fit, empty = _Fit(number), set[tuple[str, str]]()
             try:
-                with one_query_meant(), without_row_warnings(self.empty):
+                with one_query_meant(), without_row_warnings(empty):
                     self._take(fit, problem)
                     self._begin(fit)
                     if fit.solve is None:
                         self._fit_alone(fit)
             except Exception as error:
                 fit.error = error
+            self.empty.update(empty)
             group.append(fit)
             if len(group) >= self.group_size:
                 yield group

@@ -16,12 +16,13 @@ from sklearn.base import clone
 
 from pairgram._support import limits
 from pairgram._support.arrays import reads_lists
-from pairgram._support.checks import ArgumentError, Vector, verbatim, warn_caller
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Missing, check
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_rows,
+    warn_of_unused_inputs,
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
@@ -257,12 +258,7 @@ class Preparation:
                 "person are all alike",
             )
         if self.is_one and len(inputs.parts) > 1 and sides.columns.max() < inputs.n_features_in_:
-            warn_caller(
-                f"inputs={inputs.kind!r} changes nothing, because no side of the Cross names a "
-                "column that these inputs add, which come after those of X: use 'quantile', or "
-                "give a side some of them",
-                UserWarning,
-            )
+            warn_of_unused_inputs(inputs.kind)
 
     def _require_memory(self, data: RankingData) -> None:
         assert self.kernel is not None

@@ -678,7 +678,10 @@ def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> Argume
         k for k, value in enumerate(values) if value is not None and not reads_as_number(value)
     )
     if (row := next(wrong, None)) is None:
-        return placed_error(f"{place.name}: {not_numbers({name: kind})}")
+        wanted = f"column {name!r} must hold numbers, got text: cast it to numbers"
+        return placed_error(
+            f"{place.name}: {wanted if kind == 'text' else not_numbers({name: kind})}"
+        )
     text = values[row]
     advice = advice_on_limit(text) or ": turn such text into numbers, such as 0, 1, 2 for grades"
     return placed_error(
