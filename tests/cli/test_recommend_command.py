@@ -100,7 +100,7 @@ def test_pairs_of_others_are_told(files):
     assert "'u99'" in note
     assert sum(line.startswith("u0\t") for line in text.splitlines()) == N_ITEMS - 1
     pq.write_table(pa.table({"user": ["u99"], "item": [0]}), "seen.parquet")
-    assert "no pair has a user of USERS and a thing of ITEMS" in error(
+    assert "no pair has a user of USERS and an item of ITEMS" in error(
         *ALL, "--exclude", "seen.parquet"
     )
 
