@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pairgram
@@ -131,3 +132,14 @@ def test_names_of_former_releases_tell_what_to_use():
         _ = pairgram.RankNystroem
     with pytest.raises(ImportError):
         from pairgram import RankRandomFourier  # noqa: F401
+
+
+def test_what_is_installed_computes_right_numbers():
+    """The products of the check call no BLAS, whose kernels for a machine may be wrong."""
+    X, y, qid = pairgram.make_ranking(300, 20, 50, random_state=0)
+    model = pairgram.RankRLSCV().fit(X, y, qid=qid)
+    Z = X - np.array([X[qid == q].mean(axis=0) for q in range(300)])[qid]
+    gradient = np.einsum("ij,i->j", Z, 20 * (y - np.einsum("ij,j->i", Z, model.coef_)))
+    np.testing.assert_allclose(gradient, model.alpha_ * model.coef_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(model.predict(X), np.einsum("ij,j->i", X, model.coef_), atol=1e-9)
+    assert model.best_score_ > 0.6
