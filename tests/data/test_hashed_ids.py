@@ -220,6 +220,11 @@ def test_only_queries_with_the_weights_and_labels_of_then_are_subtracted(tmp_pat
     for one, two in (doubled, doubled[::-1]):
         with pytest.raises(ValueError, match=message):
             Pairgram.from_rows(**prices, **one).forget(**prices, **two)
+    # the sum of weights whose squares overflow is not known where the query counts nothing
+    huge = {"sample_weight": np.full(200, 1e140), "query_weight": 1.0 * (qid > 0)}
+    huge["sample_weight"][qid == 0] = 1e200
+    weighed = Pairgram.from_rows(**prices, **huge, pairs=None)
+    assert Pairgram.from_bytes(weighed.to_bytes()).forget(**prices, **huge).n_queries == 0
     # files of version 0.2 do not hold the sums
     total.save(tmp_path / "new")
     _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))

@@ -730,7 +730,7 @@ def _sizes(
     linear in v, so that a weight of the rows is not taken for one of the query.
     """
     terms = 1.0 + np.arcsinh(labels) * np.where(labels < 0, -0.5, 1.0)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         weights = 1.0 if row_weights is None else row_weights
         terms *= weights * (1.0 + np.pi * weights)
         sums = np.asarray(np.bincount(queries.index(), terms, queries.n_queries), np.float64)
@@ -738,7 +738,8 @@ def _sizes(
             sums *= query_weights
     sizes = np.empty(queries.n_queries, SIZE)
     sizes["rows"] = np.minimum(queries.sizes, np.iinfo(np.uint32).max)
-    sizes["sum"] = np.minimum(sums, np.finfo(np.float32).max)
+    # A weight whose square overflows, times 0, leaves the sum unknown.
+    sizes["sum"] = np.nan_to_num(np.minimum(sums, np.finfo(np.float32).max), nan=-1)
     return sizes
 
 
