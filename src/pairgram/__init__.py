@@ -105,7 +105,7 @@ _NAMES = {
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "rankers.propose": ("propose",),
     "rankers.recommend": ("recommend",),
-    "rankers.row_scorer": ("row_scorer",),
+    "rankers.base": ("row_scorer",),
     "rankers.scores": ("predict",),
     "solvers.drift": ("Drift", "drift"),
     "solvers.pairgram": ("Pairgram",),

@@ -53,6 +53,7 @@ from pairgram.model_selection.interactions import (
 )
 from pairgram.model_selection.splits import QueryKFold as QueryKFold
 from pairgram.rankers.auto import AutoRanker as AutoRanker
+from pairgram.rankers.base import row_scorer as row_scorer
 from pairgram.rankers.batch_fit import BatchFit as BatchFit
 from pairgram.rankers.elm import (
     PairwiseELM as PairwiseELM,
@@ -73,7 +74,6 @@ from pairgram.rankers.rank_rls import (
 )
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
 from pairgram.rankers.recommend import recommend as recommend
-from pairgram.rankers.row_scorer import row_scorer as row_scorer
 from pairgram.rankers.scores import predict as predict
 from pairgram.solvers.drift import Drift as Drift, drift as drift
 from pairgram.solvers.pairgram import Pairgram as Pairgram

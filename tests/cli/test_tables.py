@@ -864,16 +864,17 @@ def test_a_pipeline_with_text(tmp_path, monkeypatch):
         np.testing.assert_allclose([float(line) for line in lines], wanted, atol=1e-12)
     new.drop(columns="colour").to_csv("less.csv", index=False)
     assert "colour" in error("predict", "m.safetensors", "less.csv")
+    new.assign(score=0.0).to_csv("scored.csv", index=False)
     assert "--keep must not name 'score'" in error(
-        "predict", "m.safetensors", "new.csv", "--keep", "score", "-o", "o.csv"
+        "predict", "m.safetensors", "scored.csv", "--keep", "score", "-o", "o.csv"
     )
-    assert "--std is not for a pipeline" in error(
+    assert "a Pipeline has no standard deviations" in error(
         "predict", "m.safetensors", "new.csv", "--std", "list", "-o", "o.csv"
     )
-    judged = ("new.parquet", "--label", "stock", "--one-query", "--metric", "ndcg@10")
-    told = "reads columns of text, which evaluate does not"
-    assert told in error("evaluate", *judged, "--model", "m.safetensors")
-    out, _ = run("evaluate", *judged, "--scores", "o.parquet", "--json")
+    new.assign(grade=new["stock"]).to_parquet("new.parquet")
+    judged = ("new.parquet", "--label", "grade", "--one-query", "--metric", "ndcg@10")
     qid = np.zeros(len(new), int)
     expected = evaluate(["ndcg@10"], new["stock"], wanted, qid)
-    assert json.loads(out)["metrics"] == pytest.approx(expected)
+    for scored in (("--scores", "o.parquet"), ("--model", "m.safetensors")):
+        out, _ = run("evaluate", *judged, *scored, "--json")
+        assert json.loads(out)["metrics"] == pytest.approx(expected)

@@ -4,6 +4,7 @@ import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,12 @@ from outcomes import Outcome, outcome_of, predicted
 from road import OF_CLICKS, OF_GROUPS, WITH_GAPS, plain, road
 from roads_of_arrays import ITERATED, NUDGE_OF_STEPS, in_features, of_folds
 from scipy.sparse import csr_array
+from sklearn import clone, config_context
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 
-from pairgram import dump_letor, evaluate, scan
+from pairgram import dump_letor, evaluate, predict, scan
 from pairgram._support.limits import limits_of
 from problems import BY_STEPS
 
@@ -336,3 +341,48 @@ def _of_times(journey: Journey, ticks: np.ndarray, unit: str) -> Outcome:
 def times_of_another_unit(journey: Journey) -> Outcome:
     ticks = np.round(journey.rows.X[:, 0] * 100).astype(np.int64)
     return _of_times(journey, ticks, "ns")
+
+
+WORDS = ["a", "10", "NA", "é"]  # of which a file of text tells neither type nor gaps
+
+
+def _with_codes(journey: Journey) -> Journey:
+    """Put the numbers of drawn words into the first column."""
+    codes = journey.rng().integers(0, len(WORDS), len(journey.rows)).astype(float)
+    X = np.column_stack([codes, journey.rows.X[:, 1:]])
+    return replace(journey, rows=replace(journey.rows, X=X))
+
+
+@road(
+    kinds=("RankRLS", "RankRLSCV", "PointwiseELM", "RankSVM", *WITH_GAPS),
+    plain=lambda journey: plain(_with_codes(journey)),
+    refuses=("of Python's",),
+)
+def text_of_a_table(journey: Journey) -> Outcome | None:
+    """A pipeline that encodes text scores and judges a table as it does a frame in memory."""
+    journey = _with_codes(journey)
+    rows, names = journey.rows, journey.rows.names
+    frame = pandas.DataFrame(_columns(journey))
+    frame[names[0]] = np.array(WORDS, object)[frame[names[0]].astype(int)]
+    encoder = OrdinalEncoder(categories=[WORDS])
+    columns = ColumnTransformer([("text", encoder, names[:1])], remainder="passthrough")
+    with config_context(enable_metadata_routing=True):
+        ranker = clone(journey.estimator).set_fit_request(**dict.fromkeys(rows.fit_arguments, True))
+        model = make_pipeline(columns, ranker).fit(frame[names], rows.labels, **rows.fit_arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (begin, end) in enumerate(pairwise(_cuts(journey))):
+            frame[begin:end].to_csv(Path(folder) / f"{number}.csv", index=False)
+        sources = (
+            f"{folder}/*.csv",
+            frame,
+            lambda: (frame[a:b] for a, b in pairwise(_cuts(journey))),
+        )
+        table = _scan(journey, sources[journey.seed % 3])
+        parts = predict(model, table, keep=[])
+        scores = np.concatenate([part["score"].to_numpy() for part in parts])
+        if (rows.y >= 0).all():
+            judged = evaluate("ndcg@5", rows.y, scores, rows.query, sample_weight=rows.weight)
+            np.testing.assert_allclose(
+                [*evaluate("ndcg@5", table, model).values()], [*judged.values()]
+            )
+    return outcome_of(journey, model[-1], scores=scores)

@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 
 import pairgram
+import shop
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -328,6 +329,19 @@ def test_columns_may_have_any_names(spark, rows, group_queries):
     same(model.predict(table), expected.predict(X))
     kept = pyarrow.concat_tables(pairgram.predict(model, table, keep=["row.number"]))
     assert kept["row.number"].to_pylist() == list(range(len(y)))
+
+
+def test_a_pipeline_reads_text(spark):
+    frame = shop.others(60).assign(q=np.arange(60) // 10, y=np.arange(60.0) % 4)
+    model = shop.fitted("shop", shop.frame())
+    named = {"label": "y", "qid": "q", "features": list(model.feature_names_in_)}
+    nulls = frame.astype({"colour": object}).where(frame.notna(), None)
+    table = pairgram.scan(spark.createDataFrame(nulls), **named)
+    scores = pyarrow.concat_tables(pairgram.predict(model, table))["score"].to_numpy()
+    wanted = pairgram.row_scorer(model)(frame)
+    np.testing.assert_allclose(np.sort(scores), np.sort(wanted), atol=1e-12)
+    found = pairgram.evaluate("map", table, model)
+    assert found == pytest.approx(pairgram.evaluate("map", frame["y"], wanted, frame["q"]))
 
 
 def test_errors_of_tasks_come_as_they_are(spark, rows):

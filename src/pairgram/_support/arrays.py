@@ -860,6 +860,8 @@ def reads_lists(model: BaseEstimator) -> bool:
 
     Its inputs do, or its prior does. A search of scikit-learn does as its best estimator does.
     """
+    if hasattr(model, "reads_lists"):
+        return bool(model.reads_lists)
     if hasattr(model, "named_steps"):
         return reads_lists(model[-1])
     model = getattr(model, "best_estimator_", model)
@@ -901,13 +903,14 @@ class _OfFrames:
     """Scores arrays by a pipeline, whose steps may choose the columns of frames by their names."""
 
     def __init__(self, pipeline: BaseEstimator) -> None:
-        self.pipeline = pipeline
+        self.pipeline, self.reads_lists = pipeline, reads_lists(pipeline)
 
-    def predict(self, X: NDArray[Any]) -> Any:
+    def predict(self, X: NDArray[Any], qid: ArrayLike | None = None) -> Any:
         """Return the scores of rows; the pipeline was fitted to frames of pandas or the like."""
         import pandas
 
-        return self.pipeline.predict(pandas.DataFrame(X, columns=self.pipeline.feature_names_in_))
+        frame = pandas.DataFrame(X, columns=self.pipeline.feature_names_in_)
+        return predicted(self.pipeline, frame, qid)
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:

@@ -181,28 +181,15 @@ def _names_are_known() -> Iterator[None]:
 
 
 def _rows_of(file: str, columns: Columns, ranker: BaseEstimator) -> tuple[Any, Any]:
-    """Return the rows of a LETOR file, or a table, and the query ids that belong to them.
-
-    A table with columns of text is a frame in memory.
-    """
-    from pairgram._support.checks import NO_NUMBERS, ArgumentError
-    from pairgram.tables.scan import read_columns
-
+    """Return the rows of a LETOR file and their query ids, or a table, which has them itself."""
     if not columns.make_table(file):
         data = opt.load_data(Path(file), n_features=opt.width_of(ranker))
         return data.X, data.qid
     step = getattr(ranker, "steps", [("", ranker)])[0][1]
     known = getattr(step, "feature_names_in_", None)
     names = None if known is None else [str(name) for name in known]
-    try:
-        with columns.cluster() as client:
-            table = columns.scan(file, client, names)
-    except ArgumentError as error:
-        if error.found != NO_NUMBERS or names is None:
-            raise
-        columns.require_queries(file, None)
-        frame, ids = read_columns(file, names, columns.qid)
-        return frame.to_pandas(), ids
+    with columns.cluster() as client:
+        table = columns.scan(file, client, names)
     columns.require_queries(file, table)
     return table, None
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_args
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
@@ -40,11 +40,8 @@ from pairgram.cli.report import (
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
-    from pyarrow import Table
-
     from pairgram._support.types import BaseEstimator
     from pairgram.rankers.fuse import Fusion
-    from pairgram.rankers.row_scorer import PipelineScorer
 
 COMPARED = ("ndcg@10", "map")
 ALL_ROWS = "all rows"  # the name of the only query of rows without ids
@@ -372,17 +369,6 @@ def predict(
         refuse_with_table(offset=offset, float32=float32, sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
         loaded = opt.load_model_file(model, HINT)
-        scorer = _of_text(loaded)
-        if scorer is not None:
-            if reference is not None:
-                raise ValueError("--std is not for a pipeline with columns of text")
-            scores = _with_text(scorer, file, columns, kept or [])
-            if has_columns:
-                with naming(output), replacing(output) as raw:
-                    row_scores.write_tables(raw, output.suffix.lower(), iter([scores]))
-            else:
-                write_lines(output, _lines(scores.select(["score"])))
-            return
         with _scored(loaded, file, columns, threads) as (loaded, table, watch):
             table.refuse_output(output, "--output")
             if has_columns:
@@ -405,32 +391,6 @@ def predict(
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
     write_lines(output, scores)
-
-
-def _of_text(model: BaseEstimator) -> PipelineScorer | None:
-    """Return the scorer of a pipeline that reads columns of text, or None for other models."""
-    if not hasattr(model, "steps"):
-        return None
-    try:
-        scorer = pairgram.row_scorer(model)
-    except ValueError:  # of steps that have no formula
-        return None
-    texts = getattr(scorer, "text_names", ()) and getattr(scorer, "feature_names_in_", None)
-    return cast("PipelineScorer", scorer) if texts else None
-
-
-def _with_text(scorer: PipelineScorer, file: str, columns: Columns, kept: list[str]) -> Table:
-    """Return kept columns, and the scores of rows with text, which must fit in memory."""
-    import pyarrow
-
-    from pairgram.tables.scan import read_columns
-
-    if "score" in kept:
-        raise ValueError("--keep must not name 'score', which is the column of the scores")
-    names = list(dict.fromkeys([*(scorer.feature_names_in_ or ()), *kept]))
-    rows, ids = read_columns(file, names, columns.qid)
-    scores = scorer(rows, ids if scorer.reads_lists else None)
-    return rows.select(kept).append_column("score", pyarrow.array(scores))
 
 
 def _lines(batch: Any) -> Iterable[Any]:
@@ -661,11 +621,6 @@ def _of_table(
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
     loaded = opt.load_model_file(model, HINT)
-    if _of_text(loaded) is not None:
-        raise ValueError(
-            f"{model} reads columns of text, which evaluate does not: write its scores by pairgram "
-            "predict --output scores.parquet, and give --scores scores.parquet in its place"
-        )
     with _scored(loaded, file, columns, threads) as (loaded, table, watch):
         columns.require(file, table, True)
         table = watch(table)

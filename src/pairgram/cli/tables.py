@@ -206,10 +206,9 @@ class Columns:
         if lacks_labels or lacks_queries:
             raise self._lacking(file, lacks_labels, lacks_queries)
 
-    def require_queries(self, file: str, table: Table | None) -> None:
-        """Raise a ValueError if a table, which may not be scanned yet, lacks query ids."""
-        has_ids = self.qid is not None if table is None else table.has_queries
-        if not (has_ids or self.one_query):
+    def require_queries(self, file: str, table: Table) -> None:
+        """Raise a ValueError if a table lacks query ids."""
+        if not (table.has_queries or self.one_query):
             raise self._lacking(file, False, True)
 
     def _lacking(self, file: str, labels: bool, queries: bool) -> ValueError:

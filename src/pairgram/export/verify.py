@@ -152,7 +152,9 @@ def verify(
         return _parity(theirs, own, bound, queries)
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
-    table, model = X.for_model(model)
+    table, scorer = X.for_model(model)
+    names = table.feature_names if hasattr(model, "steps") else None
+    model = scorer if names is None else model
     layout = replace(table.layout, label=None, weight=None)
     if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))
@@ -162,8 +164,12 @@ def verify(
     for rows, sizes, of_runs in replace(table, layout=layout).each(_rows_and_runs):
         if whole:
             batches.append(rows)
-        else:
+        elif names is None:
             found.append(_both(exported, model, rows)[:3])
+        else:
+            own = scorer.predict(rows)  # to which missing text is one category, as to engines
+            frame = _frame(rows, names).reindex(columns=model.feature_names_in_)
+            found.append(_both(exported, model, frame, own=own)[:3])
         ids += [one for one, size in zip(of_runs, sizes.tolist(), strict=True) for _ in range(size)]
     if not ids:
         raise ValueError("X must have rows, got a table without any")
@@ -244,9 +250,16 @@ def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:
 
 
 def _both(
-    exported: Any, model: BaseEstimator, X: ArrayLike, qid: ArrayLike | None = None
+    exported: Any,
+    model: BaseEstimator,
+    X: ArrayLike,
+    qid: ArrayLike | None = None,
+    own: Vector | None = None,
 ) -> tuple[Vector, Vector, float, Queries]:
-    """Return the scores of the exported model and of the model, the bound of float32, the lists."""
+    """Return the scores of the exported model and of the model, the bound of float32, the lists.
+
+    The scores of the model are computed if they are not given, as `own`.
+    """
     form = form_of(model, list(exported.feature_names), within_lists=True)
     rows, given = _rows(exported, model, X, form.read)
     queries = Queries.make(len(rows), qid=qid)
@@ -255,7 +268,7 @@ def _both(
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         ids = {} if form.lists is None else {"qid": queries.index()}
-        own = np.asarray(model.predict(given, **ids), np.float64)
+        own = np.asarray(model.predict(given, **ids) if own is None else own, np.float64)
     if form.lists is not None:
         rows = form.lists.values(rows, lists=queries)
     starts = range(0, len(rows), BLOCK)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 
 Vector = NDArray[np.float64]
+Places = NDArray[np.intp]
 Value = float | str
 # The columns of rows: numbers of float64, or an array of objects, which are text or missing.
 Rows = Sequence[NDArray[Any]]
@@ -622,3 +623,117 @@ def native_nodes(
     ]
     node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
     return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
+
+
+class _Numbers:
+    """Affine columns, side by side."""
+
+    def __init__(self, columns: Sequence[Affine], factors: Places) -> None:
+        self.sources = [column.source for column in columns]
+        self.factors = np.array([column.factor for column in columns])
+        self.offsets = np.array([column.offset for column in columns])
+        fills = np.array([column.fill for column in columns])
+        self.fills = None if np.isnan(fills).all() else fills
+        self.plain = self.fills is None and all(column.is_plain for column in columns)
+
+    def of(self, rows: Rows, values: Vector) -> Vector:
+        if not isinstance(rows, np.ndarray):
+            found = np.column_stack([rows[source] for source in self.sources])
+        elif self.sources == list(range(len(rows))):
+            found = rows.T
+        else:
+            found = rows[self.sources].T
+        if self.plain:
+            return found
+        made = found * self.factors + self.offsets
+        return made if self.fills is None else np.where(np.isnan(found), self.fills, made)
+
+
+class _Categories:
+    """Columns that look up the categories of one source, side by side."""
+
+    def __init__(self, columns: Sequence[Lookup], factors: Places) -> None:
+        keys = np.array([*dict.fromkeys(key for one in columns for key in one.keys)], dtype=object)
+        self.source = columns[0].source
+        self.number = {key: number for number, key in enumerate(keys)}
+        # The last two rows are those of unknown categories and of missing ones.
+        found = [[*one.known(keys), one.other, one.fill] for one in columns]
+        self.values = np.ascontiguousarray(np.transpose(found))
+
+    def of(self, rows: Rows, values: Vector) -> Vector:
+        x, number = rows[self.source], self.number
+        codes = np.array([number.get(value, -2) for value in x.tolist()], np.intp)
+        (unknown,) = np.nonzero(codes == -2)
+        if len(unknown):
+            codes[unknown[is_missing(x[unknown])]] = -1
+        return np.asarray(self.values[codes])
+
+
+class _Products:
+    """Products of columns that have been computed, side by side."""
+
+    def __init__(self, columns: Sequence[Product], factors: Places) -> None:
+        self.left, self.right = factors.T
+        self.factors = np.array([column.factor for column in columns])
+        self.offsets = np.array([column.offset for column in columns])
+
+    def of(self, rows: Rows, values: Vector) -> Vector:
+        found = values[:, self.left] * values[:, self.right]
+        return np.asarray(self.factors * found + self.offsets)
+
+
+class _Alone:
+    """A column that is computed alone."""
+
+    def __init__(self, columns: Sequence[Column], factors: Places) -> None:
+        (self.column,) = columns
+
+    def of(self, rows: Rows, values: Vector) -> Vector:
+        return self.column.of(rows)[:, None]
+
+
+def _factors(column: Column) -> tuple[Column, ...]:
+    return (column.left, column.right) if isinstance(column, Product) else ()
+
+
+def _group(column: Column, place: int) -> tuple[int, int, Any]:
+    """Return what is the same for columns that are computed at once; lower ones come first."""
+    depth = 0
+    inner = _factors(column)
+    while inner:
+        depth, inner = depth + 1, tuple(one for part in inner for one in _factors(part))
+    if depth:
+        return depth, 0, _Products
+    if isinstance(column, Lookup):
+        return 0, column.source, _Categories
+    return (0, 0, _Numbers) if isinstance(column, Affine) else (0, place, _Alone)
+
+
+class ColumnsAtOnce:
+    """Columns that are computed of a caller's columns, as many at a time as possible."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        order, self.width = [*columns], len(columns)
+        place = {id(column): k for k, column in enumerate(order)}
+        groups: dict[Any, list[int]] = {}
+        for k, column in enumerate(order):
+            for factor in _factors(column):  # behind the columns, if it is none of them
+                if place.setdefault(id(factor), len(order)) == len(order):
+                    order.append(factor)
+            groups.setdefault(_group(column, k), []).append(k)
+        self.n_all, self.parts = len(order), []  # [(places, what computes them)]
+        for depth, _, kind in sorted(groups, key=lambda group: group[0]):
+            at = groups[depth, _, kind]
+            own = [order[k] for k in at]
+            factors = np.array([[place[id(one)] for one in _factors(column)] for column in own])
+            self.parts.append((np.array(at), kind(own, factors)))
+
+    def of(self, rows: Rows, n_rows: int) -> Vector:
+        """Return the values of the columns, (n_rows, n_columns), C-contiguous."""
+        if len(self.parts) == 1:
+            ((_, part),) = self.parts
+            return np.ascontiguousarray(part.of(rows, np.empty((0, 0))))
+        values = np.empty((n_rows, self.n_all))
+        for at, part in self.parts:
+            values[:, at] = part.of(rows, values)
+        return np.ascontiguousarray(values[:, : self.width])

@@ -487,6 +487,8 @@ def predict(
     Parameters
     ----------
     model : fitted model with `predict`
+        A Pipeline that encodes text scores named columns of text too; its scores are those of
+        `row_scorer`, and the columns that it drops need not be there.
     table : table of `scan`
         Its label is not read. The scores have the order of the source, also for a table with
         ``group_queries=True``. Spark may give the rows of a shuffled frame another order every
@@ -511,7 +513,8 @@ def predict(
     Raises
     ------
     ValueError
-        If the table has other features than the model, or lacks a column of `keep`. If `output` is
+        If the table has other features than the model, or lacks a column of `keep`. If a Pipeline
+        is asked for standard deviations. If `output` is
         a file that the table reads, or its name has another ending than these.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
@@ -551,6 +554,11 @@ def predict(
     for name in keep:
         if name in (SCORE, DEVIATION)[: 1 + return_std]:
             raise ArgumentError("keep", f"must not name {name!r}, which is a column of the scores")
+    if return_std and hasattr(model, "steps"):
+        raise ValueError(
+            f"a {type(model).__name__} has no standard deviations of scores, as rankers have: give "
+            "its last step, and the rows that the other steps make"
+        )
     wanted = reference if return_std else None
     batches = _tables(_batches(model, table, tuple(keep), wanted))
     if output is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,6 +182,9 @@ def runs_of(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return np.diff(np.append(starts, len(ids))).astype(np.int64), ids[starts]
 
 
+# What pandas reads as a missing value in files of text.
+GAPS = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"])
+GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 # A number that no other text of this kind is equal to.
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 
@@ -435,6 +439,12 @@ class Columns:
         The column of propensities. The labels are then clicks / propensities.
     looks : ndarray of shape (n_positions + 1,), or None
         The propensity of every position from 0 on, if the column holds positions.
+    texts : mapping of str to frozenset of str, or None
+        The columns of features that hold text, for a pipeline that encodes it, and the texts that
+        stand for a missing one in each. Rows are then objects, in which None is missing text and
+        NaN is a missing number. With None all features are numbers.
+    refused : ArgumentError or None
+        The error if these features are read as numbers, which some are not.
     """
 
     features: tuple[str, ...]
@@ -451,6 +461,8 @@ class Columns:
     propensity: str | None = None
     looks: Vector | None = None
     widths: tuple[int, ...] = ()
+    texts: Mapping[str, frozenset[str]] | None = None
+    refused: ArgumentError | None = None
 
     @property
     def n_features(self) -> int:
@@ -554,6 +566,10 @@ class Columns:
         return weights
 
     def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
+        if self.refused is not None:
+            raise self.refused
+        if self.texts is not None:
+            return self._objects(batch, self.texts, place)
         if self.width is not None:
             known = self.width != UNKNOWN_WIDTH
             X = self._lists(batch, self.features[0], self.width, place)
@@ -579,6 +595,31 @@ class Columns:
             at = int(np.argmax(missing))
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
         return np.asarray(X)
+
+    def _objects(
+        self, batch: pyarrow.RecordBatch, texts: Mapping[str, frozenset[str]], place: Place
+    ) -> NDArray[Any]:
+        """Return rows of text and of numbers, which may be missing."""
+        X, at = np.empty((batch.num_rows, self.n_features), object), 0
+        for name, width in zip(self.features, self.widths or repeat(0)):  # noqa: B905  endless
+            until = at + max(width, 1)
+            if name in texts:
+                X[:, at] = _texts(_column(batch, name), texts[name])
+            else:
+                values = (
+                    self._lists(batch, name, width, place)
+                    if width
+                    else _array(_column(batch, name), np.float64, name, place)[:, None]
+                )
+                if np.isinf(values).any():
+                    row, entry = np.argwhere(np.isinf(values))[0]
+                    raise placed_error(
+                        f"{place.row(row)}: column {self.feature_names()[at + entry]!r} must be "
+                        f"finite, got {values[row, entry]}"
+                    )
+                X[:, at:until] = values
+            at = until
+        return X
 
     def _lists(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> Vector:
         """Return the lists of a column as rows, in which missing numbers are NaN."""
@@ -705,6 +746,17 @@ def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Pla
     if column.null_count:
         column = pyarrow.compute.fill_null(column, float("nan"))
     return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+
+
+def _texts(column: pyarrow.Array, gaps: frozenset[str]) -> NDArray[Any]:
+    """Return a column of text as objects, None where there is none or one that stands for that."""
+    import pyarrow
+    import pyarrow.compute
+
+    if gaps:
+        is_gap = pyarrow.compute.is_in(column, pyarrow.array(sorted(gaps), column.type))
+        column = pyarrow.compute.if_else(is_gap, None, column)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> NDArray[Any]:

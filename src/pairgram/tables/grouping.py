@@ -114,9 +114,10 @@ def _checked(table: Table, known: dict[str, Any]) -> Iterator[Any]:
         schema = pyarrow.schema([(field.name, value_type(field.type)) for field in schema])
     with table.files.unchanged():
         for number, partition in enumerate(table.partitions):
-            for rows in partition.batches(number, columns, True):
+            for rows in partition.batches(number, columns, columns.refused is None):
                 piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
-                if table.missing is None and GAP not in known and np.isnan(rows.X).any():
+                may_lack = table.missing is None and GAP not in known and rows.X is not None
+                if may_lack and np.isnan(rows.X).any():
                     known[GAP] = _error_of_gap(table, number, partition)
                 hashes = np.repeat(hash_of_runs(rows), rows.sizes)
                 yield piece.append_column(HASH, pyarrow.array(hashes))

@@ -94,7 +94,10 @@ def scan(
         ``["embedding[0]", "embedding[1]"]``. None takes all columns except those that other
         arguments name, those of `exclude`, the index of a frame of pandas, which Parquet files
         keep, and, for files and datasets of pyarrow, columns from folder names such as ``day=1``.
-        Booleans count as 0 and 1, and dictionaries as their values.
+        Booleans count as 0 and 1, and dictionaries as their values. Named columns may hold other
+        values, such as text, which only a fitted Pipeline takes: `predict` and `evaluate` read the
+        columns that its steps read, and in CSV and TSV files take the same texts for missing ones
+        as pandas does, but for those that the fit has seen.
     exclude : list of str, str or None, default=None
         The columns that are not features, such as titles, if you do not give `features`.
     weight : str or None, default=None
@@ -132,8 +135,9 @@ def scan(
     Raises
     ------
     ValueError
-        If there is no such file or column, or if a feature is not a number; or if `group_queries`
-        is True without query ids, or with a `client` that reads files. Errors in rows are found
+        If there is no such file or column, or if a feature that was not named is not a number; or
+        if `group_queries` is True without query ids, or with a `client` that reads files. Named
+        features that are no numbers, unless a Pipeline reads them, and errors in rows are found
         when they are read; the message then names the file, the column and the row. A later pass
         raises this error if a file has changed since `scan`, or if the number of rows has.
     TypeError
@@ -261,46 +265,6 @@ def read_ids(source: object, column: str) -> NDArray[Any]:
     _require_own(found.schema, {"qid": column})
     batches = _without_features(found, Columns((), None, column, None, np.float64))
     return np.concatenate([rows.query for rows in batches])
-
-
-def read_columns(source: object, names: Sequence[str], qid: str | None = None) -> Any:
-    """Return columns of any kinds of all rows in memory, as a table of pyarrow, and the query ids.
-
-    Empty text of CSV and TSV is missing, as pandas reads it.
-
-    Raises
-    ------
-    ValueError
-        As in `scan`.
-    """
-    import pyarrow
-    import pyarrow.compute
-
-    found = source_of(source, qid)
-    if found.schema is None:
-        raise ArgumentError(None, "{place} has no names of columns", place="it")
-    require_columns(names, found.schema.names, "features", "the table")
-    _require_own(found.schema, {"qid": qid})
-    columns = replace(Columns((), None, qid, None, np.float64), keep=tuple(names))
-    batches = _without_features(found, columns)
-    kept = pyarrow.concat_tables(
-        [
-            pyarrow.Table.from_batches([rows.kept])
-            if isinstance(rows.kept, pyarrow.RecordBatch)
-            else rows.kept
-            for rows in batches
-        ]
-    )
-    if any(getattr(part, "is_text", False) for part in found.partitions):
-        kept = pyarrow.table(
-            {
-                name: pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
-                if pyarrow.types.is_string(column.type)
-                else column
-                for name, column in zip(kept.column_names, kept.columns, strict=True)
-            }
-        )
-    return kept, None if qid is None else np.concatenate([rows.query for rows in batches])
 
 
 def _without_features(source: Source, columns: Columns) -> list[TableRows]:
@@ -435,6 +399,7 @@ def _columns(
         for name, kind, of_lists in zip(names, kinds, lists, strict=True)
         if not is_number(kind)
     }
+    refused = None
     if wrong:
         advice = (
             "; give the columns that are features by {features=}, or those that are not by "
@@ -442,9 +407,10 @@ def _columns(
             "model has its own as feature_names_in_}"
         )
         text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
-        error = ArgumentError("features", text, found=NO_NUMBERS)
-        error.kinds = wrong
-        raise error
+        refused = ArgumentError("features", text, found=NO_NUMBERS)
+        refused.kinds = wrong
+        if not chosen:
+            raise refused
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(
@@ -457,6 +423,7 @@ def _columns(
         groups=groups,
         propensity=propensity,
         widths=widths if any(lists) and len(lists) > 1 else (),
+        refused=refused,
     )
 
 

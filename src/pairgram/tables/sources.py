@@ -6,7 +6,7 @@ import glob
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -684,6 +684,15 @@ class _FragmentPartition:
                 f"=pyarrow.csv.ConvertOptions(column_types={{{self.ids!r}: pyarrow.string()}})))"
             )
         return batch.set_column(at, self.ids, numbers)
+
+    def with_texts(self, names: Iterable[str]) -> _FragmentPartition:
+        """Return the file, of which some columns are text, if its types are guessed."""
+        import pyarrow
+
+        schema = self.schema
+        for name in set(names) - self._folders if self.is_text else ():
+            schema = schema.set(schema.get_field_index(name), pyarrow.field(name, pyarrow.string()))
+        return replace(self, schema=schema)
 
     def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
         """Raise a ValueError if a column of whole numbers has ones that floats may round."""

@@ -19,10 +19,12 @@ from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
 from pairgram.features.gaps import refuse_sparse, without_unknown
 from pairgram.tables.columns import (
+    GAPS,
     Columns,
     TableRows,
     changed,
     columns_of,
+    kind_of_values,
     require_width,
     shown_id,
     together,
@@ -367,14 +369,18 @@ class Table:
         """Return the table as a fitted model needs it, and a model that takes its arrays.
 
         Missing values are replaced by the model's fill values. If the model has none, the table's
-        own `missing` decides. LETOR files get the features that they leave out. If the table has
-        columns with the names of the model's features, these are read, in the model's order.
+        own `missing` decides, or else the steps of a pipeline do. LETOR files get the features that
+        they leave out. If the table has columns with the names of the model's features, these are
+        read, in the model's order. Of a pipeline that encodes text, those columns are read that its
+        steps read.
 
         Raises
         ------
         ValueError
             If the table has other features than the model was fitted to.
         """
+        if (scorer := self._scorer_of_columns(model)) is not None:
+            return self._with_texts(scorer), scorer
         n_features = getattr(model, "n_features_in_", self.n_features)
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
@@ -393,11 +399,62 @@ class Table:
             fill, inputs = getattr(model, "fill_values_", None), getattr(model, "inputs_", None)
             if fill is not None:
                 table = table.filling(fill)
-            elif inputs is not None and inputs.takes_gaps:
+            elif hasattr(model, "steps") or (inputs is not None and inputs.takes_gaps):
                 table = table.with_gaps()
             else:
                 table = table.filled()
         return table, without_names(model)
+
+    def _scorer_of_columns(self, model: BaseEstimator) -> Any:
+        """Return what scores rows with columns of text by a pipeline; None for other models.
+
+        Raises
+        ------
+        ValueError
+            If the table has text that only Python can encode as the pipeline does.
+        """
+        pipeline = getattr(model, "best_estimator_", model)
+        last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
+        if self.feature_names is None or not hasattr(last, "_scorer_of_columns"):
+            return None
+        try:
+            scorer = last._scorer_of_columns(pipeline)
+        except ValueError:  # a step has no formula
+            if self.layout.refused is not None:
+                raise
+            return None
+        reads_text = scorer is not None and (scorer.texts or self.layout.refused is not None)
+        return scorer if reads_text else None
+
+    def _with_texts(self, scorer: Any) -> Table:
+        """Return the same table with the columns that a pipeline reads, some of which are text."""
+        if self.missing is not None:
+            text = (
+                "must be None for a pipeline of columns of text, whose steps fill what is missing"
+            )
+            raise ArgumentError("missing", f"{text}, got {self.missing!r}")
+        table = self.with_features(scorer.names)
+        if table.feature_names != list(scorer.names):
+            own = {*(self.feature_names or ())}
+            lacking = ", ".join(repr(name) for name in scorer.names if name not in own)
+            text = f"{{place}} must have the columns of the fit, and lacks {verbatim(lacking)}"
+            raise ArgumentError(None, text, place="the table")
+        parts = tuple(
+            part.with_texts(scorer.texts) if hasattr(part, "with_texts") else part
+            for part in self.partitions
+        )
+        schema = getattr(parts[0], "schema", self.schema) if parts else self.schema
+        for name in scorer.texts:
+            kind = kind_of_values(schema.field(name).type)
+            if kind != "text" and str(schema.field(name).type) != "null":
+                text = f"column {verbatim(repr(name))} of {{place}} must hold text, as in the fit"
+                text = f"{text}, got {kind}, which no text is equal to: cast it to text"
+                raise ArgumentError(None, text, place="the table")
+        source = (self if self.ungrouped is None else self.ungrouped).partitions
+        gaps = GAPS if any(getattr(part, "is_text", False) for part in source) else frozenset()
+        texts = {name: gaps - known for name, known in scorer.texts.items()}
+        layout = replace(table.layout, texts=texts, refused=None)
+        return replace(table, layout=layout, partitions=parts)
 
     def with_features(self, names: Sequence[Any] | None) -> Table:
         """Return the same table with the features of these names, if it has them all.

@@ -1,0 +1,217 @@
+"""Pipelines that encode text score and judge tables as they do frames in memory."""
+
+import gzip
+
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn import config_context
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import shop
+from pairgram import RankRLS, evaluate, export, make_ranking, predict, row_scorer, scan
+
+ROWS = shop.frame()
+NEW = shop.others()
+QID = np.arange(len(NEW)) // 10
+LABELS = shop.targets(NEW).round().clip(0, 4)
+ONE_HOT = OneHotEncoder(handle_unknown="ignore")
+
+
+def scores_of(model, table, **named):
+    return np.concatenate([part["score"].to_numpy() for part in predict(model, table, **named)])
+
+
+def table_of(source, names=tuple(ROWS), **named):
+    return scan(source, label="y", qid="q", features=list(names), **named)
+
+
+def told(frame=NEW):
+    n = len(frame)
+    others = {"title": "no feature", "when": pd.Timestamp("2026-01-01"), "y": LABELS[:n]}
+    return frame.assign(**others, q=QID[:n])
+
+
+def pieces(frame):
+    return lambda: iter([frame[:33], frame[33:40], frame[40:]])
+
+
+def files(ending):
+    def written(frame, folder):
+        frame = frame.assign(brand=frame["brand"].replace("", "unknown"))  # empty is missing there
+        for number, part in enumerate((frame[:33], frame[33:40], frame[40:])):
+            path = folder / f"{number}{ending}"
+            if ending == ".parquet":
+                part.to_parquet(path, row_group_size=7)
+            else:
+                text = part.to_csv(None, index=False, sep="\t" if ".tsv" in ending else ",")
+                path.write_bytes((gzip.compress if "gz" in ending else bytes)(text.encode()))
+        return f"{folder}/*{ending}"
+
+    return written
+
+
+SOURCES = {
+    "pandas": lambda frame, _: frame,
+    "polars": lambda frame, _: pytest.importorskip("polars").from_pandas(frame),
+    "function": lambda frame, _: pieces(frame),
+    "dask": lambda frame, _: dask.dataframe.from_pandas(frame, npartitions=3, sort=False),
+    **{ending: files(ending) for ending in (".parquet", ".csv", ".tsv.gz")},
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("group_queries", [False, True])
+def test_every_source(kind, group_queries, tmp_path):
+    frame = told(NEW.assign(brand=NEW["brand"].str.replace("[\n\t]", "", regex=True)))
+    model = shop.fitted("shop", ROWS)
+    table = table_of(SOURCES[kind](frame, tmp_path), group_queries=group_queries)
+    wanted = row_scorer(model)(frame)
+    assert_allclose(scores_of(model, table), wanted, atol=1e-12)
+    found = evaluate(["ndcg@10", "map"], table, model)
+    assert found == pytest.approx(evaluate(["ndcg@10", "map"], LABELS, wanted, QID))
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+@pytest.mark.parametrize("name", shop.TRANSFORMERS)
+def test_every_transformer(name):
+    model = shop.fitted(name, ROWS)
+    assert_allclose(scores_of(model, table_of(told())), model.predict(NEW), atol=1e-9)
+
+
+def sized(*sizes):
+    rng = np.random.default_rng(0)
+    size = np.array(sizes, object)[rng.integers(0, len(sizes), 60)]
+    frame = pd.DataFrame({"size": size, "price": rng.random(60)})
+    columns = make_column_transformer((ONE_HOT, ["size"]), remainder="passthrough")
+    return frame, make_pipeline(columns, RankRLS()).fit(frame, rng.normal(size=60))
+
+
+def test_text_of_digits_in_files_of_text(tmp_path):
+    frame, model = sized("38", "040", "XL")
+    new = frame[frame["size"] != "XL"].assign(y=0.0, q=1)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    for group_queries in (False, True):
+        table = table_of(tmp_path / "new.csv", frame, group_queries=group_queries)
+        assert_allclose(scores_of(model, table), model.predict(new))
+    numbers = new.assign(size=new["size"].astype(int))
+    for source in (numbers, pieces(numbers)):
+        with pytest.raises(ValueError, match="column 'size' of the table must hold text, as in"):
+            predict(model, table_of(source, frame))
+    with pytest.raises(ValueError, match="column 'size' of the table must hold text, as in"):
+        evaluate("ndcg", table, model)  # the types of files are guessed before rows are grouped
+
+
+def test_texts_that_stand_for_a_missing_one(tmp_path):
+    """They are those of pandas, unless one is a category that the fit has seen."""
+    frame, model = sized("S", "NA", np.nan)
+    new = pd.DataFrame({"size": ["S", "NA", "null", "", "n/a", np.nan], "price": 0.5, "y": 0.0})
+    new.assign(q=1).to_csv(tmp_path / "new.csv", index=False)
+    known = pd.DataFrame({"size": ["S", "NA", *[np.nan] * 4], "price": 0.5})
+    wanted = model.predict(known)
+    assert_allclose(scores_of(model, table_of(tmp_path / "new.csv", frame)), wanted)
+    new.assign(q=1).to_parquet(tmp_path / "new.parquet")  # which tells text from what is missing
+    unknown = known.assign(size=["S", "NA", "null", "", "n/a", np.nan])
+    found = scores_of(model, table_of(tmp_path / "new.parquet", frame))
+    assert_allclose(found, model.predict(unknown))
+    assert abs(found[2] - wanted[2]) > 1e-6
+
+
+def test_errors_name_the_place(tmp_path):
+    frame, model = sized("S", "M")
+    new = frame.assign(y=0.0, q=1)
+    for column, value, message in (
+        (
+            "price",
+            np.inf,
+            r"new\.csv, row 41, counted from 0 after the header: column 'price' must",
+        ),
+        ("price", np.nan, r"new\.csv, rows 0 to 59.*: row 41 of these gets the score nan: no step"),
+        ("price", "x", "column 'price'"),
+    ):
+        other = new.astype({column: object})
+        other.loc[41, column] = value
+        other.to_csv(tmp_path / "new.csv", index=False)
+        table = table_of(tmp_path / "new.csv", frame)
+        for call in (lambda table: scores_of(model, table), lambda t: evaluate("ndcg", t, model)):
+            with pytest.raises(ValueError, match=message):
+                call(table)
+    table = table_of(new, ["size"])
+    with pytest.raises(
+        ValueError, match="the table must have the columns of the fit, and lacks 'p"
+    ):
+        predict(model, table)
+    table = table_of(new, frame, missing="zero")
+    with pytest.raises(ValueError, match="missing must be None for a pipeline of columns of text"):
+        predict(model, table)
+    with pytest.raises(ValueError, match="features: column 'size' must hold numbers, got text"):
+        RankRLS().fit(table_of(new, frame))
+    with pytest.raises(ValueError, match="features: column 'size' must hold numbers, got text"):
+        scan(new, label="y", qid="q")
+    with pytest.raises(ValueError, match="a Pipeline has no standard deviations of scores"):
+        predict(model, table_of(new, frame), return_std=True)
+    words = make_column_transformer((TfidfVectorizer(), "size"), remainder="passthrough")
+    of_words = make_pipeline(words, RankRLS()).fit(frame.assign(size="red shoe"), new["price"])
+    with pytest.raises(ValueError, match="TfidfVectorizer"):
+        predict(of_words, table_of(new, frame))
+
+
+@pytest.mark.parametrize("encodes", [False, True])
+def test_inputs_within_lists(encodes):
+    """A pipeline whose ranker looks at lists is told which rows are one, as in memory."""
+    X, y, qid = make_ranking(20, 12, 4, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    first = StandardScaler().set_output(transform="pandas")
+    if encodes:
+        frame["colour"] = np.random.default_rng(0).choice(["red", "blue"], len(y))
+        first = make_column_transformer((ONE_HOT, ["colour"]), remainder="passthrough")
+    with config_context(enable_metadata_routing=True):
+        ranker = RankRLS(inputs="raw+rank").set_fit_request(qid=True).set_predict_request(qid=True)
+        model = make_pipeline(first, ranker).fit(frame, y, qid=qid)
+        wanted = model.predict(frame, qid=qid)
+        table = table_of(frame.assign(y=y, q=qid), frame)
+        assert_allclose(scores_of(model, table), wanted)
+        found = evaluate("ndcg@10", table, model)
+    assert found == pytest.approx(evaluate("ndcg@10", y, wanted, qid))
+
+
+def test_a_search_of_scikit_learn_and_dropped_columns():
+    frame, model = sized("S", "M", "L")
+    frame = frame.assign(title="a", when=pd.Timestamp("2026-01-01"))
+    model = make_pipeline(
+        make_column_transformer((ONE_HOT, ["size"]), ("passthrough", ["price"])), RankRLS()
+    )
+    search = GridSearchCV(model, {"rankrls__alpha": [0.1, 1.0]}, cv=2).fit(frame, np.arange(60.0))
+    new = frame.assign(y=0.0, q=1)
+    for named in (frame, ["price", "size"]):  # what the steps drop need not be there
+        assert_allclose(scores_of(search, table_of(new, named)), search.predict(frame))
+
+
+def test_pipelines_of_numbers_fill_the_gaps_of_tables():
+    frame = NEW[shop.NUMBERS]
+    model = make_pipeline(SimpleImputer(), RankRLS()).fit(ROWS[shop.NUMBERS], shop.targets(ROWS))
+    table = table_of(told(), shop.NUMBERS)
+    assert_allclose(scores_of(model, table), model.predict(frame))
+    without = make_pipeline(StandardScaler(), RankRLS()).fit(frame.fillna(0.0), LABELS)
+    with pytest.raises(ValueError, match=r"the table, rows 0 to 199.*NaN"):
+        scores_of(without, table)
+
+
+def test_exports_are_verified_on_a_table(tmp_path):
+    model = shop.fitted("shop", shop.frame(brands=shop.HARMLESS))
+    new = told(shop.others(brands=shop.HARMLESS)).assign(brand="Sony")
+    new["colour"] = new["colour"].astype(object).where(new["colour"].notna(), None)
+    new.to_parquet(tmp_path / "new.parquet")
+    exported = export.to_solr(model, "shop")
+    parity = export.verify(exported, model, table_of(tmp_path / "new.parquet"))
+    assert parity.n_reordered == 0 and parity.n_queries == len(set(QID))
+    numbers = make_pipeline(StandardScaler(), RankRLS()).fit(ROWS[["stock"]], shop.targets(ROWS))
+    table = table_of(tmp_path / "new.parquet", ["stock"])
+    assert export.verify(export.to_sql(numbers), numbers, table).n_reordered == 0
