@@ -37,34 +37,47 @@ PACKED_FROM, PACKED_SHARE = 16, 0.25
 # These kernels take a column for each bit or count.
 OF_BITS = ("tanimoto", "minmax")
 
+# What is told of many data sets: a message of each kind.
+Heard = dict[Any, str]
+
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
-_empty: ContextVar[set[tuple[str, str]] | None] = ContextVar("empty", default=None)
+_heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
-def without_row_warnings(empty: set[tuple[str, str]] | None = None) -> Iterator[None]:
+def without_row_warnings(heard: Heard | None = None) -> Iterator[None]:
     """Within this context, the functions of this module give no warnings.
 
-    `empty` gets the columns without any value, by name and what was to take its place, for one
-    warning of many data sets.
+    `heard` gets what they would have said of rows and inputs: the first message of each kind. The
+    kind of a column without any value is (its name, what was to take its place).
     """
-    tokens = _silent.set(True), _empty.set(_empty.get() if empty is None else empty)
+    tokens = _silent.set(True), _heard.set(heard)
     try:
         yield
     finally:
         _silent.reset(tokens[0])
-        _empty.reset(tokens[1])
+        _heard.reset(tokens[1])
+
+
+def _tell(kind: Any, message: str) -> None:
+    if (heard := _heard.get()) is not None:
+        heard.setdefault(kind, message)
+    elif not _silent.get():
+        warn_caller(message, UserWarning)
+
+
+def is_heard() -> bool:
+    """Tell whether what is said of rows comes to anybody."""
+    return not _silent.get() or _heard.get() is not None
 
 
 def warn_of_unused_inputs(kind: str) -> None:
     """Warn of inputs before a `Cross` whose sides name none of the columns that they add."""
-    if not _silent.get():
-        warn_caller(
-            f"inputs={kind!r} changes nothing, because no side of the Cross names a column that "
-            "these inputs add, which come after those of X: use 'quantile', or give a side some of "
-            "them",
-            UserWarning,
-        )
+    _tell(
+        "inputs",
+        f"inputs={kind!r} changes nothing, because no side of the Cross names a column that these "
+        "inputs add, which come after those of X: use 'quantile', or give a side some of them",
+    )
 
 
 def warn_of_equal_labels() -> None:
@@ -79,8 +92,8 @@ def warn_of_equal_labels() -> None:
 
 def warn_of_empty_columns(names: Sequence[str], missing: str, where: str = "") -> None:
     """Warn of columns without any value, in whose place there is no mean or median."""
-    if (empty := _empty.get()) is not None:
-        empty.update((name, missing) for name in names)
+    if (heard := _heard.get()) is not None:
+        heard.update(((name, missing), "") for name in names)
     elif names and not _silent.get():
         listed = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
         column = "column {} of X has" if len(names) == 1 else "columns {} of X have"
@@ -163,7 +176,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     -----
     Up to 1,024 evenly spaced rows are examined. Standard deviations need at least 20 rows.
     """
-    if _silent.get():
+    if not is_heard():
         return
     kernel: Any = getattr(feature_map, "kernel", None)
     kernel = feature_map if hasattr(feature_map, "leaves") else kernel
@@ -223,12 +236,12 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
     order = np.argsort(-spreads, kind="stable")
     large = order[: int(np.count_nonzero(varying & ~small))]
     ignored = order[len(large) : int(np.count_nonzero(varying))][::-1]
-    warn_caller(
+    _tell(
+        "spreads",
         f"columns of X differ so much in spread that {what} will hardly see {len(ignored)} of "
         f"{np.count_nonzero(varying)}: the standard deviation is largest in {described(large)} and "
         f"smallest in {described(ignored)}{', counted from 0' * (names is None)}. Scale them "
         "alike, as with inputs='standard' of a ranker or StandardScaler in a Pipeline",
-        UserWarning,
     )
 
 
@@ -240,19 +253,19 @@ def _warn_of_bits(X: Matrix, kernel: str) -> None:
         binary = ((rows == ends[0]) | (rows == ends[1])).all(axis=0)
         at = int(np.argmax(ends[0] < ends[1]))
         if ends[0][at] < ends[1][at] and (two_signs & binary).all():
-            warn_caller(
+            _tell(
+                "bits",
                 "X looks like bits that were standardised or centred, with two values in a "
                 f"column, such as {ends[0][at]:.3g} and {ends[1][at]:.3g}, but kernel={kernel!r} "
                 "takes bits as they are, 0 and 1",
-                UserWarning,
             )
     values = rows.data if scipy.sparse.issparse(rows) else rows[rows != 0]
     if not len(values) or values.max() > 255 or values.min() < 0 or (values % 1 != 0).any():
         return
     if np.count_nonzero(values >= PACKED_FROM) > PACKED_SHARE * np.count_nonzero(values):
-        warn_caller(
+        _tell(
+            "packed bits",
             f"X looks like packed bits, with whole numbers up to {values.max():g}, but "
             f"kernel={kernel!r} takes a column for each bit or count: np.unpackbits(X, axis=1) "
             "makes them",
-            UserWarning,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from pairgram._support.arrays import (
     real_array,
     select_columns,
 )
-from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
+from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite, warn_caller
 from pairgram._support.machine import (
     cached_property,
     one_thread,
@@ -38,6 +38,7 @@ from pairgram._support.machine import (
     single_threaded_blas,
 )
 from pairgram._support.row_warnings import (
+    Heard,
     warn_of_empty_columns,
     warn_of_time,
     without_row_warnings,
@@ -141,7 +142,8 @@ def fit_many(
     bits as those of single fits; other models differ from them by rounding errors.
 
     There is no warning for problems without two different labels in a query, such as users who
-    rated everything alike. With tied pairs, their models are zero.
+    rated everything alike. With tied pairs, their models are zero. What a fit would say of columns
+    without values, or of rows that do not suit a kernel or map, is told once for all problems.
 
     Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
     their searches. Those that take a millisecond or more are fitted in threads. A problem is small
@@ -220,11 +222,7 @@ def fit_many(
         vars(model).update(named)
     if nameless is not None:
         nameless.feature_names_in_ = names
-    if batch.empty:
-        numbers, missing = zip(*batch.empty, strict=True)
-        listed = [repr(names[int(j)]) if names is not None else j for j in numbers]
-        most = f"{'up to ' * (len(listed) > 1)}{max(batch.empty.values())}"
-        warn_of_empty_columns(listed, missing[0], f" of {most} of {len(fits)} problems")
+    _tell_of_rows(fits, names)
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
     keys = None if groups is None else groups.ids
     return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, fallback)
@@ -297,6 +295,24 @@ def _warn_of_time(seconds: float, n_done: int, n_problems: int) -> bool:
         return False
     warn_of_time(whole, "give fewer problems, or an estimator that takes less for one")
     return True
+
+
+def _tell_of_rows(fits: Sequence[_Fit], names: NDArray[Any] | None) -> None:
+    """Warn once of each kind of what the fits would have said of rows."""
+    heard: dict[Any, list[str]] = {}
+    for fit in fits:
+        for kind, message in fit.heard.items():
+            heard.setdefault(kind, []).append(message)
+    empty = sorted((int(kind[0]), *kind) for kind in heard if isinstance(kind, tuple))
+    if empty:
+        listed = [repr(names[j]) if names is not None else column for j, column, _ in empty]
+        most = max(len(heard[column, missing]) for _, column, missing in empty)
+        where = f" of {'up to ' * (len(listed) > 1)}{most} of {len(fits)} problems"
+        warn_of_empty_columns(listed, empty[0][-1], where)
+    for kind, messages in heard.items():
+        if not isinstance(kind, tuple):
+            places = f"in {len(messages)} of {len(fits)} problems, in the first of which"
+            warn_caller(f"{places}: {messages[0]}", UserWarning)
 
 
 def _problem(number: int, groups: Queries | None) -> str:
@@ -403,6 +419,7 @@ class _Fit:
     solve: Callable[[], list[dict[str, Any]]] | None = None  # what is left to do for a small one
     models: list[Any] = field(default_factory=lambda: [None])
     error: Exception | None = None
+    heard: Heard = field(default_factory=dict)
 
     def drop_data(self) -> None:
         """Drop all but the results: the data of all problems may be larger than memory."""
@@ -419,7 +436,6 @@ class _Batch:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
         self.group_size, self.seconds = 1, 0.0
-        self.empty: Counter[tuple[str, str]] = Counter()  # in how many problems, and for what
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit.
@@ -444,16 +460,15 @@ class _Batch:
     def _groups(self, problems: Iterable[Any]) -> Iterator[list[_Fit]]:
         group: list[_Fit] = []
         for number, problem in enumerate(problems):
-            fit, empty = _Fit(number), set[tuple[str, str]]()
+            fit = _Fit(number)
             try:
-                with one_query_meant(), without_row_warnings(empty):
+                with one_query_meant(), without_row_warnings(fit.heard):
                     self._take(fit, problem)
                     self._begin(fit)
                     if fit.solve is None:
                         self._fit_alone(fit)
             except Exception as error:
                 fit.error = error
-            self.empty.update(empty)
             group.append(fit)
             if len(group) >= self.group_size:
                 yield group
@@ -467,11 +482,12 @@ class _Batch:
         Groups are made as large as takes `GROUP_SECONDS`, because a group costs time as well.
         """
         begun = perf_counter()
-        with without_row_warnings(), one_thread(), single_threaded_blas:
+        with one_thread(), single_threaded_blas:
             for fit in group:
                 if fit.solve is not None and fit.error is None:
                     try:
-                        self._finish(fit, fit.solve())
+                        with without_row_warnings(fit.heard):
+                            self._finish(fit, fit.solve())
                     except Exception as error:
                         fit.error = error
                 fit.drop_data()
