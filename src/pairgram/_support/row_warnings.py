@@ -59,7 +59,7 @@ def without_row_warnings(heard: Heard | None = None) -> Iterator[None]:
         _heard.reset(tokens[1])
 
 
-def _tell(kind: Any, message: str) -> None:
+def _tell(kind: str, message: str) -> None:
     if (heard := _heard.get()) is not None:
         heard.setdefault(kind, message)
     elif not _silent.get():

@@ -568,8 +568,6 @@ class Columns:
     def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
         if self.refused is not None:
             raise self.refused
-        if self.texts is not None:
-            return self._objects(batch, self.texts, place)
         if self.width is not None:
             known = self.width != UNKNOWN_WIDTH
             X = self._lists(batch, self.features[0], self.width, place)
@@ -577,15 +575,14 @@ class Columns:
             if self.padded and X.shape[1] < self.width:
                 X = np.pad(X, ((0, 0), (0, self.width - X.shape[1])))
             return np.require(X, None, ["C", "A"])
-        if self.widths:
-            X, at = np.empty((batch.num_rows, self.n_features), self.dtype), 0
-            for name, width in zip(self.features, self.widths, strict=True):
-                if width:
-                    X[:, at : at + width] = self._lists(batch, name, width, place)
-                else:
-                    X[:, at] = _array(_column(batch, name), self.dtype, name, place)
-                at += max(width, 1)
-            return self._filled(X, place)
+        if self.widths or self.texts is not None:
+            dtype = self.dtype if self.texts is None else object
+            X, at = np.empty((batch.num_rows, self.n_features), dtype), 0
+            for name, width in zip(self.features, self.widths or repeat(0)):  # noqa: B905  endless
+                until = at + max(width, 1)
+                X[:, at:until] = self._column(batch, name, width, place)
+                at = until
+            return X if self.texts is not None else self._filled(X, place)
         arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
         single = self.dtype == np.float32
         interleave: Any = _core.interleave_columns32 if single else _core.interleave_columns64
@@ -596,30 +593,20 @@ class Columns:
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
         return np.asarray(X)
 
-    def _objects(
-        self, batch: pyarrow.RecordBatch, texts: Mapping[str, frozenset[str]], place: Place
+    def _column(
+        self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place
     ) -> NDArray[Any]:
-        """Return rows of text and of numbers, which may be missing."""
-        X, at = np.empty((batch.num_rows, self.n_features), object), 0
-        for name, width in zip(self.features, self.widths or repeat(0)):  # noqa: B905  endless
-            until = at + max(width, 1)
-            if name in texts:
-                X[:, at] = _texts(_column(batch, name), texts[name])
-            else:
-                values = (
-                    self._lists(batch, name, width, place)
-                    if width
-                    else _array(_column(batch, name), np.float64, name, place)[:, None]
-                )
-                if np.isinf(values).any():
-                    row, entry = np.argwhere(np.isinf(values))[0]
-                    raise placed_error(
-                        f"{place.row(row)}: column {self.feature_names()[at + entry]!r} must be "
-                        f"finite, got {values[row, entry]}"
-                    )
-                X[:, at:until] = values
-            at = until
-        return X
+        """Return a column of numbers, lists or text, (n_rows, the features that it has)."""
+        if self.texts is not None and name in self.texts:
+            return _texts(_column(batch, name), self.texts[name])[:, None]
+        if width:
+            values = self._lists(batch, name, width, place)
+        else:
+            values = _array(_column(batch, name), self.dtype, name, place)[:, None]
+        if self.texts is not None and (wrong := np.isinf(values)).any():
+            row, found = int(np.argmax(wrong.any(axis=1))), values[wrong][0]
+            raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
+        return values
 
     def _lists(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> Vector:
         """Return the lists of a column as rows, in which missing numbers are NaN."""

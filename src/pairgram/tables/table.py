@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -380,7 +380,7 @@ class Table:
             If the table has other features than the model was fitted to.
         """
         if (scorer := self._scorer_of_columns(model)) is not None:
-            return self._with_texts(scorer), scorer
+            return self._with_texts(scorer.names, scorer.texts), scorer
         n_features = getattr(model, "n_features_in_", self.n_features)
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
@@ -426,25 +426,25 @@ class Table:
         reads_text = scorer is not None and (scorer.texts or self.layout.refused is not None)
         return scorer if reads_text else None
 
-    def _with_texts(self, scorer: Any) -> Table:
+    def _with_texts(self, names: Sequence[str], categories: Mapping[str, frozenset[str]]) -> Table:
         """Return the same table with the columns that a pipeline reads, some of which are text."""
         if self.missing is not None:
             text = (
                 "must be None for a pipeline of columns of text, whose steps fill what is missing"
             )
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        table = self.with_features(scorer.names)
-        if table.feature_names != list(scorer.names):
+        table = self.with_features(names)
+        if table.feature_names != list(names):
             own = {*(self.feature_names or ())}
-            lacking = ", ".join(repr(name) for name in scorer.names if name not in own)
+            lacking = ", ".join(repr(name) for name in names if name not in own)
             text = f"{{place}} must have the columns of the fit, and lacks {verbatim(lacking)}"
             raise ArgumentError(None, text, place="the table")
         parts = tuple(
-            part.with_texts(scorer.texts) if hasattr(part, "with_texts") else part
+            part.with_texts(categories) if hasattr(part, "with_texts") else part
             for part in self.partitions
         )
         schema = getattr(parts[0], "schema", self.schema) if parts else self.schema
-        for name in scorer.texts:
+        for name in categories:
             kind = kind_of_values(schema.field(name).type)
             if kind != "text" and str(schema.field(name).type) != "null":
                 text = f"column {verbatim(repr(name))} of {{place}} must hold text, as in the fit"
@@ -452,7 +452,7 @@ class Table:
                 raise ArgumentError(None, text, place="the table")
         source = (self if self.ungrouped is None else self.ungrouped).partitions
         gaps = GAPS if any(getattr(part, "is_text", False) for part in source) else frozenset()
-        texts = {name: gaps - known for name, known in scorer.texts.items()}
+        texts = {name: gaps - known for name, known in categories.items()}
         layout = replace(table.layout, texts=texts, refused=None)
         return replace(table, layout=layout, partitions=parts)
 
