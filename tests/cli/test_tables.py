@@ -871,8 +871,7 @@ def test_a_pipeline_with_text(tmp_path, monkeypatch):
     assert "a Pipeline has no standard deviations" in error(
         "predict", "m.safetensors", "new.csv", "--std", "list", "-o", "o.csv"
     )
-    new.assign(grade=new["stock"]).to_parquet("new.parquet")
-    judged = ("new.parquet", "--label", "grade", "--one-query", "--metric", "ndcg@10")
+    judged = ("new.parquet", "--label", "stock", "--one-query", "--metric", "ndcg@10")
     qid = np.zeros(len(new), int)
     expected = evaluate(["ndcg@10"], new["stock"], wanted, qid)
     for scored in (("--scores", "o.parquet"), ("--model", "m.safetensors")):

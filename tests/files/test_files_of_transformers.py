@@ -242,7 +242,9 @@ def test_what_is_loaded_can_be_used_whatever_a_file_says(make, tmp_path):
     assert {"refused", "loaded"} <= outcomes
 
 
-@pytest.mark.skipif(pd.__version__ < "3", reason='this pandas has "nan" in text for what is missing')
+@pytest.mark.skipif(
+    pd.__version__ < "3", reason='this pandas has "nan" in text for what is missing'
+)
 def test_pandas_missing_text_is_nan(tmp_path):
     rows = ROWS.assign(colour=pd.array(ROWS["colour"], dtype="str"))
     model = make_pipeline(TRANSFORMERS["shop"](), RankRLS()).fit(rows, targets(ROWS))

@@ -1,16 +1,20 @@
 """Pipelines that encode text score and judge tables as they do frames in memory."""
 
 import gzip
+import time
 
 import dask.dataframe
 import numpy as np
 import pandas as pd
+import pyarrow.compute
+import pyarrow.dataset
 import pytest
 from numpy.testing import assert_allclose
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -94,7 +98,7 @@ def sized(*sizes):
     return frame, make_pipeline(columns, RankRLS()).fit(frame, rng.normal(size=60))
 
 
-def test_text_of_digits_in_files_of_text(tmp_path):
+def test_text_of_digits_in_files_of_text(tmp_path, limits_of):
     frame, model = sized("38", "040", "XL")
     new = frame[frame["size"] != "XL"].assign(y=0.0, q=1)
     new.to_csv(tmp_path / "new.csv", index=False)
@@ -102,11 +106,16 @@ def test_text_of_digits_in_files_of_text(tmp_path):
         table = table_of(tmp_path / "new.csv", frame, group_queries=group_queries)
         assert_allclose(scores_of(model, table), model.predict(new))
     numbers = new.assign(size=new["size"].astype(int))
-    for source in (numbers, pieces(numbers)):
-        with pytest.raises(ValueError, match="column 'size' of the table must hold text, as in"):
-            predict(model, table_of(source, frame))
-    with pytest.raises(ValueError, match="column 'size' of the table must hold text, as in"):
-        evaluate("ndcg", table, model)  # the types of files are guessed before rows are grouped
+    wanted = "must hold text, as in the fit, got (38|40)(.0)?, which no text is equal to"
+    later = [frame.assign(y=0.0, q=1), numbers]  # of which each is a batch of its own
+    with limits_of(fewest_batch_rows=1):
+        # Types of files are guessed before rows are grouped.
+        for source in (numbers, lambda: iter(later), str(tmp_path / "new.csv")):
+            table = table_of(source, frame, group_queries=isinstance(source, str))
+            with pytest.raises(ValueError, match=wanted):
+                evaluate("ndcg", table, model)
+    with pytest.raises(ValueError, match=wanted):
+        scores_of(model, table_of(numbers, frame))
 
 
 def test_texts_that_stand_for_a_missing_one(tmp_path):
@@ -144,12 +153,10 @@ def test_errors_name_the_place(tmp_path):
             with pytest.raises(ValueError, match=message):
                 call(table)
     table = table_of(new, ["size"])
-    with pytest.raises(
-        ValueError, match="the table must have the columns of the fit, and lacks 'p"
-    ):
+    with pytest.raises(ValueError, match="the table must have column 'price', as in the fit"):
         predict(model, table)
     table = table_of(new, frame, missing="zero")
-    with pytest.raises(ValueError, match="missing must be None for a pipeline of columns of text"):
+    with pytest.raises(ValueError, match="missing must be None for a pipeline that reads text"):
         predict(model, table)
     with pytest.raises(ValueError, match="features: column 'size' must hold numbers, got text"):
         RankRLS().fit(table_of(new, frame))
@@ -215,3 +222,74 @@ def test_exports_are_verified_on_a_table(tmp_path):
     numbers = make_pipeline(StandardScaler(), RankRLS()).fit(ROWS[["stock"]], shop.targets(ROWS))
     table = table_of(tmp_path / "new.parquet", ["stock"])
     assert export.verify(export.to_sql(numbers), numbers, table).n_reordered == 0
+
+
+def test_columns_of_lists_beside_text():
+    """All entries of a list are read, also those that the steps leave out or weigh by 0."""
+    rng = np.random.default_rng(0)
+    entries = rng.random((40, 3)).round(2)
+    entries[:, 1] = 0.0
+    frame = pd.DataFrame(entries, columns=[f"e[{k}]" for k in range(3)])
+    frame.insert(1, "t", rng.choice(["a", "b"], 40))
+    for names in (["e[0]", "e[1]", "e[2]"], ["e[1]", "e[2]"]):
+        columns = make_column_transformer((ONE_HOT, ["t"]), ("passthrough", names))
+        model = make_pipeline(columns, RankRLS()).fit(frame, rng.normal(size=40))
+        for kind in (pyarrow.list_(pyarrow.float64()), pyarrow.list_(pyarrow.float64(), 3)):
+            lists = pyarrow.array(entries.tolist(), kind)
+            table = scan(pyarrow.table({"t": frame["t"].tolist(), "e": lists}), features=["t", "e"])
+            assert_allclose(scores_of(model, table), model.predict(frame))
+    longer = pyarrow.table({"t": ["a"], "e": [[1.0, 2.0, 3.0, 4.0]]})
+    with pytest.raises(
+        ValueError, match="must hold lists of 3 numbers, as in the fit, got lists of 4"
+    ):
+        predict(model, scan(longer, features=["t", "e"]))
+
+
+def test_texts_of_datasets_and_folders(tmp_path):
+    frame, model = sized("S", np.nan)
+    new = frame.assign(y=0.0, q=1)
+    new["size"] = new["size"].fillna("NA")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    dataset = pyarrow.dataset.dataset(tmp_path / "new.csv", format="csv")
+    for source in (dataset, dataset.filter(pyarrow.compute.field("q") == 1)):
+        assert_allclose(scores_of(model, table_of(source, frame)), model.predict(frame))
+    for ending in (".csv", ".parquet"):  # the names of folders are no text of a file
+        folder = tmp_path / ending / "size=NA"
+        folder.mkdir(parents=True)
+        write = pd.DataFrame.to_parquet if ending == ".parquet" else pd.DataFrame.to_csv
+        write(new.drop(columns="size"), folder / f"0{ending}", index=False)
+        wanted = model.predict(frame.assign(size="NA"))
+        assert_allclose(scores_of(model, table_of(tmp_path / ending, frame)), wanted)
+
+
+def test_models_that_cannot_read_text_of_tables():
+    frame, model = sized("S", "M")
+    new = frame.assign(y=0.0, q=1)
+    columns = make_column_transformer((ONE_HOT, ["size"]), remainder="passthrough")
+    told = "text of a table is for a Pipeline that was fitted to a frame, and that ends in a ranker"
+    for other in (
+        make_pipeline(columns, Ridge()),
+        make_pipeline(columns, make_pipeline(RankRLS())),
+    ):
+        with pytest.raises(ValueError, match=told):
+            predict(other.fit(frame, frame["price"]), table_of(new, frame))
+    dates = frame.assign(size=pd.Timestamp("2026-01-01"))
+    of_dates = make_pipeline(columns, RankRLS()).fit(dates, frame["price"])
+    with pytest.raises(ValueError, match="which is neither text nor a number"):
+        predict(of_dates, table_of(dates.assign(y=0.0, q=1), frame))
+    with pytest.raises(ValueError, match="must be a ranker of pairgram, got GridSearchCV"):
+        search = GridSearchCV(model, {"rankrls__alpha": [1.0]}, cv=2).fit(frame, frame["price"])
+        export.verify(export.to_sql(model), search, table_of(new, frame))
+
+
+def test_many_categories_take_no_more_time_than_rows():
+    ids = np.arange(4000)
+    frame = pd.DataFrame({"id": ids.astype(str), "n": ids, "price": ids / 100})
+    for name, ranker in (("n", RankRLS(form="dual")), ("id", RankRLS(form="dual"))):
+        columns = make_column_transformer((ONE_HOT, [name]), ("passthrough", ["price"]))
+        y, one_list = np.sin(ids[:1500]), {"rankrls__group": [1500]}
+        model = make_pipeline(columns, ranker).fit(frame[:1500][[name, "price"]], y, **one_list)
+        begun = time.process_time()
+        scores = scores_of(model, table_of(frame.assign(y=0.0, q=1), [name, "price"]))
+        assert time.process_time() - begun < 2.0
+        assert_allclose(scores, model.predict(frame[[name, "price"]]), atol=1e-9)

@@ -892,6 +892,8 @@ def without_names(model: BaseEstimator) -> Any:
     """Return a fitted model that scores arrays whose column names have been checked."""
     if hasattr(model, "_without_names"):
         return model._without_names()
+    if hasattr(getattr(model, "best_estimator_", None), "feature_names_in_"):
+        return _OfFrames(model)
     if "feature_names_in_" not in getattr(model, "__dict__", ()):
         return _OfFrames(model) if hasattr(model, "feature_names_in_") else model
     other = copy.copy(model)

@@ -185,11 +185,8 @@ def _rows_of(file: str, columns: Columns, ranker: BaseEstimator) -> tuple[Any, A
     if not columns.make_table(file):
         data = opt.load_data(Path(file), n_features=opt.width_of(ranker))
         return data.X, data.qid
-    step = getattr(ranker, "steps", [("", ranker)])[0][1]
-    known = getattr(step, "feature_names_in_", None)
-    names = None if known is None else [str(name) for name in known]
     with columns.cluster() as client:
-        table = columns.scan(file, client, names)
+        table = columns.scan(file, client, opt.columns_of(ranker))
     columns.require_queries(file, table)
     return table, None
 

@@ -11,7 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
@@ -662,6 +662,19 @@ def width_of(model: BaseEstimator) -> int:
     """Return the number of columns of a ranker, or of the first step of a pipeline that knows."""
     steps = getattr(model, "steps", [("", model)])
     return next(int(step.n_features_in_) for _, step in steps if hasattr(step, "n_features_in_"))
+
+
+def columns_of(model: BaseEstimator) -> list[str] | None:
+    """Return the columns of a table that a model reads, by their names, or None if it has none.
+
+    Those that a pipeline that reads text was fitted to, and leaves out, are not among them.
+    """
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and hasattr(model, "steps"):
+        with suppress(TypeError, ValueError):  # of steps that have no formula
+            scorer: Any = pairgram.row_scorer(model)
+            known = scorer.names if getattr(scorer, "texts", None) else known
+    return None if known is None else [str(name) for name in known]
 
 
 def _largest_feature(path: Path, X: Matrix, n_threads: int | None) -> int:

@@ -408,10 +408,8 @@ def _scored(
     model: BaseEstimator, file: str, columns: Columns, threads: int | None
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Yield a model, the table of a file with its features, and what shows the passes over it."""
-    names = getattr(model, "feature_names_in_", None)
     with columns.reading(threads) as (client, watch):
-        names = None if names is None else list(names)
-        yield model, columns.scan(file, client, names, opt.width_of(model)), watch
+        yield model, columns.scan(file, client, opt.columns_of(model), opt.width_of(model)), watch
 
 
 def write_lines(output: Path, lines: Iterable[Any]) -> None:
@@ -568,9 +566,9 @@ def _of_log(
     """Return the columns of a log, of which the features are those of a model."""
     if model is None:
         raise ValueError("--clicks, --position and --item are for --model: --scores need labels")
-    names = getattr(opt.load_model_file(model, HINT), "feature_names_in_", None)
+    names = opt.columns_of(opt.load_model_file(model, HINT))
     if names is not None and columns.features is None:
-        columns = replace(columns, features=[str(name) for name in names], exclude=None)
+        columns = replace(columns, features=names, exclude=None)
     return of_clicks(file, columns, **log)
 
 

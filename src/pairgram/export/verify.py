@@ -153,8 +153,9 @@ def verify(
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, scorer = X.for_model(model)
-    names = table.feature_names if hasattr(model, "steps") else None
-    model = scorer if names is None else model
+    of_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search of one
+    names = table.feature_names if of_frames else None
+    model = model if of_frames else scorer
     layout = replace(table.layout, label=None, weight=None)
     if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))

@@ -417,11 +417,12 @@ def combined(columns: Sequence[Column], weights: Sequence[float]) -> list[tuple[
             values = np.concatenate([below, values[1:]])
             sums.append((Steps(first.source, edges, values, missing=missing), 1.0))
         else:
-            keys = tuple(dict.fromkeys(key for one, _ in group for key in one.keys))
-            at = np.empty(len(keys), dtype=object)
-            at[:] = keys
-            values = np.sum([weight * one.known(at) for one, weight in group], axis=0)
             other = sum(weight * one.other for one, weight in group)
+            known: dict[Value, float] = {}  # most columns have one category of many
+            for one, weight in group:
+                for key, value in zip(one.keys, one.values.tolist(), strict=True):
+                    known[key] = known.get(key, other) + weight * (value - one.other)
+            keys, values = tuple(known), np.array([*known.values()], np.float64)
             sums.append((Lookup(first.source, keys, values, other, missing=missing), 1.0))
     return sums
 
@@ -653,12 +654,14 @@ class _Categories:
     """Columns that look up the categories of one source, side by side."""
 
     def __init__(self, columns: Sequence[Lookup], factors: Places) -> None:
-        keys = np.array([*dict.fromkeys(key for one in columns for key in one.keys)], dtype=object)
+        keys = dict.fromkeys(key for one in columns for key in one.keys)
         self.source = columns[0].source
         self.number = {key: number for number, key in enumerate(keys)}
         # The last two rows are those of unknown categories and of missing ones.
-        found = [[*one.known(keys), one.other, one.fill] for one in columns]
-        self.values = np.ascontiguousarray(np.transpose(found))
+        self.values = np.tile([float(one.other) for one in columns], (len(keys) + 2, 1))
+        for column, one in enumerate(columns):
+            self.values[[self.number[key] for key in one.keys], column] = one.values
+            self.values[-1, column] = one.fill
 
     def of(self, rows: Rows, values: Vector) -> Vector:
         x, number = rows[self.source], self.number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -296,6 +297,11 @@ def _looked_up(
             f"{place} tells None from NaN, which engines do not: replace one by the other before"
         )
     keys_there = [key for key in found if not is_gap(key)]
+    strange = next((key for key in keys_there if not isinstance(key, (str, Number))), None)
+    if strange is not None:
+        raise ValueError(
+            f"{place} has the category {strange!r}, which is neither text nor a number"
+        )
     lost = next((k for k in keys_there if not isinstance(k, str) and float(k) != k), None)
     if lost is not None:
         raise ValueError(

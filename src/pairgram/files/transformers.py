@@ -53,6 +53,8 @@ from pairgram.files.transformer import (
     Widths,
 )
 
+# Rows of a table are scored so many at a time that they make about so many values.
+MOST_VALUES = 1 << 21
 # Transformers within transformers are nested no deeper than this.
 DEEPEST = 20
 
@@ -551,6 +553,9 @@ class PipelineScorer:
         The columns that are read, by name or else by number.
     reads_lists : bool
         Whether the score of a row depends on the other rows of its list.
+    width : int
+        The number of columns that are made of a row, with one for every category in a model that is
+        not linear.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -571,7 +576,7 @@ class PipelineScorer:
                     column, weight = Affine(column.source), weight * column.factor
                 sums.append((column, weight))
             columns, self._coef = [one for one, _ in sums], np.array([weight for _, weight in sums])
-        self._columns = ColumnsAtOnce(columns)
+        self._columns, self.width = ColumnsAtOnce(columns), max(1, len(columns))
         found = [leaf for column in columns for leaf in leaves(column)]
         found += encoded
         texts: dict[int, set[str]] = {}
@@ -619,6 +624,10 @@ class PipelineScorer:
         if self._coef is None:
             return np.asarray(self._ranker(values, qid))
         return _core.score_rows(values, self._coef) + self._constant
+
+    def of_columns(self, names: Sequence[str]) -> ScorerOfColumns:
+        """Return what scores rows of columns with these names."""
+        return ScorerOfColumns(self, names)
 
     def _rows(self, X: NDArray[Any] | Mapping[str, ArrayLike]) -> Any:
         """Return the columns of rows, which a matrix of numbers has as its own rows."""
@@ -675,19 +684,27 @@ def _column_of(given: Any, name: Any, dtype: type) -> NDArray[Any]:
     return found
 
 
+def knows_text(step: object) -> bool:
+    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
+    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
+    return any(knows_text(part[1]) for part in parts) or any(
+        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
+    )
+
+
 class ScorerOfColumns:
-    """Scores rows of those columns of a table that a pipeline reads, in their order.
+    """Scores rows of columns of a table, some of which a pipeline reads.
 
     Parameters
     ----------
     scorer : PipelineScorer
-        It must have names of columns.
+    names : sequence of str
+        The names of the columns, in the order of the rows.
     """
 
-    def __init__(self, scorer: PipelineScorer) -> None:
+    def __init__(self, scorer: PipelineScorer, names: Sequence[str]) -> None:
         self.scorer, self.reads_lists = scorer, scorer.reads_lists
-        self.names = tuple(map(str, scorer.names))
-        self.texts = {str(name): known for name, known in scorer.texts.items()}
+        self.names = names
 
     def predict(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores of rows, (n_rows,).
@@ -697,17 +714,16 @@ class ScorerOfColumns:
         ValueError
             If a row has no finite score.
         """
-        scores = self.scorer(dict(zip(self.names, X.T, strict=True)), qid)
+        size = len(X) if self.reads_lists else max(1, MOST_VALUES // self.scorer.width)
+        parts = [X[begin : begin + size] for begin in range(0, len(X), size)]
+        columns = (dict(zip(self.names, part.T, strict=True)) for part in parts)
+        scores = np.concatenate([np.empty(0), *(self.scorer(part, qid) for part in columns)])
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
-            numbers = {
-                name: X[row, j] for j, name in enumerate(self.names) if name not in self.texts
-            }
-            gaps = ", ".join(repr(name) for name, value in numbers.items() if value != value)
-            why = (
-                f"no step of the pipeline fills what it lacks in column {gaps}"
-                if gaps
-                else ("a step of the pipeline has no number for it")
-            )
+            gaps = [name for name, x in zip(self.names, X[row], strict=True) if x != x]
+            gaps = [repr(name) for name in gaps if name in self.scorer.names]
+            why = "a step of the pipeline has no number for it"
+            if gaps:
+                why = f"no step of the pipeline fills what it lacks in column {', '.join(gaps)}"
             raise ValueError(f"row {row} of these gets the score {scores[row]}: {why}")
         return scores

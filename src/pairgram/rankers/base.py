@@ -34,7 +34,7 @@ from pairgram.features.inputs import GAPS, FittedInputs
 from pairgram.features.kernels import kernel_in_file
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
-from pairgram.files.transformers import PipelineScorer, ScorerOfColumns
+from pairgram.files.transformers import PipelineScorer, knows_text
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.rankers.certainty import deviations_of, drawn_weights
 from pairgram.rankers.known import ranker_called
@@ -539,13 +539,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return contributions_of(self, X, qid)
 
-    def _scorer_of_columns(self, pipeline: Pipeline) -> ScorerOfColumns | None:
-        """Return what scores the columns of tables by a pipeline that ends in this ranker.
+    def _scorer_of_text(self, pipeline: Pipeline, has_text: bool) -> PipelineScorer | None:
+        """Return the scorer of a pipeline that ends in this ranker, if it reads text.
 
-        None: the pipeline was fitted to columns without names.
+        `has_text` tells whether the columns that it was fitted to have text now.
         """
-        scorer = PipelineScorer(pipeline)
-        return None if scorer.feature_names_in_ is None else ScorerOfColumns(scorer)
+        return PipelineScorer(pipeline) if has_text or knows_text(pipeline) else None
 
     def row_scorer(
         self, dtype: DTypeLike = np.float64, *, draw: RandomState | Literal[False] = False

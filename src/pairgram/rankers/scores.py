@@ -23,6 +23,7 @@ from pairgram._support import limits
 from pairgram._support.arrays import (
     is_native_float,
     is_ready,
+    predicted,
     read_rows,
     reads_lists,
     require_columns,
@@ -441,7 +442,7 @@ def _as_kept(rows: TableRows) -> tuple[int, Any]:
 
 
 def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[NDArray[Any]]:
-    return [model.predict(rows.X, qid=np.repeat(np.arange(len(rows.sizes)), rows.sizes))]
+    return [predicted(model, rows.X, np.repeat(np.arange(len(rows.sizes)), rows.sizes))]
 
 
 def _beside(scores: NDArray[Any], batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:

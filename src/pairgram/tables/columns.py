@@ -567,7 +567,7 @@ class Columns:
 
     def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
         if self.refused is not None:
-            raise self.refused
+            raise self.refused.with_traceback(None)
         if self.width is not None:
             known = self.width != UNKNOWN_WIDTH
             X = self._lists(batch, self.features[0], self.width, place)
@@ -598,7 +598,7 @@ class Columns:
     ) -> NDArray[Any]:
         """Return a column of numbers, lists or text, (n_rows, the features that it has)."""
         if self.texts is not None and name in self.texts:
-            return _texts(_column(batch, name), self.texts[name])[:, None]
+            return _texts(_column(batch, name), name, self.texts[name], place)[:, None]
         if width:
             values = self._lists(batch, name, width, place)
         else:
@@ -735,11 +735,20 @@ def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Pla
     return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
 
 
-def _texts(column: pyarrow.Array, gaps: frozenset[str]) -> NDArray[Any]:
+def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> NDArray[Any]:
     """Return a column of text as objects, None where there is none or one that stands for that."""
     import pyarrow
     import pyarrow.compute
 
+    types = pyarrow.types
+    if column.null_count == len(column):
+        return np.full(len(column), None)
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        row = int(np.argmin(np.asarray(column.is_null())))
+        raise placed_error(
+            f"{place.row(row)}: column {name!r} must hold text, as in the fit, got "
+            f"{column[row].as_py()!r}, which no text is equal to: make the column text"
+        )
     if gaps:
         is_gap = pyarrow.compute.is_in(column, pyarrow.array(sorted(gaps), column.type))
         column = pyarrow.compute.if_else(is_gap, None, column)

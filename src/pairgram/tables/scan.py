@@ -300,7 +300,9 @@ def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, i
     widths: list[int] = []
     for name, width in zip(columns.features, columns.widths or (columns.width or 0,), strict=True):
         if width == UNKNOWN_WIDTH:
+            refused = columns.refused if name in getattr(columns.refused, "kinds", ()) else None
             alone = replace(columns.for_scores(()), features=(name,), width=width, widths=())
+            alone = replace(alone, refused=refused)
             width = _width(engine, source, alone)
             if width == 0:
                 raise ArgumentError(

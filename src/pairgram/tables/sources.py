@@ -172,7 +172,8 @@ class Source:
 
     def typed(self, columns: Columns) -> Source:
         """Return the source with the types that files of text are read as, given the columns."""
-        if not self.partitions or not getattr(self.partitions[0], "is_text", False):
+        first = self.partitions[0] if self.partitions else None
+        if not (isinstance(first, _FragmentPartition) and first.is_text):
             return self
         chosen = (*columns.features, columns.label, columns.weight)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
@@ -535,10 +536,7 @@ class _FragmentPartition:
     @property
     def is_text(self) -> bool:
         """Whether the file is text, whose types are guessed."""
-        import pyarrow.dataset
-
-        kind = getattr(self.fragment, "format", None)
-        return isinstance(kind, pyarrow.dataset.CsvFileFormat)
+        return _is_text(self.fragment)
 
     @property
     def path(self) -> str | None:
@@ -558,7 +556,7 @@ class _FragmentPartition:
         return path
 
     @property
-    def _folders(self) -> set[str]:
+    def folders(self) -> set[str]:
         """The columns whose values stand in the names of the folders, not in the file."""
         from pyarrow.dataset import get_partition_keys
 
@@ -615,7 +613,7 @@ class _FragmentPartition:
                 self._require_same_groups(file.metadata)
                 own = file.schema_arrow
                 self._require(own, names)
-                if not self._folders.intersection(names) and all(
+                if not self.folders.intersection(names) and all(
                     _same_column(own, self.schema, name) for name in names
                 ):
                     # Datasets read ahead by many row groups, which takes more memory and time.
@@ -690,7 +688,7 @@ class _FragmentPartition:
         import pyarrow
 
         schema = self.schema
-        for name in set(names) - self._folders if self.is_text else ():
+        for name in set(names) - self.folders if self.is_text else ():
             schema = schema.set(schema.get_field_index(name), pyarrow.field(name, pyarrow.string()))
         return replace(self, schema=schema)
 
@@ -710,7 +708,7 @@ class _FragmentPartition:
 
         pyarrow would fill it with nulls, make numbers of text, or cut times to dates.
         """
-        names = [name for name in names if name not in self._folders]
+        names = [name for name in names if name not in self.folders]
         for name in () if self.is_text else set(names).intersection(own.names, self.schema.names):
             kinds = own.field(name).type, self.schema.field(name).type
             if str(kinds[0]) != "null" and len(set(map(kind_of_values, kinds))) > 1:
@@ -718,6 +716,12 @@ class _FragmentPartition:
         for name in names:
             if name not in own.names:
                 raise placed_error(f"{self.name}: the file has no column {name!r}")
+
+
+def _is_text(dataset: Any) -> bool:
+    import pyarrow.dataset
+
+    return isinstance(getattr(dataset, "format", None), pyarrow.dataset.CsvFileFormat)
 
 
 def _in_words(kind: Any) -> str:
@@ -817,6 +821,11 @@ class _DatasetPartition:
 
     dataset: Any
     name: str = "the dataset"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its files are text."""
+        return _is_text(self.dataset)
 
     @property
     def files(self) -> list[str]:

@@ -24,7 +24,6 @@ from pairgram.tables.columns import (
     TableRows,
     changed,
     columns_of,
-    kind_of_values,
     require_width,
     shown_id,
     together,
@@ -379,8 +378,9 @@ class Table:
         ValueError
             If the table has other features than the model was fitted to.
         """
-        if (scorer := self._scorer_of_columns(model)) is not None:
-            return self._with_texts(scorer.names, scorer.texts), scorer
+        if (scorer := self._scorer_of_text(model)) is not None:
+            table = self._with_texts(scorer.names, scorer.texts, scorer.feature_names_in_)
+            return table, scorer.of_columns(table.layout.feature_names())
         n_features = getattr(model, "n_features_in_", self.n_features)
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
@@ -405,56 +405,84 @@ class Table:
                 table = table.filled()
         return table, without_names(model)
 
-    def _scorer_of_columns(self, model: BaseEstimator) -> Any:
-        """Return what scores rows with columns of text by a pipeline; None for other models.
+    def _scorer_of_text(self, model: BaseEstimator) -> Any:
+        """Return the scorer of a pipeline that reads text; None for other models.
 
         Raises
         ------
         ValueError
-            If the table has text that only Python can encode as the pipeline does.
+            If the table has text that only Python can encode as the model does.
         """
-        pipeline = getattr(model, "best_estimator_", model)
+        pipeline, has_text = (
+            getattr(model, "best_estimator_", model),
+            self.layout.refused is not None,
+        )
         last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        if self.feature_names is None or not hasattr(last, "_scorer_of_columns"):
-            return None
-        try:
-            scorer = last._scorer_of_columns(pipeline)
-        except ValueError:  # a step has no formula
-            if self.layout.refused is not None:
-                raise
-            return None
-        reads_text = scorer is not None and (scorer.texts or self.layout.refused is not None)
-        return scorer if reads_text else None
-
-    def _with_texts(self, names: Sequence[str], categories: Mapping[str, frozenset[str]]) -> Table:
-        """Return the same table with the columns that a pipeline reads, some of which are text."""
-        if self.missing is not None:
-            text = (
-                "must be None for a pipeline of columns of text, whose steps fill what is missing"
+        named = self.schema is not None and hasattr(pipeline, "feature_names_in_")
+        if named and hasattr(last, "_scorer_of_text"):
+            return last._scorer_of_text(pipeline, has_text)
+        if has_text and not hasattr(model, "_scorer_of_text"):
+            raise ValueError(
+                "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
+                f"ranker of pairgram, got a {type(model).__name__}: its own predict may score the "
+                "rows in memory"
             )
+        return None
+
+    def _with_texts(
+        self, names: Sequence[str], texts: Mapping[str, frozenset[str]], fitted: Sequence[str]
+    ) -> Table:
+        """Return the table with the columns that a pipeline reads, some of which are text.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The features that it reads.
+        texts : mapping of str to frozenset of str
+            Those of them that are text, with the categories that it knows.
+        fitted : sequence of str
+            The features that it was fitted to.
+
+        Raises
+        ------
+        ValueError
+            If a column is not there, or has lists of another length than in the fit.
+        """
+        if self.missing is not None:
+            text = "must be None for a pipeline that reads text, whose steps fill what is missing"
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        table = self.with_features(names)
-        if table.feature_names != list(names):
-            own = {*(self.feature_names or ())}
-            lacking = ", ".join(repr(name) for name in names if name not in own)
-            text = f"{{place}} must have the columns of the fit, and lacks {verbatim(lacking)}"
-            raise ArgumentError(None, text, place="the table")
+        layout = self.layout
+        own = dict(zip(layout.features, layout.widths or repeat(layout.width or 0), strict=False))
+        found: dict[str, int] = {}
+        for name in names:
+            column = name if name in own else name.rpartition("[")[0]
+            if column not in own:
+                text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
+                raise ArgumentError(None, text, place="the table")
+            found[column] = own[column]
+        for column, width in found.items():
+            entries = sum(name.startswith(f"{column}[") for name in fitted)
+            require_width(column, entries if width else 0, width)
+        source = (self if self.ungrouped is None else self.ungrouped).partitions
+        is_text = any(getattr(part, "is_text", False) for part in source)
+        folders = {name for part in source[:1] for name in getattr(part, "folders", ())}
+        texts = {
+            name: GAPS - known if is_text and name not in folders else frozenset()
+            for name, known in texts.items()
+        }
+        layout = replace(
+            layout,
+            features=tuple(found),
+            width=None,
+            widths=tuple(found.values()) if any(found.values()) else (),
+            texts=texts,
+            refused=None,
+        )
         parts = tuple(
-            part.with_texts(categories) if hasattr(part, "with_texts") else part
+            part.with_texts(texts) if hasattr(part, "with_texts") else part
             for part in self.partitions
         )
-        schema = getattr(parts[0], "schema", self.schema) if parts else self.schema
-        for name in categories:
-            kind = kind_of_values(schema.field(name).type)
-            if kind != "text" and str(schema.field(name).type) != "null":
-                text = f"column {verbatim(repr(name))} of {{place}} must hold text, as in the fit"
-                text = f"{text}, got {kind}, which no text is equal to: cast it to text"
-                raise ArgumentError(None, text, place="the table")
-        source = (self if self.ungrouped is None else self.ungrouped).partitions
-        gaps = GAPS if any(getattr(part, "is_text", False) for part in source) else frozenset()
-        texts = {name: gaps - known for name, known in categories.items()}
-        layout = replace(table.layout, texts=texts, refused=None)
-        return replace(table, layout=layout, partitions=parts)
+        return replace(self, layout=layout, partitions=parts)
 
     def with_features(self, names: Sequence[Any] | None) -> Table:
         """Return the same table with the features of these names, if it has them all.
