@@ -90,6 +90,15 @@ def to_onnx(
     Notes
     -----
     Input and output are float32 in any case. `verify` measures what rounding changes.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> graph = export.to_onnx(model, features=["bm25", "price"])
+    >>> export.verify(graph, model, X, qid).n_reordered
+    0
     """
     try:
         import onnx

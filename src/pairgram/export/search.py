@@ -406,6 +406,15 @@ def to_ltr_plugin(
     -----
     The plugin computes in float32. A feature that is missing in a document counts as 0. Elastic's
     own learning to rank, without the plugin, takes only tree models.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> body = export.to_ltr_plugin(model, "m1", features=["bm25", "price"])
+    >>> body["model"]["model"]["definition"]
+    '{"bm25": -3.07..., "price": 0.0500...}'
     """
     form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", COMPUTED))
     _warn_missing(form, "the plugin")
@@ -480,6 +489,15 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
 
     Columns are numbered from 1, in the order of X. `model` and `features`, errors and warnings are
     as in `to_ltr_plugin`. The result is a str.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, export, make_ranking
+    >>> X, y, qid = make_ranking(n_features=2, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> print(export.to_ranklib(model, features=["bm25", "price"]), end="")
+    ## Coordinate Ascent
+    1:-3.07... 2:0.0500...
     """
     form = form_of(model, features, partial(_require_linear, "RankLib's format", ()))
     _warn_missing(form, "RankLib")
