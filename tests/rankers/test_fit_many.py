@@ -312,6 +312,9 @@ def test_columns_without_values_are_told_once():
     problems = [(d[["a", "b", "c"]].to_numpy(), d["label"]) for _, d in frame.groupby("user")]
     with pytest.warns(UserWarning, match="columns 1, 2 of X have no value .* of up to 3 of 4"):
         fit_many(RankRLS(missing="median"), problems)
+    problems = [(d[["a", "b", "c"]], d["label"]) for _, d in frame.groupby("user")]
+    with pytest.warns(UserWarning, match="columns 'b', 'c' of X have no value .* of up to 3 of 4"):
+        fit_many(RankRLS(missing="median"), problems)
 
 
 def test_one_problem_is_no_list_of_problems():

@@ -49,7 +49,7 @@ ROADS = {
     "Pairgram": lambda frame: Pairgram.from_rows(frame, Y),
     "kernel_matrix": kernel_matrix,
     "feature map": lambda frame: RandomNodes(2, random_state=0).fit(frame),
-    "scan": lambda frame: scanned(frame),
+    "scan": scanned,
 }
 
 

@@ -50,7 +50,7 @@ def test_columns_of_other_spread_are_named(model):
         assert {warning.filename for warning in caught} == {__file__}
     model.fit(X, Y, qid=QID)
     model.fit(WIDE[:19], Y[:19])  # too few rows tell nothing
-    with pytest.warns(UserWarning, match="^in 2 of 3 problems, in the first of which: c") as caught:
+    with pytest.warns(UserWarning, match="^2 of 3 problems have rows like those of") as caught:
         pg.fit_many(model, [(WIDE, Y, QID), (X, Y, QID), (WIDE, Y, QID)], on_error="raise")
     assert len(caught) == 1
 

@@ -1,6 +1,8 @@
 """Pipelines that encode text score and judge tables as they do frames in memory."""
 
+import dataclasses
 import gzip
+import sys
 import time
 
 import dask.dataframe
@@ -17,10 +19,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import shop
-from pairgram import RankRLS, evaluate, export, make_ranking, predict, row_scorer, scan
+from pairgram import RandomNodes, RankRLS, evaluate, export, make_ranking, predict, row_scorer, scan
 
 ROWS = shop.frame()
 NEW = shop.others()
@@ -293,3 +295,81 @@ def test_many_categories_take_no_more_time_than_rows():
         scores = scores_of(model, table_of(frame.assign(y=0.0, q=1), [name, "price"]))
         assert time.process_time() - begun < 2.0
         assert_allclose(scores, model.predict(frame[[name, "price"]]), atol=1e-9)
+
+
+@pytest.mark.parametrize("unknown", [{}, {"handle_unknown": "use_encoded_value"}])
+def test_several_encoders_of_a_column(unknown):
+    frame, _ = sized("S", "M", "L")
+    y = np.arange(60.0)
+    unknown = unknown and unknown | {"unknown_value": -(10**9)}
+    ordinal = OrdinalEncoder(**unknown)
+    for encoders in (
+        (OneHotEncoder(), ordinal),
+        (ordinal, OrdinalEncoder(categories=[list("LMS")])),
+    ):
+        columns = make_column_transformer(*((one, ["size"]) for one in encoders))
+        model = make_pipeline(columns, RankRLS()).fit(frame, y)
+        table = table_of(frame.assign(y=0.0, q=1), frame)
+        assert_allclose(scores_of(model, table), model.predict(frame), atol=1e-12)
+        assert_allclose(row_scorer(model)(frame), model.predict(frame), atol=1e-12)
+
+
+def test_a_wrong_formula_is_seen_on_a_table(monkeypatch):
+    """The scores of the export are held against the steps, not against their own formulas."""
+    frame, model = sized("S", "M", "L")
+    table = table_of(frame.assign(y=0.0, q=1), frame)
+    assert export.verify(export.to_python(model), model, table).max_error < 1e-12
+    kinds = sys.modules["pairgram.files.transformers"].TRANSFORMERS
+    kind = kinds["OneHotEncoder"]
+
+    def reversed_codes(step, k):
+        values, other = kind.codes(step, k)
+        return values[::-1], other
+
+    wrong = dataclasses.replace(kind, codes=reversed_codes)
+    monkeypatch.setitem(kinds, "OneHotEncoder", wrong)
+    parity = export.verify(export.to_python(model), model, table)
+    assert parity.n_reordered == 1 and parity.max_error > 0.01
+
+
+def test_an_unknown_category_is_named_with_its_row(set_limits):
+    set_limits(dense_block_bytes=512)  # so that few rows are scored at a time
+    frame, _ = sized("S", "M", "L")
+    columns = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
+    nodes = RandomNodes(3, random_state=0)
+    model = make_pipeline(columns, RankRLS(feature_map=nodes)).fit(frame, np.arange(60.0))
+    new = frame.assign(y=0.0, q=1)
+    assert_allclose(scores_of(model, table_of(new, frame)), model.predict(frame))
+    new.loc[57, "size"] = "XS"
+    with pytest.raises(ValueError, match="row 57 of X has 'XS' in column 'size'"):
+        scores_of(model, table_of(new, frame))
+
+
+def test_features_that_no_step_reads():
+    """Text among the features of a table is refused only where it is read."""
+    frame, _ = sized("S", "M")
+    frame["stock"] = np.arange(60.0)
+    numbers, y = ["price", "stock"], np.sin(np.arange(60.0)) + 1
+    pipeline = make_pipeline(SimpleImputer(), RankRLS())
+    with_gaps = frame.assign(price=frame["price"].where(frame["stock"] > 5))
+    table = table_of(with_gaps.assign(y=0.0, q=1), frame)
+    for model in (pipeline, GridSearchCV(pipeline, {"rankrls__alpha": [1.0]}, cv=2)):
+        model.fit(frame[numbers], y)
+        assert_allclose(scores_of(model, table), model.predict(with_gaps[numbers]))
+    whole = table_of(frame.assign(y=0.0, q=1), frame)
+    for model in (RankRLS(), GridSearchCV(RankRLS(), {"alpha": [1.0]}, cv=2)):
+        model.fit(frame[numbers], y)
+        assert_allclose(scores_of(model, whole), model.predict(frame[numbers]))
+
+
+def test_whole_numbers_that_floats_do_not_hold_are_no_categories():
+    frame = pd.DataFrame({"size": ["S", "M"] * 30, "id": [2**53, 2**53 - 2] * 30})
+    columns = make_column_transformer((ONE_HOT, ["size", "id"]))
+    model = make_pipeline(columns, RankRLS()).fit(frame, np.arange(60.0))
+    new = frame.assign(y=0.0, q=1, id=[None, *frame["id"][1:]]).astype({"id": "Int64"})
+    assert np.isfinite(scores_of(model, table_of(new, frame))).all()
+    new.loc[7, "id"] = 2**53 + 1
+    with pytest.raises(
+        ValueError, match=r"row 7, .*: column 'id' must hold numbers that a float64"
+    ):
+        scores_of(model, table_of(new, frame))

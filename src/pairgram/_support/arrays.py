@@ -902,17 +902,22 @@ def without_names(model: BaseEstimator) -> Any:
 
 
 class _OfFrames:
-    """Scores arrays by a pipeline, whose steps may choose the columns of frames by their names."""
+    """Scores arrays by a model that was fitted to frames, whose columns it may choose by name.
 
-    def __init__(self, pipeline: BaseEstimator) -> None:
-        self.pipeline, self.reads_lists = pipeline, reads_lists(pipeline)
+    Parameters
+    ----------
+    model : fitted sklearn.pipeline.Pipeline, or search of scikit-learn
+    """
+
+    def __init__(self, model: BaseEstimator) -> None:
+        self.model, self.reads_lists = model, reads_lists(model)
 
     def predict(self, X: NDArray[Any], qid: ArrayLike | None = None) -> Any:
-        """Return the scores of rows; the pipeline was fitted to frames of pandas or the like."""
+        """Return the scores of rows."""
         import pandas
 
-        frame = pandas.DataFrame(X, columns=self.pipeline.feature_names_in_)
-        return predicted(self.pipeline, frame, qid)
+        frame = pandas.DataFrame(X, columns=self.model.feature_names_in_)
+        return predicted(self.model, frame, qid)
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:

@@ -37,7 +37,8 @@ PACKED_FROM, PACKED_SHARE = 16, 0.25
 # These kernels take a column for each bit or count.
 OF_BITS = ("tanimoto", "minmax")
 
-# What is told of many data sets: a message of each kind.
+# What is told of a data set among many: a message of each kind. Columns without any value have
+# kinds of their own, and no message: one warning names them all.
 Heard = dict[Any, str]
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
@@ -60,6 +61,7 @@ def without_row_warnings(heard: Heard | None = None) -> Iterator[None]:
 
 
 def _tell(kind: str, message: str) -> None:
+    """Warn, or keep the message where it is heard."""
     if (heard := _heard.get()) is not None:
         heard.setdefault(kind, message)
     elif not _silent.get():

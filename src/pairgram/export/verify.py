@@ -153,9 +153,9 @@ def verify(
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, scorer = X.for_model(model)
-    of_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search of one
-    names = table.feature_names if of_frames else None
-    model = model if of_frames else scorer
+    takes_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search
+    names = table.feature_names if takes_frames else None
+    model = model if takes_frames else scorer
     layout = replace(table.layout, label=None, weight=None)
     if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))
@@ -168,8 +168,14 @@ def verify(
         elif names is None:
             found.append(_both(exported, model, rows)[:3])
         else:
-            own = scorer.predict(rows)  # to which missing text is one category, as to engines
-            frame = _frame(rows, names).reindex(columns=model.feature_names_in_)
+            frame = _frame(rows, names)
+            # Missing text is one category to engines. An encoder tells None from NaN.
+            gaps = frame[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
+            own = np.empty(len(rows))
+            frame = frame.reindex(columns=model.feature_names_in_)
+            for part, score, given in ((gaps, scorer.predict, rows), (~gaps, model.predict, frame)):
+                if part.any():
+                    own[part] = score(given[part])
             found.append(_both(exported, model, frame, own=own)[:3])
         ids += [one for one, size in zip(of_runs, sizes.tolist(), strict=True) for _ in range(size)]
     if not ids:

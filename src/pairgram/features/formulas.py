@@ -417,13 +417,18 @@ def combined(columns: Sequence[Column], weights: Sequence[float]) -> list[tuple[
             values = np.concatenate([below, values[1:]])
             sums.append((Steps(first.source, edges, values, missing=missing), 1.0))
         else:
-            other = sum(weight * one.other for one, weight in group)
-            known: dict[Value, float] = {}  # most columns have one category of many
+            keys = tuple(dict.fromkeys(key for one, _ in group for key in one.keys))
+            at, place = np.empty(len(keys), dtype=object), {key: k for k, key in enumerate(keys)}
+            at[:] = keys
+            values, rest = np.zeros(len(keys)), 0.0
             for one, weight in group:
-                for key, value in zip(one.keys, one.values.tolist(), strict=True):
-                    known[key] = known.get(key, other) + weight * (value - one.other)
-            keys, values = tuple(known), np.array([*known.values()], np.float64)
-            sums.append((Lookup(first.source, keys, values, other, missing=missing), 1.0))
+                if len(one.keys) == 1 and math.isfinite(one.other):  # one category of thousands
+                    rest += weight * one.other
+                    values[place[one.keys[0]]] += weight * (one.values[0] - one.other)
+                else:
+                    values += weight * one.known(at)
+            other = sum(weight * one.other for one, weight in group)
+            sums.append((Lookup(first.source, keys, values + rest, other, missing=missing), 1.0))
     return sums
 
 

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.parameters import (
     FLAG,
     NAMES,
@@ -37,6 +38,7 @@ from pairgram.features.formulas import (
     Column,
     ColumnsAtOnce,
     Lookup,
+    Rows,
     combined,
     is_missing,
     leaves,
@@ -53,8 +55,6 @@ from pairgram.files.transformer import (
     Widths,
 )
 
-# Rows of a table are scored so many at a time that they make about so many values.
-MOST_VALUES = 1 << 21
 # Transformers within transformers are nested no deeper than this.
 DEEPEST = 20
 
@@ -619,7 +619,10 @@ class PipelineScorer:
             numbers, or has a category that its encoder refuses; or if X is an array of another
             shape.
         """
-        rows = self._rows(X)
+        return self.of_rows(self.rows_of(X), qid)
+
+    def of_rows(self, rows: Rows, qid: ArrayLike | None) -> NDArray[Any]:
+        """Return the scores of rows that `rows_of` has returned."""
         values = self._columns.of(rows, len(rows[self._sources[0][0]]))
         if self._coef is None:
             return np.asarray(self._ranker(values, qid))
@@ -629,7 +632,7 @@ class PipelineScorer:
         """Return what scores rows of columns with these names."""
         return ScorerOfColumns(self, names)
 
-    def _rows(self, X: NDArray[Any] | Mapping[str, ArrayLike]) -> Any:
+    def rows_of(self, X: NDArray[Any] | Mapping[str, ArrayLike]) -> Any:
         """Return the columns of rows, which a matrix of numbers has as its own rows."""
         given: Any = X
         names: Sequence[Any] | None = self.feature_names_in_
@@ -714,10 +717,13 @@ class ScorerOfColumns:
         ValueError
             If a row has no finite score.
         """
-        size = len(X) if self.reads_lists else max(1, MOST_VALUES // self.scorer.width)
-        parts = [X[begin : begin + size] for begin in range(0, len(X), size)]
-        columns = (dict(zip(self.names, part.T, strict=True)) for part in parts)
-        scores = np.concatenate([np.empty(0), *(self.scorer(part, qid) for part in columns)])
+        rows = self.scorer.rows_of(dict(zip(self.names, X.T, strict=True)))
+        fitting = limits.now.dense_block_bytes // (8 * self.scorer.width)
+        size, found = max(1, len(X) if self.reads_lists else fitting), [np.empty(0)]
+        for begin in range(0, len(X), size):
+            part = [x if x is None else x[begin : begin + size] for x in rows]
+            found.append(self.scorer.of_rows(part, qid))
+        scores: NDArray[Any] = np.concatenate(found)
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             gaps = [name for name, x in zip(self.names, X[row], strict=True) if x != x]

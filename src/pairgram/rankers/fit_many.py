@@ -303,16 +303,17 @@ def _tell_of_rows(fits: Sequence[_Fit], names: NDArray[Any] | None) -> None:
     for fit in fits:
         for kind, message in fit.heard.items():
             heard.setdefault(kind, []).append(message)
-    empty = sorted((int(kind[0]), *kind) for kind in heard if isinstance(kind, tuple))
+    empty = [kind for kind in heard if isinstance(kind, tuple)]
     if empty:
-        listed = [repr(names[j]) if names is not None else column for j, column, _ in empty]
-        most = max(len(heard[column, missing]) for _, column, missing in empty)
+        columns = sorted({column for column, _ in empty}, key=lambda name: (len(name), name))
+        listed = [repr(names[int(j)]) if names is not None else j for j in columns]
+        most = max(len(heard[kind]) for kind in empty)
         where = f" of {'up to ' * (len(listed) > 1)}{most} of {len(fits)} problems"
-        warn_of_empty_columns(listed, empty[0][-1], where)
+        warn_of_empty_columns(listed, empty[0][1], where)
     for kind, messages in heard.items():
-        if not isinstance(kind, tuple):
-            places = f"in {len(messages)} of {len(fits)} problems, in the first of which"
-            warn_caller(f"{places}: {messages[0]}", UserWarning)
+        if kind not in empty:
+            alike = f"{len(messages)} of {len(fits)} problems have rows like those of the first"
+            warn_caller(f"{alike}: {messages[0]}", UserWarning)
 
 
 def _problem(number: int, groups: Queries | None) -> str:

@@ -515,8 +515,8 @@ def predict(
     ------
     ValueError
         If the table has other features than the model, or lacks a column of `keep`. If a Pipeline
-        is asked for standard deviations. If `output` is
-        a file that the table reads, or its name has another ending than these.
+        is asked for standard deviations. If `output` is a file that the table reads, or its name
+        has another ending than these.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
 

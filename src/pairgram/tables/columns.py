@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -444,7 +445,7 @@ class Columns:
         stand for a missing one in each. Rows are then objects, in which None is missing text and
         NaN is a missing number. With None all features are numbers.
     refused : ArgumentError or None
-        The error if these features are read as numbers, which some are not.
+        The error to raise when the features are read as numbers, if some of them are not.
     """
 
     features: tuple[str, ...]
@@ -529,8 +530,7 @@ class Columns:
         if (row := not_finite(values)) is not None:
             found = "a missing value" if np.isnan(values[row]) else values[row]
             raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
-        if getattr(column.type, "bit_width", 0) >= 64 and np.abs(values).max() >= LARGEST_WHOLE:
-            _refuse_rounded(column, values, name, place)
+        _refuse_large(column, values, name, place)
         return values
 
     def _debiased(self, clicks: Vector, batch: pyarrow.RecordBatch, place: Place) -> Vector:
@@ -567,7 +567,7 @@ class Columns:
 
     def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
         if self.refused is not None:
-            raise self.refused.with_traceback(None)
+            raise copy.copy(self.refused)
         if self.width is not None:
             known = self.width != UNKNOWN_WIDTH
             X = self._lists(batch, self.features[0], self.width, place)
@@ -602,7 +602,10 @@ class Columns:
         if width:
             values = self._lists(batch, name, width, place)
         else:
-            values = _array(_column(batch, name), self.dtype, name, place)[:, None]
+            column = _column(batch, name)
+            values = _array(column, self.dtype, name, place)[:, None]
+            if self.texts is not None:  # whole numbers may be categories
+                _refuse_large(column, values[:, 0], name, place)
         if self.texts is not None and (wrong := np.isinf(values)).any():
             row, found = int(np.argmax(wrong.any(axis=1))), values[wrong][0]
             raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
@@ -646,20 +649,20 @@ class Columns:
         return error
 
 
-def _refuse_rounded(column: pyarrow.ChunkedArray, values: Vector, name: str, place: Place) -> None:
+def _refuse_large(column: pyarrow.Array, values: Vector, name: str, place: Place) -> None:
     """Raise a ValueError if different large whole numbers have become equal floats."""
     import pyarrow
 
-    if not pyarrow.types.is_integer(column.type):
+    if not (pyarrow.types.is_integer(column.type) and column.type.bit_width >= 64):
         return
-    numbers = column.to_numpy(zero_copy_only=False)
-    rounded = values.astype(object) != numbers.astype(object)
-    if rounded.any():
-        row = int(np.argmax(rounded))
-        raise placed_error(
-            f"{place.row(row)}: column {name!r} must hold numbers that a float64 can hold, got "
-            f"{numbers[row]}"
-        )
+    if not (np.abs(values) >= LARGEST_WHOLE).any():
+        return
+    for row, number in enumerate(column.to_pylist()):
+        if number is not None and float(number) != number:
+            raise placed_error(
+                f"{place.row(row)}: column {name!r} must hold numbers that a float64 can hold, got "
+                f"{number}"
+            )
 
 
 def refuse_repeated(names: Sequence[str], what: str) -> None:

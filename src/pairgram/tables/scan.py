@@ -96,8 +96,8 @@ def scan(
         keep, and, for files and datasets of pyarrow, columns from folder names such as ``day=1``.
         Booleans count as 0 and 1, and dictionaries as their values. Named columns may hold other
         values, such as text, which only a fitted Pipeline takes: `predict` and `evaluate` read the
-        columns that its steps read, and in CSV and TSV files take the same texts for missing ones
-        as pandas does, but for those that the fit has seen.
+        columns that its steps read. A text that pandas reads as missing is missing in CSV and TSV
+        files too, unless the fit has seen it as a category.
     exclude : list of str, str or None, default=None
         The columns that are not features, such as titles, if you do not give `features`.
     weight : str or None, default=None

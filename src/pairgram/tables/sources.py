@@ -828,6 +828,12 @@ class _DatasetPartition:
         return _is_text(self.dataset)
 
     @property
+    def folders(self) -> set[str]:
+        """The columns whose values stand in the names of the folders, not in the files."""
+        schema = getattr(getattr(self.dataset, "partitioning", None), "schema", None)
+        return set() if schema is None else set(schema.names)
+
+    @property
     def files(self) -> list[str]:
         """The paths of the files, if the dataset has any."""
         return list(getattr(self.dataset, "files", ()))

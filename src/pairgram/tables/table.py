@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pairgram._support import limits
-from pairgram._support.arrays import without_names
+from pairgram._support.arrays import entries_of, without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
@@ -396,10 +396,11 @@ class Table:
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
         if table.layout.fill is None:
-            fill, inputs = getattr(model, "fill_values_", None), getattr(model, "inputs_", None)
+            best = getattr(model, "best_estimator_", model)
+            fill, inputs = getattr(best, "fill_values_", None), getattr(best, "inputs_", None)
             if fill is not None:
                 table = table.filling(fill)
-            elif hasattr(model, "steps") or (inputs is not None and inputs.takes_gaps):
+            elif hasattr(best, "steps") or (inputs is not None and inputs.takes_gaps):
                 table = table.with_gaps()
             else:
                 table = table.filled()
@@ -413,15 +414,14 @@ class Table:
         ValueError
             If the table has text that only Python can encode as the model does.
         """
-        pipeline, has_text = (
-            getattr(model, "best_estimator_", model),
-            self.layout.refused is not None,
-        )
+        pipeline = getattr(model, "best_estimator_", model)
+        names = getattr(pipeline, "feature_names_in_", None)
+        has_text = self.with_features(names).layout.refused is not None
         last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        named = self.schema is not None and hasattr(pipeline, "feature_names_in_")
+        named = self.schema is not None and names is not None
         if named and hasattr(last, "_scorer_of_text"):
             return last._scorer_of_text(pipeline, has_text)
-        if has_text and not hasattr(model, "_scorer_of_text"):
+        if has_text and not hasattr(pipeline, "_scorer_of_text"):
             raise ValueError(
                 "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
                 f"ranker of pairgram, got a {type(model).__name__}: its own predict may score the "
@@ -456,13 +456,13 @@ class Table:
         found: dict[str, int] = {}
         for name in names:
             column = name if name in own else name.rpartition("[")[0]
-            if column not in own:
+            if column not in own or (column != name and not own[column]):
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
             found[column] = own[column]
         for column, width in found.items():
-            entries = sum(name.startswith(f"{column}[") for name in fitted)
-            require_width(column, entries if width else 0, width)
+            entries = {*entries_of(column, width + 1)}.intersection(fitted)
+            require_width(column, len(entries) if width else 0, width)
         source = (self if self.ungrouped is None else self.ungrouped).partitions
         is_text = any(getattr(part, "is_text", False) for part in source)
         folders = {name for part in source[:1] for name in getattr(part, "folders", ())}
@@ -503,8 +503,11 @@ class Table:
         for name, width in zip(columns, found, strict=True):
             require_width(name, width, own[name])
         widths_of = found if any(found) else ()
+        refused = layout.refused
+        if refused is not None and refused.kinds.keys().isdisjoint(columns):
+            refused = None
         layout = replace(layout, features=tuple(columns), width=None, widths=widths_of)
-        return replace(self, layout=layout)
+        return replace(self, layout=replace(layout, refused=refused))
 
     def widened(self, width: int) -> Table:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
