@@ -721,7 +721,7 @@ class ScorerOfColumns:
         fitting = limits.now.dense_block_bytes // (8 * self.scorer.width)
         size, found = max(1, len(X) if self.reads_lists else fitting), [np.empty(0)]
         for begin in range(0, len(X), size):
-            part = [x if x is None else x[begin : begin + size] for x in rows]
+            part: Any = [x if x is None else x[begin : begin + size] for x in rows]
             found.append(self.scorer.of_rows(part, qid))
         scores: NDArray[Any] = np.concatenate(found)
         if not np.isfinite(scores).all():
