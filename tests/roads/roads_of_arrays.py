@@ -135,16 +135,10 @@ def _by_steps(journey: Journey, dtype: type) -> Outcome | None:
 
 # A decomposition of all rows tells held-out scores by a subtraction; steps fit every fold.
 SUBTRACTED = "held-out scores are rounding error"
+BY_STEPS_ALONE: Any = {"refuses": ("CSR", "maxabs"), "spares": SUBTRACTED, "nudge_values": True}
 
 
-@road(
-    ITERATED,
-    plain=of_folds,
-    refuses=("CSR", "maxabs"),
-    spares=SUBTRACTED,
-    nudge=NUDGE_OF_STEPS,
-    nudge_values=True,
-)
+@road(ITERATED, plain=of_folds, nudge=NUDGE_OF_STEPS, **BY_STEPS_ALONE)
 def csr_by_steps(journey: Journey) -> Outcome | None:
     return _by_steps(journey, np.float64)
 
@@ -172,14 +166,7 @@ def of_folds_in_single_precision(journey: Journey) -> Outcome:
     return of_folds(replace(journey, rows=journey.rows.rounded_to_float32()))
 
 
-@road(
-    ITERATED,
-    plain=of_folds_in_single_precision,
-    refuses=("CSR", "maxabs"),
-    spares=SUBTRACTED,
-    nudge=NUDGE_32,
-    nudge_values=True,
-)
+@road(ITERATED, plain=of_folds_in_single_precision, nudge=NUDGE_32, **BY_STEPS_ALONE)
 def csr_of_float32_by_steps(journey: Journey) -> Outcome | None:
     return _by_steps(journey, np.float32)
 

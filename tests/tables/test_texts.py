@@ -261,7 +261,10 @@ def test_texts_of_datasets_and_folders(tmp_path):
         write = pd.DataFrame.to_parquet if ending == ".parquet" else pd.DataFrame.to_csv
         write(new.drop(columns="size"), folder / f"0{ending}", index=False)
         wanted = model.predict(frame.assign(size="NA"))
-        assert_allclose(scores_of(model, table_of(tmp_path / ending, frame)), wanted)
+        dataset = pyarrow.dataset.dataset(tmp_path / ending, format=ending[1:], partitioning="hive")
+        filtered = dataset.filter(pyarrow.compute.field("q") == 1)
+        for source in (tmp_path / ending, dataset, filtered):
+            assert_allclose(scores_of(model, table_of(source, frame)), wanted)
 
 
 def test_models_that_cannot_read_text_of_tables():

@@ -6,7 +6,6 @@ import copy
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -578,7 +577,8 @@ class Columns:
         if self.widths or self.texts is not None:
             dtype = self.dtype if self.texts is None else object
             X, at = np.empty((batch.num_rows, self.n_features), dtype), 0
-            for name, width in zip(self.features, self.widths or repeat(0)):  # noqa: B905  endless
+            widths = self.widths or (0,) * len(self.features)
+            for name, width in zip(self.features, widths, strict=True):
                 until = at + max(width, 1)
                 X[:, at:until] = self._column(batch, name, width, place)
                 at = until
