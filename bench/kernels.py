@@ -291,9 +291,9 @@ def table_read(options: Options) -> Iterator[str]:
 
 
 def _read_memory(form: str, options: Options) -> float:
-    path = data.text_file(options.folder)
+    path, load = data.text_file(options.folder), pairgram.load_letor  # imported by its first use
     with PeakMemory() as memory:
-        X, *others = pairgram.load_letor(path, n_threads=options.threads, **FORMS[form])
+        X, *others = load(path, n_threads=options.threads, **FORMS[form])
     arrays = [X.data, X.indices, X.indptr] if FORMS[form].get("sparse") else [X]
     return memory.rise - sum(array.nbytes for array in (*arrays, *others))
 
