@@ -171,6 +171,9 @@ PIPELINES = {
     "minmax": lambda: make_pipeline(MinMaxScaler((-1, 2)), RankRLS()),
     "clip": lambda: make_pipeline(MinMaxScaler(clip=True), RankRLS()),
     "maxabs": lambda: make_pipeline(MaxAbsScaler(), RankRLS()),
+    "maxabs clip": lambda: make_pipeline(
+        MaxAbsScaler(**dict.fromkeys(MaxAbsScaler().get_params(), True)), RankRLS()
+    ),
     "robust": lambda: make_pipeline(RobustScaler(), RankRLS()),
     "columns": lambda: make_pipeline(
         ColumnTransformer(
@@ -193,7 +196,9 @@ PIPELINES = {
 def test_pipelines(data, name):
     X, y, qid = data
     model = PIPELINES[name]().fit(X, y, rankrls__qid=qid)
-    engines = PIECEWISE if name in ("clip", "quantiles of scaled columns") else LINEAR
+    engines = (
+        PIECEWISE if name in ("clip", "maxabs clip", "quantiles of scaled columns") else LINEAR
+    )
     outside = np.vstack([X, 3 * X])
     for engine in sorted(engines):
         parity = export.verify(ENGINES[engine](model), model, outside, np.tile(qid, 2))

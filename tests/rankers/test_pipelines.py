@@ -110,6 +110,7 @@ SCALERS = [
     MinMaxScaler(),
     MinMaxScaler((-1, 2.5), clip=True),
     MaxAbsScaler(),
+    *[MaxAbsScaler(clip=True) for name in MaxAbsScaler().get_params() if name == "clip"],
     RobustScaler(),
     RobustScaler(with_centering=False, quantile_range=(10, 80.0), unit_variance=True),
     RobustScaler(with_scaling=False),

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
@@ -124,6 +125,17 @@ def test_categories_that_an_encoder_refuses():
                 scorer(other)
         given = rows.assign(colour=np.nan)
         same(scorer(given), model.predict(given.astype(object)))
+
+
+def test_arrays_of_numbers_that_an_encoder_refuses():
+    X = np.column_stack([np.resize([0.0, 1, 2], 30), np.arange(30) % 7])
+    columns = ColumnTransformer([("one", OneHotEncoder(), [0])], remainder="passthrough")
+    model = make_pipeline(columns, RankRLS()).fit(X, np.arange(30) % 5)
+    scorer = row_scorer(model)
+    same(scorer(X), model.predict(X))
+    for dtype in (np.float64, np.float32, np.int64, object):
+        with pytest.raises(ValueError, match=r"row 1 of X has 7(\.0)? in column 0"):
+            scorer(np.array([[1, 2], [7, 1]], dtype))
 
 
 def test_a_model_of_no_column():

@@ -21,6 +21,7 @@ from pairgram._support.parameters import (
     FLAG,
     NAMES,
     RANGE,
+    TEXT,
     Setting,
     choice,
     integer,
@@ -78,8 +79,6 @@ CODE = Setting(
     ),
 )
 SEED = optional(integer(0, 2**32 - 1))
-WORD = Setting("text", lambda value: isinstance(value, str))
-GAP = Setting(CATEGORY.wanted, CATEGORY.fits)
 VALUES = Setting("an object of JSON", lambda value: isinstance(value, dict))
 
 
@@ -156,8 +155,9 @@ class Scaler(Transformer):
             else:
                 made = column.scaled(factor / scale, offset - centre * factor / scale)
             changed.append(made)
-        if getattr(step, "clip", False) and "feature_range" in self.settings:
-            changed = [clipped(column, *step.feature_range) for column in changed]
+        if getattr(step, "clip", False):
+            low, high = getattr(step, "feature_range", (-1.0, 1.0))
+            changed = [clipped(column, low, high) for column in changed]
         return changed
 
 
@@ -506,9 +506,9 @@ COLUMNWISE: tuple[Transformer, ...] = (
         "sklearn.impute",
         "SimpleImputer",
         {
-            "missing_values": GAP,
+            "missing_values": CATEGORY,
             "strategy": choice("mean", "median", "most_frequent", "constant"),
-            "fill_value": GAP,
+            "fill_value": CATEGORY,
             "copy": FLAG,
             "add_indicator": FLAG,
             "keep_empty_features": FLAG,
@@ -573,7 +573,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
             ),
             "encode": choice("onehot", "onehot-dense", "ordinal"),
             "strategy": choice("uniform", "quantile", "kmeans"),
-            "quantile_method?": WORD,
+            "quantile_method?": TEXT,
             "dtype": optional(choice("float32", "float64")),
             "subsample": optional(COUNT),
             "random_state": SEED,

@@ -26,6 +26,10 @@ CATEGORY = Setting(
     "text, a number or None",
     lambda value: value is None or isinstance(value, (str, bool, int, float)),
 )
+TYPED_VALUES = {
+    "dtype": choice("object", "str", *NUMBERS),
+    "values": list_of(CATEGORY, "a list of text, numbers or None"),
+}
 DROP = Setting(
     "None, 'first', 'if_binary' or a list of categories",
     lambda value: (
@@ -57,11 +61,7 @@ def same_category(a: object, b: object) -> bool:
 
 def _check_categories(record: Mapping[str, Any], name: str) -> list[Any]:
     """Check the categories of one column, and return them."""
-    table = {
-        "dtype": choice("object", "str", *NUMBERS),
-        "values": list_of(CATEGORY, "a list of text, numbers or None"),
-    }
-    check_record(record, table, name)
+    check_record(record, TYPED_VALUES, name)
     dtype, values = record["dtype"], record["values"]
     known = [v for v in values if v is not None and v == v]
     is_text = {isinstance(value, str) for value in known}
@@ -91,11 +91,7 @@ def _check_categories(record: Mapping[str, Any], name: str) -> list[Any]:
 
 def check_values(record: Mapping[str, Any], name: str) -> None:
     """Check values of columns, of which any may be the same."""
-    table = {
-        "dtype": choice("object", "str", *NUMBERS),
-        "values": list_of(CATEGORY, "a list of text, numbers or None"),
-    }
-    check_record(record, table, name)
+    check_record(record, TYPED_VALUES, name)
     known = [v for v in record["values"] if v is not None and v == v]
     require(all(map(_is_bounded, known)), f"{name}.values must be finite")
     require(

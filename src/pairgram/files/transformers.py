@@ -43,7 +43,7 @@ from pairgram.features.formulas import (
     is_missing,
     leaves,
 )
-from pairgram.files.columnwise import COLUMNWISE, LIST
+from pairgram.files.columnwise import COLUMNWISE, LIST, VALUES
 from pairgram.files.encoders import PLACE
 from pairgram.files.transformer import (
     IN,
@@ -59,7 +59,6 @@ from pairgram.files.transformer import (
 DEEPEST = 20
 
 ANY = Setting("any value", lambda value: True)
-OBJECT = Setting("an object of JSON", lambda value: isinstance(value, dict))
 WEIGHTS = Setting(
     "None or an object of names and finite numbers",
     lambda value: (
@@ -143,8 +142,8 @@ def check_transformer(
     require(depth <= DEEPEST, f"{name}: transformers are nested more than {DEEPEST} deep")
     of_record = {
         "kind": choice(*TRANSFORMERS),
-        "settings": OBJECT,
-        "fitted": optional(OBJECT),
+        "settings": VALUES,
+        "fitted": optional(VALUES),
         "output?": choice("default", "pandas", "polars"),
         "sample_weight?": optional(FLAG),
     }
@@ -644,7 +643,7 @@ class PipelineScorer:
         if isinstance(X, np.ndarray):
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must be (n, {self.n_features_in_}), got shape {X.shape}")
-            if not self.texts and X.dtype.kind == "f":
+            if not (self.texts or self._accepted) and X.dtype.kind == "f":
                 return np.asarray(X.T, np.float64)
             given, names = X.T, range(self.n_features_in_)
         elif names is None:
