@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from pairgram import compare, compare_runs, evaluate, get_metric, make_ranking
+from pairgram import compare, compare_runs, evaluate, evaluate_run, get_metric, make_ranking
 from parts.metrics import (
     bootstrap_means,
     holm,
@@ -404,3 +404,19 @@ def test_what_is_wrong_with_arms_is_named():
         compare(y, qid, scores, arm=["a"] * 4)
     with pytest.raises(ValueError, match=r"arm must be constant within a query: row 1 has 'b'"):
         compare(y, qid, scores, arm=["a", "b", "b", "b"])
+
+
+def test_less_is_better_for_losses_of_runs():
+    qrels = {f"q{number}": {"a": 1, "b": 0} for number in range(6)}
+    good, bad = ({query: {"a": a, "b": 1.0} for query in qrels} for a in (2.0, 0.0))
+    for metric, better in (("misranking", 0.0), ("mrr", 1.0)):
+        found = compare_runs(qrels, {"bad": bad, "good": good}, metric).differences
+        assert found["wins"].tolist() == [6] and found["losses"].tolist() == [0]
+        assert evaluate_run(qrels, good, metric) == {metric: better}
+
+
+def test_scores_are_read_as_evaluate_reads_them():
+    masked = np.ma.array([2.0, 1, 1, 2], mask=[1, 0, 0, 0])
+    for wrong in (masked, ["2", "1", "1", "2"], [2j, 1, 1, 2]):
+        with pytest.raises(ValueError, match="scores of 'a'"):
+            compare([1, 0, 0, 1], [0, 0, 1, 1], {"a": wrong, "b": [2, 1, 2, 1]}, "mrr")

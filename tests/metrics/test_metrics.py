@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
-from pairgram import MissingQueryWarning, RankRLSCV, _core, fit_many, make_ranking, scan
+from pairgram import MissingQueryWarning, RankRLS, RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.data import Queries
 from parts.metrics import FAMILIES
@@ -1170,3 +1170,20 @@ def test_labels_of_all_rows_decide_whether_a_metric_warns():
             call()
         assert len(found) == 1
     fit_many(RankRLSCV(scoring="map"), [(frame[["a"]], y + 1, frame["qid"])] * 3)
+
+
+def test_a_clip_is_refused_where_it_would_be_left_out():
+    clipped = get_metric("ips_dcg@10", clip=0.5)
+    X, y, qid = make_ranking(6, 5, 2, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(c=y > 1, q=qid, p=0.25)
+    table = scan(frame, label="c", qid="q", propensity="p")
+    model = RankRLS(pairs="clicks").fit(table)
+    message = "must have no clip for a table"
+    with pytest.raises(ValueError, match=message):
+        evaluate(clipped, table, model)
+    with pytest.raises(ValueError, match=message):
+        evaluate(clipped, scan(frame[["a", "b", "c", "q"]], label="c", qid="q"), model)
+    with pytest.raises(ValueError, match=f"scoring='ips_dcg@10': .*{message}"):
+        RankRLSCV(pairs="clicks", scoring=clipped).fit(table)
+    with pytest.raises(ValueError, match="propensity must be given with the clip of"):
+        evaluate(["ndcg", clipped], y, X[:, 0], qid)

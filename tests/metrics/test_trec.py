@@ -431,3 +431,13 @@ def test_a_run_is_written_as_its_name_says(tmp_path, end):
     write_run(path, [1, 1, 2], ["a", "b", "a"], [0.5, 1.5, 2.5])
     assert not path.read_bytes().startswith(b"1 Q0")
     assert read_run(path)["docno"].tolist() == ["b", "a", "a"]
+
+
+def test_metrics_of_one_name_are_told_apart():
+    qrels, run = {"q": {"a": 3, "b": 1, "c": 2}}, {"q": {"a": 1.0, "b": 3.0, "c": 2.0}}
+    ours = get_metric("ndcg@10")
+    for metrics in ([ours, "ndcg_cut_10"], [ours, get_metric("ndcg@10", "trec")]):
+        with pytest.raises(ValueError, match="distinct names, got 'ndcg@10' more than once"):
+            evaluate_run(qrels, run, metrics)
+    found = evaluate_run(qrels, run, ["map", "AP", "ndcg_cut_10"])
+    assert found["map"] == found["AP"]

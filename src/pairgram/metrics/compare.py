@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import permutation_test, t as student, ttest_ind
 
-from pairgram._support.arrays import object_array
+from pairgram._support.arrays import object_array, real_array
 from pairgram._support.parameters import check_size
 from pairgram._support.tabled import Table, Tabled, rows_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
-from pairgram.metrics.metric import Metric, listed_metrics
+from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.metrics.runs import evaluate_run
 
 Values = NDArray[np.float64]
@@ -378,7 +378,7 @@ def compare(
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     named = scores if isinstance(scores, Mapping) else {"the rows": scores}
     names = list(named) if arm is not None else _checked_names(named, "scores")
-    columns = [np.asarray(score, dtype=np.float64) for score in named.values()]
+    columns = [real_array(score, f"scores of {name!r}") for name, score in named.items()]
     for name, column in zip(names, columns, strict=True):
         if column.shape != np.shape(y):
             raise ValueError(
@@ -472,7 +472,7 @@ def compare_runs(
     return _comparison(
         ids,
         values,
-        set(),  # metrics that rank are no losses
+        {name for name in values if name in FAMILIES and not FAMILIES[name].greater_is_better},
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,

@@ -55,6 +55,12 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
     ValueError
         If a metric does not take the labels of the table.
     """
+    for metric in metrics:
+        if metric.clip:
+            raise ValueError(
+                f"{metric!r} must have no clip for a table, whose clicks are divided by "
+                "propensities as they are read: give rows in memory, or leave the clip out"
+            )
     survey = table.survey()
     try:
         check_labels(metrics, survey.labels)
@@ -125,12 +131,7 @@ class RankingScorer:
     def __init__(self, metric: Metric, n_threads: int | None) -> None:
         self.metric = metric
         self.n_threads = n_threads
-        self._requests: dict[str, bool | str | None] = {
-            "qid": True,
-            "sample_weight": True,
-            "offset": True,
-            "propensity": True,
-        }
+        self.set_score_request()
 
     def __call__(
         self,

@@ -672,6 +672,10 @@ def listed_metrics(metrics: Any, hint: str) -> list[str | Metric]:
             "metrics must be a name such as 'ndcg@10', a Metric, or a list of them, "
             f"got {found}{hint}"
         )
+    names = [each if isinstance(each, str) else each.name for each in listed]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
     return listed
 
 
@@ -690,9 +694,6 @@ def evaluate_metrics(
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
     names = [metric.name for metric in metrics]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
     labels = real_array(y, "y")
     if labels.ndim != 1 or labels.size == 0:
         raise ArgumentError("y", f"must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
@@ -745,11 +746,11 @@ def _of_clicks(
     every: list[Vector] = []
     told: dict[str, Any] = {}
     share = np.ones(queries.n_queries) if weights is None else weights
-    for metric in metrics:
-        gains = metric.judged_labels(labels, shown)
+    gains_of = [metric.judged_labels(labels, shown) for metric in metrics]
+    assert shown is not None  # a clip without propensities has been refused
+    for metric, gains in zip(metrics, gains_of, strict=True):
         values = per_query_scores((metric,), gains, scores, queries, n_threads)[0]
         every.append(values)
-        assert shown is not None
         clicked, name = clicks > 0, metric.name
         of_row = share[queries.index()] * gains
         deviations = share * (values - Metric.mean(values, weights)[..., None])

@@ -128,10 +128,9 @@ def evaluate_run(
         )
     queries = common if missing == "skip" else list(judged)
     lists = [_ranked(judged[query], results.get(query, {})) for query in queries]
-    # Two names may mean one metric, such as map and AP.
-    distinct = {metric.name: metric for metric in wanted.values()}
-    _require_ranks(distinct.values(), dict(zip(queries, lists, strict=True)))
-    found = _values(list(distinct.values()), lists, n_threads)
+    distinct = list(dict.fromkeys(wanted.values()))  # two names may mean one metric: map and AP
+    _require_ranks(distinct, dict(zip(queries, lists, strict=True)))
+    found = _values(distinct, lists, n_threads)
     values = {
         name: found[wanted[name].name]
         if name in wanted
