@@ -190,6 +190,10 @@ def test_copies_and_text():
             repr(same) == "Preferences of 5 comparisons between 4 rows, 1 of them ties, in 1 groups"
         )
         assert same.winner.tolist() == [0, 1, 1, 2, 2] and same.loser.tolist() == [3, 0, 3, 0, 3]
+    bounds = np.array([[3.0, 10.0, 12.0], [3.0, np.inf, 12.0]])
+    y = Preferences.from_intervals(*bounds)
+    bounds[:] = 0.0  # their owner may use them for something else
+    assert list(zip(y.winner, y.loser, y.margin, strict=True)) == [(1, 0, 7.0), (2, 0, 9.0)]
 
 
 @pytest.mark.parametrize(

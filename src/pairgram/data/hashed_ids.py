@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.arrays import converted_times
+from pairgram._support.arrays import converted_times, object_array
 from pairgram._support.checks import warn_caller
 from pairgram.data.queries import Queries, plain_ids
 
@@ -687,7 +687,7 @@ class QueryIds:
         what = "a query whose id is not known here"
         if named:
             what = f"query {named[0]!r}"
-            at = int(np.flatnonzero(hashes == hash_ids(_objects(named[:1]))[0][0])[0])
+            at = int(np.flatnonzero(hashes == hash_ids(object_array(named[:1]))[0][0])[0])
         return at, what, f" (and {len(wrong) - 1} more like it)" * (len(wrong) > 1)
 
     def _refuse_other_kind(self, other: QueryIds, verb: str) -> None:
@@ -780,15 +780,8 @@ def _one_of(name: object, number: int) -> str:
     return f"query {name!r} is" if number == 1 else f"query {name!r} and {number - 1} more are"
 
 
-def _objects(ids: Sequence[Any]) -> NDArray[np.object_]:
-    """Return an array of ids. Tuples among them stay tuples."""
-    objects = np.empty(len(ids), dtype=object)
-    objects[:] = list(ids)
-    return objects
-
-
 def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
     """Return those of the ids whose hash is among `hashes`. An entry of None is ignored."""
-    own, known = hash_ids(_objects(ids))
+    own, known = hash_ids(object_array(ids))
     found = known & IdSet.of(hashes).contains(own)
     return [one for one, among in zip(ids, found, strict=True) if among]

@@ -238,7 +238,7 @@ class Preferences:
         >>> list(zip(y.winner.tolist(), y.loser.tolist(), y.margin.tolist()))
         [(1, 0, 7.0), (2, 0, 9.0)]
         """
-        low, high = real_array(lower, "lower"), real_array(upper, "upper")
+        low, high = real_array(lower, "lower").copy(), real_array(upper, "upper").copy()
         if low.ndim != 1 or low.shape != high.shape:
             raise ArgumentError(
                 "upper", f"must have a bound for each of lower, {low.shape}, got {high.shape}"
@@ -268,10 +268,6 @@ class Preferences:
     def w(self) -> Vector:
         """The weights, (n_pairs,); ones if none were given."""
         return np.ones(self.n_pairs) if self.weight is None else self.weight
-
-    def listed(self) -> Preferences:
-        """Return the same comparisons as a list of them."""
-        return self
 
     def counts(self, n_rows: int) -> Vector:
         """Return the weight of the comparisons of every row, (n_rows,)."""

@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
-from pairgram._support.arrays import is_plain, real_array, refuse_lossy
+from pairgram._support.arrays import is_plain, object_array, real_array, refuse_lossy
 from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, verbatim, warn_caller
 from pairgram._support.machine import cached_property, resolve_n_threads
 
@@ -449,8 +449,7 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
         if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
             # NumPy would turn [1, "1"] and ["a", "a\0"] into equal strings, large integers into
             # equal floats, and tuples into a matrix.
-            ids = np.empty(len(qid), dtype=object)
-            ids[:] = qid
+            ids = object_array(qid)
     elif _has_nulls(qid):  # with which NumPy would turn large integers into equal floats
         ids = _python_objects(qid)
     else:
@@ -476,9 +475,7 @@ def _has_nulls(column: Any) -> bool:
 
 def _python_objects(column: Any) -> NDArray[np.object_]:
     """Return the values of a column as an array of objects, which may be missing."""
-    objects = np.empty(len(column), dtype=object)
-    objects[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
-    return objects
+    return object_array(column.to_pylist() if hasattr(column, "to_pylist") else column)
 
 
 def plain_ids(ids: NDArray[Any]) -> list[Any]:
@@ -556,9 +553,7 @@ def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], 
         row, kind = next((r, type(v)) for r, v in enumerate(ids) if not _is_hashable(v))
         raise TypeError(f"{name} must be hashable, got {kind.__name__} in row {row}") from None
     codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.int64, count=len(ids))
-    names = np.empty(len(numbers), dtype=object)
-    names[:] = list(numbers)
-    return codes, names
+    return codes, object_array(numbers)
 
 
 def _is_hashable(value: object) -> bool:
