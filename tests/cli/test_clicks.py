@@ -86,21 +86,12 @@ def test_a_column_of_propensities(log, model):
 
 def test_cv_of_a_log_judges_by_its_propensities(log):
     given = ("--label", "clicked", "--qid", "shown", "--propensity", "looked")
-    said = json.loads(
-        run(
-            "cv",
-            "log.parquet",
-            *given,
-            "--features",
-            ",".join(NAMES),
-            "--pairs",
-            "clicks",
-            "--json",
-        )
-    )
+    given = ("cv", "log.parquet", *given, "--features", ",".join(NAMES), "--json")
+    said = json.loads(run(*given))
     expected = fitted(log, log["looked"])
     assert said["metric"] == "ips_dcg@10"
     assert said["best"]["score"] == pytest.approx(expected.best_score_)
+    assert json.loads(run(*given, "--pairs", "clicks"))["path"] == said["path"]
 
 
 @pytest.mark.parametrize("item", [(), ("--item", "item")], ids=["features", "item"])

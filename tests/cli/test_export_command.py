@@ -1,6 +1,7 @@
 """``pairgram export`` writes what the functions of `pairgram.export` return, and checks it."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -274,3 +275,22 @@ def test_inspect_steps_that_name_no_columns(tmp_path):
     pairgram.save_model(model, tmp_path / "m.safetensors")
     found = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.safetensors")])
     assert found.exit_code == 0 and f"{model[-1].coef_[0]:.5f}" in found.stdout
+
+
+def test_names_of_a_file_with_a_byte_order_mark(files):
+    (files / "names.txt").write_text("a\nb\nc\n", encoding="utf-8-sig")
+    plain = files / "plain.safetensors"
+    found = run(plain, "--to", "sql", "--features", files / "names.txt", "-o", files / "out")
+    assert found.exit_code == 0, found.output
+    wanted = export.to_sql(pairgram.load_model(plain), features=["a", "b", "c"])
+    assert (files / "out").read_text() == wanted + "\n"
+
+
+def test_what_is_verified_without_duckdb_is_told(files, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    found = run(
+        *(files / "named.safetensors", "--to", "sql", "-o", files / "out"),
+        *("--verify", files / "rows.txt"),
+    )
+    assert found.exit_code == 0, found.output
+    assert "note: DuckDB is missing, so this verifies the form for SQLite" in found.stderr

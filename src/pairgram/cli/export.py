@@ -159,6 +159,10 @@ def export(
     if verify is not None:
         if to == "sql" and find_spec("duckdb") is None:
             exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
+            warn(
+                "note: DuckDB is missing, so this verifies the form for SQLite, and not the text "
+                "that was written"
+            )
         with _names_are_known():
             parity = pairgram.export.verify(exported, ranker, rows, ids)
         warn(f"{verify}: {parity}")
@@ -218,12 +222,12 @@ def _names(features: Path | None, ranker: BaseEstimator) -> list[str] | None:
         if known:
             return None
         return [f"f{number}" for number in range(1, opt.width_of(ranker) + 1)]
-    lines = features.read_text(encoding="utf-8").splitlines()
+    lines = features.read_text(encoding="utf-8-sig").splitlines()
     names = [line.strip() for line in lines if line.strip()]
-    if len(names) != ranker.n_features_in_:
+    if len(names) != (width := opt.width_of(ranker)):
         raise ValueError(
-            f"--features: {shown(features)} has {len(names)} names, want the "
-            f"{ranker.n_features_in_} of the model's features, one per line"
+            f"--features: {shown(features)} has {len(names)} names, want the {width} of the "
+            "model's features, one per line"
         )
     return names
 

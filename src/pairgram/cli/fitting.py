@@ -270,11 +270,7 @@ def train(
     estimated = None
     if clicks is not None or position is not None or item is not None:
         columns, estimated = of_clicks(file, columns, clicks, position, item)
-    if columns.propensity is not None:
-        settings = _with_pairs("clicks", settings, model)
-        metric = metric or "ips_dcg@10"
-    if metric == opt.EVIDENCE:  # which cannot compare pairs
-        settings = _with_pairs("with_ties", settings, model)
+    settings, metric = _with_pairs(settings, model, metric, columns)
     on_table = columns.make_table(file, valid)
     is_replaced = model is None and default_model(settings, False) != "rankrls"
     model = default_model(settings, on_table) if model is None else model
@@ -355,11 +351,19 @@ def train(
         )
 
 
-def _with_pairs(pairs: str, settings: Settings, model: str | None) -> Settings:
-    """Return the settings with these pairs, for models that choose their pairs."""
-    name = "rankrls" if model in (None, "auto") else model
-    takes = "pairs" in MODELS[name].takes and "pairs" not in settings
-    return {**settings, "pairs": [pairs]} if takes else settings
+def _with_pairs(
+    settings: Settings, model: str | None, metric: str | None, columns: Columns
+) -> tuple[Settings, str | None]:
+    """Return the settings, with the pairs that clicks or the evidence take, and the metric."""
+    pairs = None
+    if columns.propensity is not None:
+        pairs, metric = "clicks", metric or "ips_dcg@10"
+    elif metric == opt.EVIDENCE:  # which cannot compare pairs
+        pairs = "with_ties"
+    takes = MODELS["rankrls" if model in (None, "auto") else model].takes
+    if pairs is not None and "pairs" in takes and "pairs" not in settings:
+        settings = {**settings, "pairs": [pairs]}
+    return settings, metric
 
 
 def _fit_table(
@@ -405,6 +409,11 @@ def _fit_table(
             validation = None
             if held_out is not None:
                 rows, labels, ids = _read_all(str(valid), held_out, search)
+                if "sample_weight" in ids:
+                    raise ValueError(
+                        "--weight: weights of the rows of --valid need a model that reads tables "
+                        "in blocks, such as --model rankrls, with query ids"
+                    )
                 validation = (rows, labels, ids["qid"])
             with one_query_meant():
                 search.fit(X, y, **named_rows, validation=validation)
@@ -607,10 +616,7 @@ def cv(
     estimated = None
     if clicks is not None or position is not None or item is not None:
         columns, estimated = of_clicks(file, columns, clicks, position, item)
-        settings = _with_pairs("clicks", settings, model)
-        metric = metric or "ips_dcg@10"
-    if metric == opt.EVIDENCE:  # which cannot compare pairs
-        settings = _with_pairs("with_ties", settings, model)
+    settings, metric = _with_pairs(settings, model, metric, columns)
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,6 @@ from pairgram._support.files import printable, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, print_json, print_table, warn, working
 from pairgram.cli.scoring import write_table
-
-if TYPE_CHECKING:
-    pass
 
 TABLE = "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder or a pattern."
 

@@ -212,12 +212,6 @@ def warn(message: str) -> None:
     print(f"pairgram: {printable(message)}", file=sys.stderr)
 
 
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """Return names as text: all, or the first and how many there are besides."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def print_lines(lines: Iterable[str]) -> None:
     """Print results line by line. An error of writing names standard output."""
     with naming("standard output"):
