@@ -208,6 +208,16 @@ def test_settings():
             if apart.min() < 0.501 * abs(places[1] - places[0]):
                 nearest.append(of_params[at[np.argmin(apart)]])
         assert score == max(nearest)
+    near = RankRLSCV([1000.0, 1001.0, 1002.0], pairs=["without_ties", "with_ties"])
+    near.fit(X, Y, qid=QID)
+    plot = plots.settings(near, columns="pairs", rows="alpha")
+    data = check(plot)
+    assert data["row"].tolist() == [1000.0, 1000.0, 1001.0, 1001.0, 1002.0, 1002.0]
+    assert sorted(data["score"]) == sorted(near.cv_results_["mean_test_score"])
+    labels = [label.get_text() for label in plot.ax.get_yticklabels()]
+    assert labels == ["1000", "1001", "1002"]
+    (star,) = plot.ax.lines
+    assert labels[int(star.get_ydata()[0])] == f"{near.alpha_:g}"
     automatic = AutoRanker(time_budget=0.3, random_state=0).fit(X, Y, qid=QID)
     data = check(plots.settings(automatic, "features", "inputs"))
     assert data["score"].max() == pytest.approx(np.nanmax(automatic.trials_["score"]))

@@ -557,31 +557,30 @@ def settings(
     column_values = _different([one[columns] for one in params])
     logarithmic = all(_is_number(value) and value > 0 for value in column_values)
     # Row by row, the scores of each combination of the other settings.
-    curves: dict[str, dict[str, list[tuple[Any, float]]]] = {}
+    curves: dict[float | str, dict[str, list[tuple[Any, float]]]] = {}
     for one, score in zip(params, results["mean_test_score"].tolist(), strict=True):
-        others = str({name: _label(v) for name, v in one.items() if name not in (rows, columns)})
-        curve = curves.setdefault(_label(one[rows]), {}).setdefault(others, [])
+        others = str({name: _key(v) for name, v in one.items() if name not in (rows, columns)})
+        curve = curves.setdefault(_key(one[rows]), {}).setdefault(others, [])
         curve.append((one[columns], score))
     best_of = {
         row: _best_of(list(of_row.values()), max if largest else min, nearest=logarithmic)
         for row, of_row in curves.items()
     }
     row_values = _different([one[rows] for one in params])
-    cells = [(row, *cell) for row in row_values for cell in best_of[_label(row)]]
+    cells = [(row, *cell) for row in row_values for cell in best_of[_key(row)]]
     n_columns = 10 if logarithmic else len(column_values)
     ax = axes_of(ax, 3.0 + 0.55 * max(6, n_columns), 1.6 + 0.4 * max(5, len(row_values)))
     scores = [score for _, _, score in cells]
-    names = [_label(value) for value in row_values]
-    place_of = {_label(value): place for place, value in enumerate(column_values)}
-    for place, name in enumerate(names):
-        of_row, values = best_of[name], np.full(n_columns, np.nan)
+    place_of = {_key(value): place for place, value in enumerate(column_values)}
+    for place, value in enumerate(row_values):
+        of_row, values = best_of[_key(value)], np.full(n_columns, np.nan)
         if logarithmic:
             edges = _edges(np.array([column for column, _ in of_row]))
             values = np.array([score for _, score in of_row])
         else:
             edges = np.arange(n_columns + 1, dtype=np.float64) - 0.5
             for column, score in of_row:
-                values[place_of[_label(column)]] = score
+                values[place_of[_key(column)]] = score
         image = ax.pcolormesh(
             edges,
             [place - 0.5, place + 0.5],
@@ -592,17 +591,18 @@ def settings(
         )
     ax.figure.colorbar(image, ax=ax, label=_metric_name(search))
     chosen = params[search.best_index_]
-    at_column = chosen[columns] if logarithmic else place_of[_label(chosen[columns])]
+    at_column = chosen[columns] if logarithmic else place_of[_key(chosen[columns])]
     star = {"marker": "*", "ms": 16, "mfc": ORANGE, "mec": "white", "ls": "none"}
-    ax.plot(at_column, names.index(_label(chosen[rows])), label="chosen", **star)
-    ax.set_yticks(range(len(names)), map(shortened, names))
+    at_row = [_key(value) for value in row_values].index(_key(chosen[rows]))
+    ax.plot(at_column, at_row, label="chosen", **star)
+    ax.set_yticks(range(len(row_values)), _labels(row_values))
     if logarithmic:
         ax.set_xscale("log")
     else:
-        labels = [_label(value) for value in column_values]
+        labels = _labels(column_values)
         crowded = sum(map(len, labels)) > 6 * len(labels)
         turned = {"rotation": 30, "ha": "right"} if crowded else {}
-        ax.set_xticks(range(len(labels)), map(shortened, labels), **turned)
+        ax.set_xticks(range(len(labels)), labels, **turned)
     ax.set(xlabel=columns, ylabel=rows, facecolor="#eeeeee")
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
     parts = zip(*cells, strict=True)
@@ -619,7 +619,7 @@ def _best_of(
     nearest score wherever its grid reaches.
     """
     columns = _different([column for curve in curves for column, _ in curve])
-    scores: dict[str, list[float]] = {_label(column): [] for column in columns}
+    scores: dict[float | str, list[float]] = {_key(column): [] for column in columns}
     for curve in curves:
         if nearest:
             own, of_own = zip(*sorted(curve), strict=True)
@@ -627,8 +627,8 @@ def _best_of(
             inside = zip(columns, places.tolist(), strict=True)
             curve = [(column, of_own[k]) for column, k in inside if 0 <= k < len(own)]
         for column, score in curve:
-            scores[_label(column)].append(score)
-    return [(column, best(scores[_label(column)])) for column in columns]
+            scores[_key(column)].append(score)
+    return [(column, best(scores[_key(column)])) for column in columns]
 
 
 def _first_of_several(params: list[dict[str, Any]], columns: str) -> str:
@@ -641,7 +641,7 @@ def _first_of_several(params: list[dict[str, Any]], columns: str) -> str:
 
 def _different(values: list[Any]) -> list[Any]:
     """Return the different values, numbers in ascending order."""
-    known = list({_label(value): value for value in values}.values())
+    known = list({_key(value): value for value in values}.values())
     return sorted(known, key=float) if all(map(_is_number, known)) else known
 
 
@@ -649,8 +649,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _label(value: object) -> str:
-    return f"{value:.3g}" if _is_number(value) else str(value)
+def _key(value: Any) -> float | str:
+    """Return what is the same for equal values, which may be lists."""
+    return float(value) if _is_number(value) else str(value)
+
+
+def _labels(values: list[Any]) -> list[str]:
+    """Return a label for each of different values, with as many digits as tell them apart."""
+    for digits in (3, 6, 17):
+        labels = [f"{one:.{digits}g}" if _is_number(one) else str(one) for one in values]
+        if len(set(labels)) == len(values):
+            break
+    return [shortened(label) for label in labels]
 
 
 def _edges(at: NDArray[np.float64]) -> NDArray[np.float64]:
