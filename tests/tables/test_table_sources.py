@@ -58,6 +58,19 @@ def test_parquet_files(folder):
     check(scan(pyarrow.dataset.dataset(folder), **NAMES))
 
 
+def test_letor_files_of_rows_and_comments(tmp_path, set_limits):
+    dump_letor(tmp_path / "rows.txt", LETOR.X, LETOR.y, qid=LETOR.qid)
+    rows = (tmp_path / "rows.txt").read_text()
+    wanted = scan(tmp_path / "rows.txt").survey().n_rows
+    for piece_bytes in (64, 1 << 20):
+        set_limits(piece_bytes=piece_bytes)
+        for head, tail in (("", "# end"), ("# begin\n" * 99, "\n \n#\n  # end")):
+            (tmp_path / "rows.txt").write_text(head + rows + tail)
+            table = scan(tmp_path / "rows.txt")
+            assert table.survey().n_rows == wanted
+            np.testing.assert_array_equal(read(table)[1], LETOR.y)
+
+
 def test_row_groups_are_partitions(folder, set_limits):
     set_limits(partition_rows=100)
     table = scan(folder, **NAMES)

@@ -129,7 +129,7 @@ def medians_of(table: Any) -> Vector:
     every = np.arange(n_features)
     low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     tally = Tally.of(every, low, high, drawn)
-    n_rows = table.survey().n_rows
+    n_rows = sum(table.n_rows())
     found = np.array([tally.median(k) for k in range(n_features)])
     if drawn.n_rows < n_rows:
         weights = np.ones(drawn.n_rows) if drawn.weights is None else drawn.weights

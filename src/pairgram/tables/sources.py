@@ -74,7 +74,7 @@ class LetorPartition:
         n_lines, first = 0, 0
         with open(self.path, "rb") as raw, naming(self.path):
             for text in _pieces(raw, self.name):
-                if text.strip():
+                if any(line.partition(b"#")[0].strip() for line in io.BytesIO(text)):
                     try:
                         X, y, qid = read_letor(
                             io.BufferedReader(io.BytesIO(text)),

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -181,6 +182,13 @@ class Table:
             raise no_rows()
         return result
 
+    def n_rows(self) -> tuple[int, ...]:
+        """Return the number of rows of every partition. The first pass counts them."""
+        if "n_rows" not in self._known:
+            self.reduce(Task(attrgetter("n_rows"), add, False, False))
+        known: tuple[int, ...] = self._known["n_rows"]
+        return known
+
     def of_rows(self, block: Callable[[TableRows], S], join: Callable[[S, S], S]) -> S:
         """Return what is made of all rows, block by block, wherever queries end."""
         return self.reduce(Task(block, join, needs_queries=False))
@@ -306,10 +314,11 @@ class Table:
         With `of_lists`, they are drawn from the rows that it makes of rows of whole queries. They
         must be finite, unless the table has gaps.
         """
-        self.survey()
-        before = np.cumsum([0, *self._known["n_rows"]]).tolist()
-        draw = partial(drawn_of, size, tuple(before), of_lists, with_gaps)
         whole = of_lists is not None
+        if whole:
+            self.survey()
+        before = np.cumsum([0, *self.n_rows()]).tolist()
+        draw = partial(drawn_of, size, tuple(before), of_lists, with_gaps)
         task: Task[Drawn] = Task(draw, partial(join_drawn, size), needs_queries=whole)
         return self.reduce(task)
 
