@@ -125,3 +125,11 @@ def test_results_that_do_not_fit():
         ranker.fit(RESULTS[:0], QRELS)
     assert ranker.transform_outputs(["qid", "docno", "score"]) == ["qid", "docno", "score", "rank"]
     assert len(ranker.transform(RESULTS[:0])) == 0
+
+
+def test_validation_results_need_their_judgements():
+    from pairgram.pyterrier import Ranker
+
+    train, valid, _ = split()
+    with pytest.raises(ValueError, match="give topics_and_results_valid and qrels_valid, or"):
+        Ranker(RankRLSCV()).fit(Retriever()(train), QRELS, Retriever()(valid))

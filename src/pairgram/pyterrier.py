@@ -90,7 +90,9 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
         """
         X, y, qid = _rows(topics_and_results, qrels, self)
         named: dict[str, Any] = {}
-        if topics_and_results_valid is not None and qrels_valid is not None:
+        if (topics_and_results_valid is None) != (qrels_valid is None):
+            raise ValueError("give topics_and_results_valid and qrels_valid, or neither")
+        if topics_and_results_valid is not None:
             last = getattr(self.estimator, "steps", [(None, self.estimator)])[-1][1]
             alone = last is self.estimator
             if alone and "validation" in inspect.signature(last.fit).parameters:
