@@ -14,7 +14,7 @@ py::ssize_t order_of(const array<double>& matrix) {
     return matrix.shape(0);
 }
 
-py::ssize_t width_of(const array<double>& factors, py::ssize_t n) {
+py::ssize_t width_of_band(const array<double>& factors, py::ssize_t n) {
     check(factors.ndim() == 3 && factors.shape(1) == factors.shape(2) && factors.shape(1) > 0 &&
               factors.shape(0) == n_reflector_blocks(n, factors.shape(1)),
           "factors must be (n_blocks, width, width), as reduce_to_band returns them");
@@ -40,7 +40,7 @@ py::tuple reduce_array(array<double>& matrix, py::ssize_t width, int n_threads) 
 
 void apply_arrays(const array<double>& matrix, const array<double>& factors, array<double>& vectors,
                   bool transposed, int n_threads) {
-    const auto n = order_of(matrix), width = width_of(factors, n);
+    const auto n = order_of(matrix), width = width_of_band(factors, n);
     check(vectors.ndim() == 2 && vectors.shape(1) == n, "vectors must be (n_vectors, n)");
     pointer(vectors);  // aligned
     const auto *a = matrix.data(), *t = pointer(factors);
@@ -51,7 +51,7 @@ void apply_arrays(const array<double>& matrix, const array<double>& factors, arr
 }
 
 void form_array(array<double>& matrix, const array<double>& factors, int n_threads) {
-    const auto n = order_of(matrix), width = width_of(factors, n);
+    const auto n = order_of(matrix), width = width_of_band(factors, n);
     const auto* t = pointer(factors);
     auto* a = matrix.mutable_data();
     const without_gil release;

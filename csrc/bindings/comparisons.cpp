@@ -14,7 +14,7 @@ namespace pairgram {
 
 namespace {
 
-using bound_loss = one_user<comparison_loss>;
+using bound_comparison_loss = one_user<comparison_loss>;
 
 std::shared_ptr<comparisons> make_comparisons(py::ssize_t n_items,
                                               const array<std::int64_t>& winner,
@@ -41,7 +41,7 @@ array<std::int64_t> connected(const comparisons& pairs) {
     return roots;
 }
 
-array<std::int64_t> offsets_of(const comparisons& pairs) {
+array<std::int64_t> item_offsets(const comparisons& pairs) {
     array<std::int64_t> offsets(pairs.n_items() + 1);
     std::copy(pairs.offsets.begin(), pairs.offsets.end(), offsets.mutable_data());
     return offsets;
@@ -59,8 +59,8 @@ py::ssize_t width_of(const comparisons& pairs, const array<double>& rows) {
     return rows.shape(1);
 }
 
-array<double> multiply(const comparisons& pairs, const array<double>& rows,
-                       const array<double>& targets, int n_threads) {
+array<double> pair_products(const comparisons& pairs, const array<double>& rows,
+                            const array<double>& targets, int n_threads) {
     const auto width = width_of(pairs, rows);
     check_one_per("targets must be 1-d, one per comparison", targets, pairs.n_pairs());
     const auto *in = pointer(rows), *t = pointer(targets);
@@ -94,13 +94,14 @@ py::tuple leave_out(const comparisons& pairs, const array<double>& rows,
     return py::make_tuple(scores, held);
 }
 
-std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<comparisons>& pairs,
-                                      const array<double>& margins, const std::string& loss) {
+std::unique_ptr<bound_comparison_loss> make_comparison_loss(
+    const std::shared_ptr<comparisons>& pairs, const array<double>& margins,
+    const std::string& loss) {
     check_one_per("margins must be 1-d, one per comparison", margins, pairs->n_pairs());
     const auto kind = named<pair_loss>("loss", loss, pair_losses);
     const auto* of_pairs = pointer(margins);
     const without_gil release(pairs->n_pairs());
-    return std::make_unique<bound_loss>(pairs, of_pairs, kind);
+    return std::make_unique<bound_comparison_loss>(pairs, of_pairs, kind);
 }
 
 }  // namespace
@@ -110,17 +111,17 @@ void bind_comparisons(py::module_& m) {
         .def(py::init(&make_comparisons), py::arg("n_items"), py::arg("winner").noconvert(),
              py::arg("loser").noconvert(), py::arg("weights").noconvert().none(true))
         .def("connected", &connected)
-        .def("offsets", &offsets_of)
+        .def("offsets", &item_offsets)
         .def("pairs", &pairs_of_places)
-        .def("multiply", &multiply, py::arg("rows").noconvert(), py::arg("targets").noconvert(),
-             py::arg("n_threads"))
+        .def("multiply", &pair_products, py::arg("rows").noconvert(),
+             py::arg("targets").noconvert(), py::arg("n_threads"))
         .def("leave_items_out", &leave_out, py::arg("rows").noconvert(),
              py::arg("targets").noconvert(), py::kw_only(), py::arg("eigenvalues").noconvert(),
              py::arg("projection").noconvert(), py::arg("alphas").noconvert(), py::arg("first"),
              py::arg("last"), py::arg("n_threads"));
-    py::class_<bound_loss> loss(m, "ComparisonLoss");
-    loss.def(py::init(&make_loss), py::arg("comparisons"), py::arg("margins").noconvert(),
-             py::kw_only(), py::arg("loss"));
+    py::class_<bound_comparison_loss> loss(m, "ComparisonLoss");
+    loss.def(py::init(&make_comparison_loss), py::arg("comparisons"),
+             py::arg("margins").noconvert(), py::kw_only(), py::arg("loss"));
     define_loss<comparison_loss>(loss);
 }
 

@@ -89,9 +89,10 @@ class bound_cross_pairs : public any_cross_pairs {
 };
 
 template <class T>
-std::unique_ptr<any_cross_pairs> make_pairs(const array<T>& rows, const bound_node_map<T>& map,
-                                            const std::vector<py::object>& problems,
-                                            int n_threads) {
+std::unique_ptr<any_cross_pairs> make_cross_pairs(const array<T>& rows,
+                                                  const bound_node_map<T>& map,
+                                                  const std::vector<py::object>& problems,
+                                                  int n_threads) {
     return std::make_unique<bound_cross_pairs<T>>(rows, map, problems, n_threads);
 }
 
@@ -135,10 +136,10 @@ py::object complete_lists(const array<T>& inputs, const bound_node_map<T>& bound
 }
 
 template <class T>
-void define(py::module_& m) {
+void define_cross_pairs(py::module_& m) {
     m.def("complete_lists", &complete_lists<T>, py::arg("rows").noconvert(), py::arg("map"),
           py::arg("problem"), py::arg("n_threads") = 1);
-    m.def("cross_pairs", &make_pairs<T>, py::arg("rows").noconvert(), py::arg("map"),
+    m.def("cross_pairs", &make_cross_pairs<T>, py::arg("rows").noconvert(), py::arg("map"),
           py::arg("problems"), py::arg("n_threads") = 1);
 }
 
@@ -154,8 +155,8 @@ void bind_cross_pairs(py::module_& m) {
              py::arg("n_threads") = 1)
         .def("product", &any_cross_pairs::product, py::arg("vectors").noconvert(),
              py::arg("systems").noconvert(), py::arg("n_threads") = 1);
-    define<double>(m);
-    define<float>(m);
+    define_cross_pairs<double>(m);
+    define_cross_pairs<float>(m);
 }
 
 }  // namespace pairgram

@@ -12,11 +12,12 @@ namespace pairgram {
 
 namespace {
 
-using bound_loss = one_user<interval_loss>;
+using bound_interval_loss = one_user<interval_loss>;
 
-std::shared_ptr<interval_pairs> make_pairs(const array<std::int64_t>& offsets,
-                                           const optional_array<std::int64_t>& order,
-                                           const array<double>& lower, const array<double>& upper) {
+std::shared_ptr<interval_pairs> make_interval_pairs(const array<std::int64_t>& offsets,
+                                                    const optional_array<std::int64_t>& order,
+                                                    const array<double>& lower,
+                                                    const array<double>& upper) {
     const auto n = lower.size();
     check_one_per("lower must be 1-d", lower, n);
     check_one_per("upper must be 1-d, one per row", upper, n);
@@ -38,7 +39,8 @@ array<std::int64_t> counts(const interval_pairs& pairs) {
     return found;
 }
 
-array<double> multiply(const interval_pairs& pairs, const array<double>& rows, int n_threads) {
+array<double> interval_products(const interval_pairs& pairs, const array<double>& rows,
+                                int n_threads) {
     check(rows.ndim() == 2 && rows.shape(0) == pairs.n_rows(), "rows must be 2-d, one per row");
     const auto width = rows.shape(1);
     const auto* in = pointer(rows);
@@ -74,9 +76,9 @@ array<double> concordant(const interval_pairs& pairs, const array<double>& score
     return result;
 }
 
-std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<interval_pairs>& pairs,
-                                      const array<double>& low, const array<double>& high,
-                                      const std::string& loss) {
+std::unique_ptr<bound_interval_loss> make_interval_loss(
+    const std::shared_ptr<interval_pairs>& pairs, const array<double>& low,
+    const array<double>& high, const std::string& loss) {
     check_one_per("low must be 1-d, one per row", low, pairs->n_rows());
     check_one_per("high must be 1-d, one per row", high, pairs->n_rows());
     const auto kind = named<pair_loss>("loss", loss, pair_losses);
@@ -86,21 +88,22 @@ std::unique_ptr<bound_loss> make_loss(const std::shared_ptr<interval_pairs>& pai
         check_all(
             low.size(), bounds, [](double b) { return std::isfinite(b); }, "bounds must be finite");
     const without_gil release(pairs->n_rows());
-    return std::make_unique<bound_loss>(pairs, first, second, kind);
+    return std::make_unique<bound_interval_loss>(pairs, first, second, kind);
 }
 
 }  // namespace
 
 void bind_interval_pairs(py::module_& m) {
     py::class_<interval_pairs, std::shared_ptr<interval_pairs>>(m, "IntervalPairs")
-        .def(py::init(&make_pairs), py::arg("offsets").noconvert(), py::arg("order").noconvert(),
-             py::arg("lower").noconvert(), py::arg("upper").noconvert())
+        .def(py::init(&make_interval_pairs), py::arg("offsets").noconvert(),
+             py::arg("order").noconvert(), py::arg("lower").noconvert(),
+             py::arg("upper").noconvert())
         .def("counts", &counts)
-        .def("multiply", &multiply, py::arg("rows").noconvert(), py::arg("n_threads"))
+        .def("multiply", &interval_products, py::arg("rows").noconvert(), py::arg("n_threads"))
         .def("pull", &pull, py::arg("low").noconvert(), py::arg("high").noconvert())
         .def("concordant", &concordant, py::arg("scores").noconvert(), py::arg("n_threads"));
-    py::class_<bound_loss> loss(m, "IntervalLoss");
-    loss.def(py::init(&make_loss), py::arg("pairs"), py::arg("low").noconvert(),
+    py::class_<bound_interval_loss> loss(m, "IntervalLoss");
+    loss.def(py::init(&make_interval_loss), py::arg("pairs"), py::arg("low").noconvert(),
              py::arg("high").noconvert(), py::kw_only(), py::arg("loss"));
     define_loss<interval_loss>(loss);
 }

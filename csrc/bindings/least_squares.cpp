@@ -130,7 +130,7 @@ array<double> inverse_transposed(const array<double>& factor, int n_threads) {
 }
 
 template <class T>
-void define(py::module_& m) {
+void define_least_squares(py::module_& m) {
     m.def("gram", &gram_array<T>, py::arg("problem"), py::arg("features").noconvert(),
           py::arg("targets").noconvert(), py::kw_only(), py::arg("map") = py::none(),
           py::arg("block_rows") = 0, py::arg("varying").noconvert() = py::none(),
@@ -147,8 +147,8 @@ void define(py::module_& m) {
 }  // namespace
 
 void bind_least_squares(py::module_& m) {
-    define<double>(m);
-    define<float>(m);
+    define_least_squares<double>(m);
+    define_least_squares<float>(m);
     m.def("cholesky", &cholesky_in_place, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
     m.def("invert_transposed", &inverse_transposed, py::arg("factor").noconvert(),
           py::arg("n_threads"));

@@ -21,8 +21,8 @@ struct bound_batch_problem {
     batch_problem problem;
 };
 
-bound_batch_problem make_problem(const bound_problem& ranking, const array<double>& features,
-                                 const array<double>& targets, const py::object& map) {
+bound_batch_problem make_batch_problem(const bound_problem& ranking, const array<double>& features,
+                                       const array<double>& targets, const py::object& map) {
     const auto rows = features_of(ranking, features, targets, map);
     check(ranking.n_rows() > 0 && rows.n_features > 0, "features must not be empty");
     return {features, targets, map, {ranking.view, rows}};
@@ -133,7 +133,7 @@ py::list decompose(const std::vector<const bound_batch_problem*>& bound, int n_t
 
 void bind_batch(py::module_& m) {
     py::class_<bound_batch_problem>(m, "BatchProblem")
-        .def(py::init(&make_problem), py::keep_alive<1, 2>(), py::arg("problem"),
+        .def(py::init(&make_batch_problem), py::keep_alive<1, 2>(), py::arg("problem"),
              py::arg("features").noconvert(), py::arg("targets").noconvert(), py::kw_only(),
              py::arg("map") = py::none());
     m.def("hold_out_batch", &hold_out, py::arg("tasks"), py::arg("n_threads"));

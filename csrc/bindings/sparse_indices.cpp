@@ -59,7 +59,7 @@ void count_varying_rows(const array<I>& indptr, const array<I>& indices,
 }
 
 template <class I>
-void define(py::module_& m) {
+void define_sparse_indices(py::module_& m) {
     m.def("first_outside", &first_outside_of<I>, py::arg("values").noconvert(), py::arg("limit"));
     m.def("first_descent", &first_descent_of<I>, py::arg("values").noconvert());
     m.def("count_varying", &count_varying_rows<I>, py::arg("indptr").noconvert(),
@@ -73,8 +73,8 @@ void define(py::module_& m) {
 }  // namespace
 
 void bind_sparse_indices(py::module_& m) {
-    define<std::int32_t>(m);
-    define<std::int64_t>(m);
+    define_sparse_indices<std::int32_t>(m);
+    define_sparse_indices<std::int64_t>(m);
 }
 
 }  // namespace pairgram

@@ -91,15 +91,15 @@ py::tuple bound_sparse_pairs<T, I>::diagonal(py::ssize_t system) const {
 }
 
 template <class T, class I>
-std::unique_ptr<any_sparse_pairs> make_pairs(const array<I>& bounds, const array<I>& columns,
-                                             const array<T>& values, py::ssize_t n_columns,
-                                             const std::vector<py::object>& problems) {
+std::unique_ptr<any_sparse_pairs> make_sparse_pairs(const array<I>& bounds, const array<I>& columns,
+                                                    const array<T>& values, py::ssize_t n_columns,
+                                                    const std::vector<py::object>& problems) {
     return std::make_unique<bound_sparse_pairs<T, I>>(bounds, columns, values, n_columns, problems);
 }
 
 template <class T, class I>
-void define(py::module_& m) {
-    m.def("sparse_pairs", &make_pairs<T, I>, py::arg("indptr").noconvert(),
+void define_sparse_pairs(py::module_& m) {
+    m.def("sparse_pairs", &make_sparse_pairs<T, I>, py::arg("indptr").noconvert(),
           py::arg("indices").noconvert(), py::arg("values").noconvert(), py::arg("n_columns"),
           py::arg("problems"));
 }
@@ -112,10 +112,10 @@ void bind_sparse_pairs(py::module_& m) {
         .def("diagonal", &any_sparse_pairs::diagonal, py::arg("system"))
         .def("product", &any_sparse_pairs::product, py::arg("vectors").noconvert(),
              py::arg("systems").noconvert(), py::arg("n_threads") = 1);
-    define<double, std::int32_t>(m);
-    define<double, std::int64_t>(m);
-    define<float, std::int32_t>(m);
-    define<float, std::int64_t>(m);
+    define_sparse_pairs<double, std::int32_t>(m);
+    define_sparse_pairs<double, std::int64_t>(m);
+    define_sparse_pairs<float, std::int32_t>(m);
+    define_sparse_pairs<float, std::int64_t>(m);
 }
 
 }  // namespace pairgram
