@@ -224,6 +224,9 @@ def test_block_rows():
         (0, "area", "a metric must be one of 'dcg', .*; got 'area'"),
         (1, 0, "cut of a metric"),
         (1, -3, "cut of a metric"),
+        (0, "mean_ndcg", "counts all ranks"),
+        (0, "rprec", "counts all ranks"),
+        (0, "ef", "counts all ranks"),
         (2, "log2", "gain must be one of 'exp2', 'linear'; got 'log2'"),
         (3, "linear", "discount must be one of"),
         (4, "", "ties must be one of"),
@@ -234,6 +237,36 @@ def test_fields_of_a_metric(field, value, message):
     spec = (*METRIC[:field], value, *METRIC[field + 1 :])
     with pytest.raises(ValueError, match=message):
         call("evaluate_metrics", specs=[spec])
+
+
+def test_a_gram_matrix_has_a_column():
+    with pytest.raises(ValueError, match="must have a column or more"):
+        call("gram", features=np.zeros((N, 0)), targets=np.zeros((N, 0)))
+
+
+def test_maps_that_are_joined_stay():
+    def nodes(weight):
+        return _core.NodeMap64(np.full((50, 50), weight), np.zeros(50), None, [(0, 50, "linear")])
+
+    rows = np.random.default_rng(0).normal(size=(20, 50))
+    parts = [(None, nodes(1.0), 1.0)]
+    joined = _core.NodeMap64.join(50, parts, True)
+    wanted = joined.map(rows, 1)
+    parts.clear()
+    _ = [nodes(7.0) for _ in range(100)]  # which would take the memory of the map
+    np.testing.assert_array_equal(joined.map(rows, 1), wanted)
+
+
+def test_rows_of_a_file_are_taken_once():
+    options = {"n_features": -1, "zero_based": False, "keep_comments": False}
+    for take in ("take_dense", "take_csr"):
+        parser = _core.LetorParser64(name="a", **options, piece_size=100, n_threads=1)
+        parser.feed(b"1 qid:1 1:2 2:3\n0 qid:1 2:5\n")
+        parser.finish()
+        getattr(parser, take)()
+        for again in ("take_dense", "take_csr"):
+            with pytest.raises(ValueError, match="the rows have been taken"):
+                getattr(parser, again)()
 
 
 def test_shapes_of_scores():

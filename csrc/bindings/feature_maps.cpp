@@ -182,7 +182,7 @@ bound_node_map<T> join(py::ssize_t n_inputs, const py::list& parts, bool product
     bound_node_map<T> bound;
     bound.joined = std::make_shared<joined_maps<T>>();
     bound.joined->product = product;
-    bound.joined_parts = parts;
+    bound.joined_parts = py::tuple(parts);  // a list could lose the maps
     std::ptrdiff_t n_nodes = -1;
     for (const auto& fields : parts) {
         const auto [columns, made, weight] =

@@ -27,6 +27,7 @@ py::tuple gram_array(const bound_problem& problem, const array<T>& features,
                      int n_threads) {
     const auto rows = features_of(problem, features, targets, map);
     check(block_rows >= 0, "block_rows must be at least 0");
+    check(rows.width() > 0, "features and targets must have a column or more");
     check(!varying || (varying->ndim() == 1 && varying->size() == rows.n_features + 1),
           "varying must be (n_features + 1,)");
     pointer(varying);  // aligned

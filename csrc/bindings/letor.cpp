@@ -29,9 +29,16 @@ array<T> copy(const growing_array<T>& data) {
     return array<T>(data.size(), data.data());
 }
 
+// The values can be taken once: what was moved away has a size, and no data.
+template <class T>
+void check_not_taken(const letor_rows<T>& rows) {
+    check(rows.values.size() == 0 || rows.values.data() != nullptr, "the rows have been taken");
+}
+
 template <class T>
 array<T> take_dense(one_user<letor_parser<T>>& bound) {
     const use_of<letor_parser<T>> parser(bound);
+    check_not_taken(parser->rows());
     growing_array<T> values;
     {
         const without_gil release;
@@ -43,6 +50,7 @@ array<T> take_dense(one_user<letor_parser<T>>& bound) {
 template <class T>
 py::tuple take_csr(one_user<letor_parser<T>>& bound) {
     const use_of<letor_parser<T>> parser(bound);
+    check_not_taken(parser->rows());
     growing_array<T> values;
     growing_array<std::int32_t> indices;
     {

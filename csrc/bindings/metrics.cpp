@@ -49,8 +49,12 @@ metric_spec metric_of(const metric_fields& fields) {
     const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, divisor, shape] =
         fields;
     check(cut >= 1, "the cut of a metric must be at least 1");
+    const auto which = kind_of(kind);
+    const bool whole = which == metric_kind::mean_ndcg || which == metric_kind::r_precision ||
+                       which == metric_kind::enrichment;
+    check(!whole || cut == PTRDIFF_MAX, "the metric counts all ranks, and takes no cut");
     return {
-        kind_of(kind),
+        which,
         static_cast<std::ptrdiff_t>(cut),
         named<gain_kind>("gain", gain, {{"exp2", gain_kind::exp2}, {"linear", gain_kind::linear}}),
         named<discount_kind>("discount", discount,

@@ -390,10 +390,11 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
         if not C.diagonal().any():  # as where the noise is 0
             C[np.diag_indices(n_rows)] = np.finfo(np.float64).tiny
         C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0)
-        # LAPACK of some builds of SciPy ends the process here from 16,000 rows on, in threads.
-        if _core.cholesky(C, joint.n_threads) < n_rows:
-            raise np.linalg.LinAlgError("the covariances of the rows are not positive definite")
-        with single_threaded_blas:  # of the transpose, in the memory order of BLAS
+        with single_threaded_blas:
+            # LAPACK of some builds of SciPy ends the process here from 16,000 rows on, in threads.
+            if _core.cholesky(C, joint.n_threads) < n_rows:
+                raise np.linalg.LinAlgError("the covariances of the rows are not positive definite")
+            # Of the transpose, in the memory order of BLAS.
             draws = scipy.linalg.blas.dtrmm(1.0, C.T, random.normal(size=(n_rows, n)), trans_a=1)
     draws += scores[:, None]
     chosen: list[int] = []
