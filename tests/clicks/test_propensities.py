@@ -159,3 +159,12 @@ def test_what_cannot_be_estimated_is_told(changed, message):
     arguments = {"position": POSITION, "click": CLICK, "item": ITEM, **changed}
     with pytest.raises(ValueError, match=message):
         estimate_propensities(**arguments)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint8, np.int64])
+def test_ids_of_every_size_are_told_apart(dtype):
+    log, qid, _ = log_of()
+    item = (log.row % 200 - (100 if np.dtype(dtype).kind == "i" else 0)).astype(dtype)
+    wanted = estimate_propensities(log.position, log.click, item=item.astype(str), qid=qid)
+    found = estimate_propensities(log.position, log.click, item=item, qid=qid)
+    np.testing.assert_allclose(found.propensity, wanted.propensity)

@@ -108,3 +108,9 @@ def test_a_seed_draws_the_same_users():
 def test_what_is_wrong_is_told(changed, message):
     with pytest.raises(ValueError, match=message):
         simulate(**{"y": Y, "qid": QID, "scores": SCORES, **changed})
+
+
+def test_rows_of_the_highest_grade_are_always_liked():
+    for y, highest in (([0.0, 0.5], None), ([0.0, 0.5], 0.5), ([0.0, 3.0], None)):
+        log = simulate(y, None, [0.0, 1.0], k=2, noise=0, examination=[1, 1], max_grade=highest)
+        assert log.click[log.row == 1].all() and not log.click[log.row == 0].any()

@@ -398,3 +398,14 @@ def test_quantiles_that_no_side_names_change_nothing(lists):
     RankRLS(feature_map=named, inputs="raw+quantile").fit(table)
     search = RankRLSCV(feature_map=cross(), inputs=[None, "quantile", "raw+quantile"])
     assert search.fit(**lists.labelled).best_score_ > 0
+
+
+def test_parameters_that_are_set_after_a_fit_do_not_count_before_the_next(lists, tmp_path):
+    for fitted, later in ((1.0, 4.0), (2.0, None), (None, 1.0)):
+        model = RankRLS(feature_map=cross(common_ridge=fitted)).fit(**lists.labelled)
+        made, wanted = model.feature_map_.transform(lists.X), model.predict(lists.X)
+        model.feature_map_.set_params(common_ridge=later)
+        np.testing.assert_array_equal(model.feature_map_.transform(lists.X), made)
+        assert len(model.feature_map_.get_feature_names_out()) == made.shape[1]
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(load_model(tmp_path / "model").predict(lists.X), wanted)

@@ -128,6 +128,13 @@ def test_frames_and_ids():
         ({"users": "abc"}, "users must be ids, one for each row, got 'abc'"),
         ({"catalog": [1, 2]}, "items must be in the catalog, got 3, which is not"),
         ({"catalog": ["1", "2", "3"]}, "items must be in the catalog, got 1, which is not"),
+        (
+            {
+                "items": np.array([1, 2, 2**53 + 1], np.uint64),
+                "catalog": np.array([1, 2, 2**53]),
+            },
+            f"items must be in the catalog, got {2**53 + 1}, which is not",
+        ),
         ({"catalog": [1, 2, 3, 2]}, "catalog must have every id once, got 2 twice"),
         ({"n": 0}, "n must be an integer >= 1"),
         ({"by": "rank"}, "by must be"),

@@ -577,8 +577,9 @@ def test_kernels_of_the_user_are_tried(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), both.predict(X))
     one = AutoRanker(time_budget=None, kernels=kernel).fit(X, y, qid=qid)
     np.testing.assert_array_equal(one.predict(X), both.predict(X))
-    exported = AutoRanker(time_budget=None, kernels=kernel, exportable_to="solr").fit(X, y, qid=qid)
-    assert repr(kernel) not in exported.trials_["features"]
+    for engine in ("solr", "ranklib", "opensearch"):
+        with pytest.raises(ValueError, match="kernels must be None with exportable_to="):
+            AutoRanker(kernels=kernel, exportable_to=engine).fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("kernels", ["precomputed", ["rbf", lambda A, B: A @ B.T]])

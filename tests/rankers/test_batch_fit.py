@@ -723,3 +723,14 @@ def test_a_fallback_takes_rows_in_its_own_order_alone(kind):
         scores = batch.predict(rows, "u", fallback=own)
         expected = own.predict(frame.loc[of_c, ["x", "z"]])
         np.testing.assert_allclose(scores[of_c], expected, rtol=1e-12)
+
+
+def test_a_file_of_a_batch_does_not_say_how_sure_scores_are(tmp_path):
+    frame = frame_of()
+    batch = fit_many(RankRLS(keep_covariance=True), frame, **COLUMNS)
+    assert len({model.posterior_.noise for model in batch.models}) > 1
+    batch.save(tmp_path / "batch")
+    for model in BatchFit.load(tmp_path / "batch").models:
+        assert model.posterior_ is None
+        with pytest.raises(ValueError, match="does not know how sure its scores are"):
+            model.predict(frame[FEATURES], return_std=True)

@@ -383,3 +383,11 @@ def test_refused_losses_of_compiled_pairs():
     y = Preferences.from_intervals([1.0, 3.0], [1.0, 3.0])
     with pytest.raises(ValueError, match="margin must be 1, or 0 for a tie, with loss='logistic'"):
         RankSVM(loss="logistic").fit(np.eye(2), y)
+
+
+def test_held_out_scores_have_the_offset():
+    X, low, high, qid = made(0, 40, 4)
+    y, offset = Preferences.from_intervals(low, high, qid), np.arange(40.0)
+    valid = (X, y, None, offset)
+    model = RankRLSCV([1.0], store_held_out=True).fit(X, y, offset=offset, validation=valid)
+    np.testing.assert_allclose(model.held_out_, model.predict(X, offset=offset), rtol=1e-10)

@@ -506,3 +506,16 @@ def test_a_search_that_can_hold_out_no_query_is_refused_as_in_a_single_fit():
         RankRLSCV().fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
         fit_many(RankRLSCV(), [(X, y, qid)])
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+@pytest.mark.parametrize("estimator", [RankRLS(), RankRLSCV([1.0, 0.1], scoring="ips_dcg@5")])
+def test_propensities_divide_every_target(estimator, n_targets):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60, 3)), np.repeat(np.arange(10), 6)
+    clicks = (rng.random((60, n_targets)) < 0.4) * 1.0
+    propensity = rng.uniform(0.2, 1.0, 60)
+    problem = {"X": X, "y": clicks, "qid": qid, "propensity": propensity}
+    for model, click in zip(fit_many(estimator, [problem]).models[0], clicks.T, strict=True):
+        alone = clone(estimator).fit(X, click, qid=qid, propensity=propensity)
+        np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-12)

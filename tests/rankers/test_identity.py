@@ -16,6 +16,7 @@ from pairgram import (
     fit_many,
     get_metric,
     load_model,
+    make_ranking,
     scan,
 )
 from problems import BY_STEPS
@@ -229,3 +230,17 @@ def test_a_file_of_another_map_does_not_start_from_the_identity(tmp_path):
     model.prior_scale_ = 1.0
     with pytest.raises(ValueError, match="prior must not be 'identity' but for a Cross"):
         model.save(tmp_path / "model")
+
+
+def test_a_fit_forgets_the_one_before(tmp_path):
+    X, y, qid = make_ranking(20, 6, 4, random_state=0)
+    X[:, :2] = X[::6, :2].repeat(6, axis=0)
+    model = RankRLS(feature_map=Cross([0, 1], [2, 3]), prior="identity").fit(X, y, qid=qid)
+    again = clone(model).set_params(prior=None).fit(X, y, qid=qid)
+    model.set_params(prior=None).fit(X, y, qid=qid)
+    assert vars(model).keys() == vars(again).keys()
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").prior is None
+    search = RankRLSCV(keep_covariance=True).fit(X, y, qid=qid)
+    search.set_params(keep_covariance=False).fit(X, y, qid=qid)
+    assert vars(search).keys() == vars(clone(search).fit(X, y, qid=qid)).keys()

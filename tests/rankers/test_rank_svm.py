@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import reference_svm
 from pairgram import (
@@ -149,6 +149,14 @@ def test_warm_start(data):
     np.testing.assert_allclose(model.coef_, cold.coef_, rtol=1e-4)
     model.fit(X[:, :3], y, qid=qid)  # another width starts from 0
     assert len(model.coef_) == 3
+
+
+def test_warm_start_after_inputs_before_a_map_of_another_package(data):
+    X, y, qid = data
+    model = RankSVM(tol=1e-6, warm_start=True, inputs="standard", feature_map=PolynomialFeatures())
+    first = model.fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(model.fit(X, y, qid=qid).coef_, first, rtol=1e-3)
+    assert model.n_iter_ <= 1
 
 
 def test_warm_start_needs_the_same_features(data):

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
@@ -475,3 +476,17 @@ def test_row_of_batches_without_weight():
 def test_a_scan_of_a_frame_is_one_partition():
     table = scan(ROWS.frame, label="label", qid="query", features=ROWS.names)
     close(RankRLS().fit(table).coef_, on_arrays(RankRLS()).coef_, 1e-12)
+
+
+def test_scores_that_are_rounding_error_count_as_such_in_every_block():
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(40), 10)
+    X = rng.normal(size=(400, 3))
+    X[:, 2] = np.where(qid == 0, 10 * X[:, 2], 0.0)  # which varies in one query alone
+    labels = X @ [1.0, 0.5, 0.3] + rng.normal(size=400)
+    frame = pa.table({f"f{k}": X[:, k] for k in range(3)} | {"label": labels, "query": qid})
+    search = RankRLSCV([1e2, 1.0, 1e-9], scoring="kendall")
+    named = {"label": "label", "qid": "query", "features": ["f0", "f1", "f2"]}
+    for table in (cut_table(frame, [], **named), cut_table(frame, (100, 200, 300), **named)):
+        scores = clone(search).fit(table).scores_
+        assert np.isnan(scores).tolist() == [False, False, True]

@@ -241,7 +241,7 @@ def _codes(ids: ArrayLike, n_rows: int, name: str) -> Rows:
     if found.dtype.kind in "iu" and n_rows:
         low, high = int(found.min()), int(found.max())
         if high - low < 4 * n_rows + 1024:  # which need not be sorted
-            return np.asarray(found - found.dtype.type(low), np.int64)
+            return (found.astype(np.uint64) - np.uint64(low % 2**64)).astype(np.int64)
     if found.dtype.kind == "O":
         number = {value: code for code, value in enumerate(dict.fromkeys(found.tolist()))}
         return np.fromiter(map(number.__getitem__, found.tolist()), np.int64, n_rows)

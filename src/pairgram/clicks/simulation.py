@@ -141,7 +141,9 @@ def simulate(
             raise ArgumentError(name, f"must be from {low:g} to {high:g}, got {value}")
     looks = _examination(examination)
     rng, queries = generator(random_state), Queries.make(n_rows, qid=qid)
-    attraction = np.expm1(labels * np.log(2)) / max(np.expm1(highest * np.log(2)), 1.0)
+    attraction = np.expm1(labels * np.log(2))
+    if highest > 0:
+        attraction /= np.expm1(highest * np.log(2))
     if model != "trust":
         attraction = noise + (1 - noise) * attraction
 

@@ -77,6 +77,8 @@ class Cross(FeatureMap):
     kept_, left_, right_ : ndarray of int64
         The numbers of the columns.
     left_map_, right_map_ : fitted FeatureMap or None
+    common_ridge_ : float or None
+        The parameter at the time of the fit.
     n_features_in_ : int
 
     Notes
@@ -157,6 +159,7 @@ class Cross(FeatureMap):
                 f"must not have columns of the right side, got {verbatim(repr(shown))} on both: "
                 "give keep a column that is its square",
             )
+        self.common_ridge_ = self.common_ridge
         self.left_map_ = _fitted(self.left_map, "left_map", X, self.left_)
         self.right_map_ = _fitted(self.right_map, "right_map", X, self.right_)
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
@@ -180,18 +183,18 @@ class Cross(FeatureMap):
             names[columns] if one is None else one.get_feature_names_out()
             for one, columns in ((self.left_map_, self.left_), (self.right_map_, self.right_))
         )
-        alone = [] if self.common_ridge is None else list(right)
+        alone = [] if self.common_ridge_ is None else list(right)
         products = [f"{u} × {v}" for u in left for v in right]
         return np.array([*names[self.kept_], *alone, *products], dtype=object)
 
     def _sides(self) -> Sides:
         n_right = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
         right = copy(self)  # the kept columns, and the right side times 1
-        right.left_, right.left_map_, right.common_ridge = self.left_[:0], None, 1.0
+        right.left_, right.left_map_, right.common_ridge_ = self.left_[:0], None, 1.0
         right._n_features_out = len(self.kept_) + int(n_right)
         n_left = (self._n_features_out - len(self.kept_)) // int(n_right)
         columns = np.concatenate([self.kept_, self.left_, self.right_])
-        has_common = self.common_ridge is not None
+        has_common = self.common_ridge_ is not None
         return Sides(self.left_, n_left, int(n_right), right, has_common, columns)
 
     def _terms(self, coef: Vector) -> Terms:
@@ -205,14 +208,14 @@ class Cross(FeatureMap):
         rows = coef[n_kept:].reshape(-1, len(self.right_), *coef.shape[1:])
         weights = np.zeros((n_columns, *coef.shape[1:]))
         weights[self.kept_] = coef[:n_kept]
-        if self.common_ridge is not None:
-            weights[self.right_] += float(self.common_ridge) ** -0.5 * rows[0]
+        if self.common_ridge_ is not None:
+            weights[self.right_] += float(self.common_ridge_) ** -0.5 * rows[0]
             rows = rows[1:]
         return Terms(weights, products=(Products(self.left_, self.right_, rows),))
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
-        common = 0.0 if self.common_ridge is None else float(self.common_ridge) ** -0.5
+        common = 0.0 if self.common_ridge_ is None else float(self.common_ridge_) ** -0.5
         sides = (node_map_of(one, dtype) for one in (self.left_map_, self.right_map_))
         columns = self.kept_, self.left_, self.right_
         return kind.cross(self.n_features_in_, *columns, *sides, common)
@@ -263,7 +266,7 @@ class Cross(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
-        settings: dict[str, Any] = self.get_params(deep=False)
+        settings = {**self.get_params(deep=False), "common_ridge": self.common_ridge_}
         for name in ("left", "right", "keep"):
             settings[name] = columns_in_file(settings[name], arrays.get(f"map_{name}", self.kept_))
         for side in _SIDES:
@@ -281,6 +284,7 @@ class Cross(FeatureMap):
         }
         self = cls(**settings)
         self.n_features_in_ = fitted["n_features"]
+        self.common_ridge_ = self.common_ridge
         self.kept_, self.left_, self.right_ = (
             arrays[name] for name in ("map_kept", "map_left", "map_right")
         )
@@ -293,7 +297,7 @@ class Cross(FeatureMap):
 
     def _same(self, other: Self) -> bool:
         return (
-            self.common_ridge == other.common_ridge
+            self.common_ridge_ == other.common_ridge_
             and all(
                 np.array_equal(getattr(self, name), getattr(other, name))
                 for name in ("kept_", "left_", "right_")

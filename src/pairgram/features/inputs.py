@@ -32,6 +32,7 @@ from pairgram.features.base import (
     output_dtype,
     require_finite_row,
     rounding_of,
+    same_map,
     scorer_of,
     scores_of_rows,
     scores_sparse,
@@ -768,11 +769,10 @@ class InputMap(FeatureMap):
 
     def _same(self, other: Self) -> bool:
         mine, theirs = self.inputs.arrays(), other.inputs.arrays()
-        one, another = self.feature_map, other.feature_map
         return (
             self.inputs.kind == other.inputs.kind
             and all(np.array_equal(mine[name], theirs[name]) for name in mine)
-            and (one is another or (type(one) is type(another) and bool(one._same(another))))
+            and same_map(self.feature_map, other.feature_map)
         )
 
 

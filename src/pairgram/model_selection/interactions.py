@@ -175,7 +175,8 @@ def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Ro
     own = as_ids(catalog, _n_ids(catalog, "catalog"), "catalog")
     # Texts and numbers, in one array of NumPy, would become equal.
     kinds = {own.dtype.kind, listed.dtype.kind}
-    if not (kinds <= set("iu") or (len(kinds) == 1 and "O" not in kinds)):
+    are_whole = kinds <= set("iu") and np.result_type(own, listed).kind in "iu"
+    if not (are_whole or (len(kinds) == 1 and "O" not in kinds)):
         own, listed = own.astype(object), listed.astype(object)
     queries = Queries.make(len(own) + n_rows, qid=np.concatenate((own, listed)), name="items")
     numbers = queries.index()

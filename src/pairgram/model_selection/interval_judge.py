@@ -152,9 +152,12 @@ class IntervalJudge(BaseJudge):
         if not self.store or np.isnan(judged.means).all():
             return judged
         best, rows = best_of(judged.means, self.metric), np.concatenate(tests)
+        given, offset = scores[best], self._judged.offset
+        if offset is not None:
+            given = given + offset[rows]
         times = np.bincount(rows, minlength=len(self._judged.y))
         with np.errstate(invalid="ignore"):  # rows that are never held out have NaN
-            held_out = np.bincount(rows, scores[best], minlength=len(times)) / times
+            held_out = np.bincount(rows, given, minlength=len(times)) / times
         stored = {"held_out_": held_out, "per_query_": self._table(parts, best)}
         return judged._replace(stored={**judged.stored, **stored})
 

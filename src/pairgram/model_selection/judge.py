@@ -254,9 +254,14 @@ class Judge(BaseJudge):
         return cls(data, metric, None, None, n_threads, data, first_equal)
 
     def sums(self, scores: Vector) -> MetricSums:
-        """Return the sums of the metric over all queries for scores, (n_models, n_rows)."""
-        values, weights, *_ = self.values(scores)
-        return MetricSums.of(values, weights)
+        """Return the sums of the metric over all queries for scores, (n_models, n_rows).
+
+        A model with a NaN among its scores gets NaN, also joined with sums of other rows.
+        """
+        values, weights, _, _, seen = self.values(scores)
+        finite = np.isfinite(scores if seen is None else scores[:, seen]).all(axis=1)
+        sums = MetricSums.of(values, weights)
+        return sums._replace(means=np.where(finite, sums.means, np.nan))
 
     def shared(self, scores: Vector) -> Vector:
         """Return the scores, where equal rows of a query get the score of the first of them.

@@ -45,7 +45,9 @@ from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec,
 from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.rankers.trials import (
     COLUMNS,
+    ENGINES_OF_COLUMNS,
     FIRST,
+    LINEAR_ENGINES,
     Rates,
     Task,
     Trial,
@@ -350,7 +352,8 @@ default=None
     kernels : str, Kernel, Product, Sum, a list of these, or None, default=None
         Kernels to try too, before other features and kernels. Use this if you know what the columns
         mean, such as which of them are bits. Each kernel is tried on the columns as they are, and
-        on the columns divided by their largest absolute value, which does not change bits.
+        on the columns divided by their largest absolute value, which does not change bits. Of the
+        engines of `exportable_to`, "vespa" and "onnx" take kernels; others are refused with them.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -444,6 +447,12 @@ default=None
         if is_evidence(self.scoring):
             raise no_evidence()
         kernels = [] if self.kernels is None else as_list(self.kernels, "kernels")
+        if kernels and self.exportable_to in (*LINEAR_ENGINES, *ENGINES_OF_COLUMNS):
+            raise ArgumentError(
+                "kernels",
+                f"must be None with {{exportable_to={self.exportable_to!r}}}, which cannot express "
+                f"them, got {verbatim(repr(kernels[0]))}",
+            )
         for kernel in kernels:
             if kernel_of(kernel).takes_rows_as_given:
                 raise ArgumentError(

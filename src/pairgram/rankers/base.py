@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
+# Attributes of a fit that its check of the rows sets.
+OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 # What tools of scikit-learn hand on to `fit` and `score`.
 REQUESTED = ("qid", "sample_weight", "offset", "propensity")
 
@@ -224,7 +226,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             else:
                 rows, validation = known
                 fitted = spec.fit_arrays(rows, validation)
-        self.__dict__.update(fitted | rows.told)
+        fitted |= rows.told
+        for name in [one for one in vars(self) if one[-1] == "_" and one not in OF_COLUMNS]:
+            del self.__dict__[name]  # of an earlier fit
+        self.__dict__.update(fitted)
         return self
 
     @property

@@ -336,7 +336,8 @@ class BatchFit:
 
         The file holds no code. It is written completely or not at all. `BatchFit.load` reads it.
         Searches, such as `RankRLSCV`, come back as the models that they chose, as in `load_model`.
-        What `LinearRanker.column_weights` needs without rows is not kept.
+        What `LinearRanker.column_weights` needs without rows is not kept, nor what tells how sure
+        scores are: with `keep_covariance`, save each model alone.
 
         Raises
         ------
@@ -417,7 +418,8 @@ class BatchFit:
             if (record := settings[name]) is not None
         }
         errors, first = settings["errors"], made["model"]
-        shared = {name: value for name, value in vars(first).items() if name != "_column_sums"}
+        own_alone = ("_column_sums", "posterior_")
+        shared = {name: value for name, value in vars(first).items() if name not in own_alone}
         own = [name for name in OWN if name in first.get_params() and name in arrays]
         columns = {name: arrays[name].tolist() for name in own}
         forms = ["dual" if dual else "primal" for dual in arrays["is_dual"].tolist()]

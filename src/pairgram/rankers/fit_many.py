@@ -563,6 +563,8 @@ class _Batch:
         """Check the data and prepare the fit if compiled code can solve the problem."""
         if not self.has_spec or not KNOWN.issuperset(fit.arguments):
             return
+        if fit.targets is not None and fit.arguments.get("propensity") is not None:
+            return  # which divides every target
         model = self._fresh()
         spec = self.spec if self.constant else model._spec()
         if not spec.is_batched:
