@@ -482,7 +482,7 @@ def test_scores_that_are_rounding_error_count_as_such_in_every_block():
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(40), 10)
     X = rng.normal(size=(400, 3))
-    X[:, 2] = np.where(qid == 0, 10 * X[:, 2], 0.0)  # which varies in one query alone
+    X[:, 2] = np.where(qid == 0, 100 * X[:, 2], 0.0)  # which varies in one query alone
     labels = X @ [1.0, 0.5, 0.3] + rng.normal(size=400)
     frame = pa.table({f"f{k}": X[:, k] for k in range(3)} | {"label": labels, "query": qid})
     search = RankRLSCV([1e2, 1.0, 1e-9], scoring="kendall")
