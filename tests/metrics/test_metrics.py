@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 import reference_metrics as reference
 from pairgram import MissingQueryWarning, RankRLS, RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
-from parts.data import Queries
 from parts.metrics import FAMILIES
 from parts.support import real_array
 
@@ -668,16 +667,6 @@ def test_pandas_and_polars():
     for series in (pandas.Series, polars.Series):
         got = get_metric("ndcg@10")(series([0, 1]), series([1.0, 2.0]), series(["a", "a"]))
         assert got == 1.0
-
-
-def test_low_level_entry():
-    y, scores, qid = random_lists(10)
-    queries = Queries.make(len(y), qid=qid)
-    metric = get_metric("ndcg@5")
-    values = metric.per_query_scores(y, scores, queries, 2)
-    assert values.shape == (3, 40)
-    assert_array_equal(values, evaluate(metric, y, scores, qid, per_query=True)["ndcg@5"])
-    assert_array_equal(metric.mean(values), evaluate(metric, y, scores, qid)["ndcg@5"])
 
 
 def test_mean_leaves_undefined_queries_out():

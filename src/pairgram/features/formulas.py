@@ -411,10 +411,9 @@ def combined(columns: Sequence[Column], weights: Sequence[float]) -> list[tuple[
         missing = sum(weight * one.fill for one, weight in group)
         if isinstance(first, Steps):
             edges = np.unique(np.concatenate([one.edges for one, _ in group]))
-            at = np.concatenate([edges[:1] - 1, edges])
             below = np.array([sum(weight * one.values[0] for one, weight in group)])
-            values = sum(weight * one.known(at) for one, weight in group)
-            values = np.concatenate([below, values[1:]])
+            values = sum(weight * one.known(edges) for one, weight in group)
+            values = np.concatenate([below, values])
             sums.append((Steps(first.source, edges, values, missing=missing), 1.0))
         else:
             keys = tuple(dict.fromkeys(key for one, _ in group for key in one.keys))

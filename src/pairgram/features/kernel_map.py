@@ -27,7 +27,7 @@ from pairgram._support.schema import (
     Sizes,
     require,
 )
-from pairgram.features.base import FeatureMap, RowScorer, finite_rows
+from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows
 from pairgram.features.formulas import Terms
 from pairgram.features.kernel_values import (
     BaseKernel,
@@ -259,8 +259,7 @@ class KernelMap(FeatureMap):
                 "kernel='precomputed' needs kernel values with the training rows, which an engine "
                 "does not have: fit with a named kernel, or Nystroem"
             )
-        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        return kernel_terms(self._kernel, np.asarray(rows, np.float64), coef)
+        return kernel_terms(self._kernel, np.asarray(dense(rows), np.float64), coef)
 
     _in_file = Kind(
         {

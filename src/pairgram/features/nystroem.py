@@ -31,6 +31,7 @@ from pairgram.features.base import (
     FeatureMap,
     RowScorer,
     ValueMap,
+    dense,
     finite_rows,
     generator,
     scores_in_blocks,
@@ -166,9 +167,7 @@ def _accept(
 
 
 def _rows_of(X: Matrix, rows: NDArray[Any]) -> Vector:
-    block = X[rows]
-    dense = block.toarray() if hasattr(block, "toarray") else block
-    return np.ascontiguousarray(dense, dtype=np.float64)
+    return np.ascontiguousarray(dense(X[rows]), dtype=np.float64)
 
 
 def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:

@@ -121,8 +121,8 @@ class RandomFourier(FeatureMap):
         elif kernel == "cauchy":
             self.weights_ = rng.laplace(scale=self.gamma_, size=shape)
         else:
-            draw = _orthogonal if self.orthogonal else _normal
-            self.weights_ = (2 * self.gamma_) ** 0.5 * draw(rng, shape)
+            drawn = _orthogonal(rng, shape) if self.orthogonal else rng.normal(size=shape)
+            self.weights_ = (2 * self.gamma_) ** 0.5 * drawn
         self.bias_ = rng.uniform(0, 2 * np.pi, n_components)
         self._n_features_out = n_components
         return self
@@ -172,10 +172,6 @@ class RandomFourier(FeatureMap):
             and np.array_equal(self.weights_, other.weights_)
             and np.array_equal(self.bias_, other.bias_)
         )
-
-
-def _normal(rng: Draws, shape: tuple[int, int]) -> Vector:
-    return np.asarray(rng.normal(size=shape))
 
 
 def _orthogonal(rng: Draws, shape: tuple[int, int]) -> Vector:

@@ -571,33 +571,6 @@ class Metric:
             )
         return labels * (propensity / np.maximum(propensity, self.clip or 0.0))
 
-    def per_query_scores(
-        self,
-        y: NDArray[np.float64],
-        scores: NDArray[np.float64],
-        queries: Queries,
-        n_threads: int | None = None,
-    ) -> NDArray[np.float64]:
-        """Return the metric of every score vector in every query, without converting arrays.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,), float64, C-contiguous
-            Labels in the caller's row order.
-        scores : ndarray of shape (n_scores, n_rows), float64, C-contiguous
-            Scores in the caller's row order.
-        queries : Queries
-            The queries of these rows.
-        n_threads : int ≥ 1 or None
-            Number of threads. None takes all CPUs of the process.
-
-        Returns
-        -------
-        ndarray of shape (n_scores, n_queries)
-        """
-        values: NDArray[np.float64] = per_query_scores((self,), y, scores, queries, n_threads)[0]
-        return values
-
     @staticmethod
     def mean(
         per_query: NDArray[np.float64], weights: NDArray[np.float64] | None = None
@@ -607,7 +580,7 @@ class Metric:
         Parameters
         ----------
         per_query : ndarray of shape (…, n_queries)
-            The result of `per_query_scores`.
+            The metric in every query; NaN where it is undefined.
         weights : ndarray of shape (n_queries,), ≥ 0, or None
             Weights of queries. None gives every query the weight 1.
 

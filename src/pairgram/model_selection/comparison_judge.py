@@ -18,7 +18,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.preferences import Preferences
 from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, comparison_metric
 from pairgram.metrics.metric import MetricSums
-from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of
+from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of, deviations_of
 from pairgram.model_selection.splits import (
     FORWARD,
     N_SPLITS,
@@ -163,13 +163,7 @@ class ComparisonJudge(BaseJudge):
             sums.append(self._judge_part(kept, test, part))
         whole = reduce(MetricSums.join, sums)
         of_splits = np.array([one.defined for one in sums])
-        known = ~np.isnan(of_splits)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n_known = known.sum(axis=0)
-            mean = np.where(known, of_splits, 0.0).sum(axis=0) / n_known
-            squares = np.where(known, of_splits - mean, 0.0) ** 2
-            deviations = np.sqrt(squares.sum(axis=0) / n_known)
-        return self._stored(Judged(whole.defined, deviations, of_splits), kept)
+        return self._stored(Judged(whole.defined, deviations_of(of_splits), of_splits), kept)
 
     def judge_parts(self, parts: Iterable[tuple[Rows, Vector]], n_models: int) -> Judged:
         """Judge parts of comparisons, and differences of scores by models without each part.

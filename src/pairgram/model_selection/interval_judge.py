@@ -24,7 +24,7 @@ from pairgram.metrics.comparisons import (
 )
 from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.comparison_judge import BY_GROUP, ComparisonJudge
-from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of
+from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of, deviations_of
 from pairgram.model_selection.splits import held_by_default, make_splits, refuse_validation
 
 if TYPE_CHECKING:
@@ -143,11 +143,7 @@ class IntervalJudge(BaseJudge):
         of_splits, deviations = None, whole.deviations
         if self.splits is not None:
             of_splits = np.array([one.defined for one in sums])
-            known = ~np.isnan(of_splits)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                mean = np.where(known, of_splits, 0.0).sum(axis=0) / known.sum(axis=0)
-                squares = np.where(known, of_splits - mean, 0.0) ** 2
-                deviations = np.sqrt(squares.sum(axis=0) / known.sum(axis=0))
+            deviations = deviations_of(of_splits)
         judged = Judged(whole.defined, deviations, of_splits, {**NOT_STORED, "cv_": self.way})
         if not self.store or np.isnan(judged.means).all():
             return judged

@@ -24,7 +24,7 @@ from pairgram.metrics.evaluation import (
     checked_metrics,
     get_metric,
 )
-from pairgram.metrics.metric import Metric, MetricSums, check_labels
+from pairgram.metrics.metric import Metric, MetricSums, check_labels, per_query_scores
 from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
@@ -320,7 +320,8 @@ class Judge(BaseJudge):
         values = np.full((len(scores), queries.n_queries), np.nan)
         if known.any():
             finite = np.ascontiguousarray(scores if known.all() else scores[known])
-            values[known] = self.metric.per_query_scores(data.y, finite, queries, self.n_threads)
+            metrics, threads = (self.metric,), self.n_threads
+            (values[known],) = per_query_scores(metrics, data.y, finite, queries, threads)
         totals = queries.sizes
         if data.row_weights is not None:
             totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
@@ -460,12 +461,20 @@ class TableJudge:
         splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
         for fold, sums in found.items():
             splits[fold] = sums.defined
-        known = ~np.isnan(splits)
-        n_known = known.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
-            deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
-        return Judged(whole.defined, deviations, splits)
+        return Judged(whole.defined, deviations_of(splits), splits)
+
+
+def deviations_of(splits: Vector) -> Vector:
+    """Return the standard deviation of the values of every model over splits, (n_models,).
+
+    Splits without a value, which have NaN, do not count.
+    """
+    known = ~np.isnan(splits)
+    n_known = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
+        squares = np.where(known, splits - mean, 0.0) ** 2
+        return np.asarray(np.sqrt(squares.sum(axis=0) / n_known))
 
 
 def _sums(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -645,16 +645,16 @@ def _different(values: list[Any]) -> list[Any]:
     return sorted(known, key=float) if all(map(_is_number, known)) else known
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _key(value: Any) -> float | str:
+def _key(value: object) -> float | str:
     """Return what is the same for equal values, which may be lists."""
     return float(value) if _is_number(value) else str(value)
 
 
-def _labels(values: list[Any]) -> list[str]:
+def _labels(values: list[object]) -> list[str]:
     """Return a label for each of different values, with as many digits as tell them apart."""
     for digits in (3, 6, 17):
         labels = [f"{one:.{digits}g}" if _is_number(one) else str(one) for one in values]

@@ -227,8 +227,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 rows, validation = known
                 fitted = spec.fit_arrays(rows, validation)
         fitted |= rows.told
-        for name in [one for one in vars(self) if one[-1] == "_" and one not in OF_COLUMNS]:
-            del self.__dict__[name]  # of an earlier fit
+        for name in tuple(vars(self)):
+            if name[-1] == "_" and name not in OF_COLUMNS:
+                del self.__dict__[name]  # of an earlier fit
         self.__dict__.update(fitted)
         return self
 

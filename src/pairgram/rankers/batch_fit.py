@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
 
 
-# The parameters in which the models of a file may differ, and the attributes of a search for them.
-OWN = {"alpha": "alpha_", "C": "C_"}
+# The parameters in which the models of a file may differ.
+OWN = ("alpha", "C")
 # Other attributes, in which they may not differ.
 SHARED = (
     "pairs_",

@@ -442,7 +442,7 @@ class RidgeSpec(LeastSquares):
             more_seconds = 0.0
             if small:  # solving a small problem tells what else is wrong as quickly
                 for settings in self.settings:
-                    here[0].require(settings, 0, coordinates.form)
+                    here[0].require(settings, 0)
             else:
                 more_seconds = self._refuse(coordinates, here[0])
             if not small and not candidates:
@@ -562,7 +562,7 @@ class RidgeSpec(LeastSquares):
             data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.is_started))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-            seconds += held_out.require(settings, n_alphas, coordinates.form)
+            seconds += held_out.require(settings, n_alphas)
             if coordinates.form == "dual":
                 require_memory(
                     len(data.y),

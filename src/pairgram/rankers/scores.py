@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 SCORE, DEVIATION = "score", "deviation"
 # What separates columns of text.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-# What the name of a Parquet file may end with.
 
 
 class Scorer:

@@ -17,6 +17,7 @@ from pairgram._support.tabled import Table as Columns, Tabled, rows_of
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.queries import Queries
 from pairgram.data.seen_columns import SeenColumns
+from pairgram.features.base import dense
 from pairgram.metrics.compare import holm
 from pairgram.solvers.pairgram import Pairgram
 from pairgram.tables.columns import TableRows
@@ -304,7 +305,7 @@ def _outside(data: RankingData, index: NDArray[np.int64], range_: Vector) -> Vec
     for begin in range(0, len(index), BLOCK_ROWS):
         rows = slice(begin, begin + BLOCK_ROWS)
         X, counts = data.X[rows], (data.v[rows] > 0)[:, None]
-        X = X.toarray() if hasattr(X, "toarray") else X
+        X = dense(X)
         low, high = range_
         for own, outside in ((below, low > X), (above, high < X)):
             outside &= counts
@@ -339,13 +340,13 @@ def _compared(before: _Looked, now: _Looked, level: float) -> Drift:
             now.outside[1:],
         )
     seen = (m_known > 0) & (n_known > 0)
+    # That the highest, or those with a gap, are all among the queries of today.
+    top = _p_of_subset(ends.max(axis=0), m_known, m_known + n_known)
     p = {
         "p_shift": _p_of_ratios(difference, *means),
-        "p_outside": np.where(
-            seen, np.minimum(1.0, 2 * _p_of_top(ends.max(axis=0), m_known, n_known)), np.nan
-        ),
+        "p_outside": np.where(seen, np.minimum(1.0, 2 * top), np.nan),
         "p_missing": np.where(
-            never, _p_of_top(m_missing, m, n), _p_of_ratios(known_difference, *known)
+            never, _p_of_subset(m_missing, m, m + n), _p_of_ratios(known_difference, *known)
         ),
         "p_constant": np.where(constant & seen, _p_constant(old, new), np.nan),
     }
@@ -418,16 +419,6 @@ def _p_of_ratios(difference: Vector, one: _Ratio, other: _Ratio) -> Vector:
     return p
 
 
-def _p_of_top(k: Vector, m: Vector, n: Vector) -> Vector:
-    """Return ``Π_{i<k} (m − i) / (m + n − i)``: that the k highest of m + n are all of the m."""
-    k, m, n = (np.asarray(one, dtype=np.float64) for one in (k, m, n))
-    with np.errstate(invalid="ignore"):
-        logarithm = (
-            gammaln(m + 1) - gammaln(m - k + 1) - gammaln(m + n + 1) + gammaln(m + n - k + 1)
-        )
-    return np.asarray(np.minimum(1.0, np.exp(logarithm)))
-
-
 def _p_constant(old: SeenColumns, new: SeenColumns) -> Vector:
     """Return how probable it is that no query of today has another value than its constant one.
 
@@ -450,6 +441,7 @@ def _p_constant(old: SeenColumns, new: SeenColumns) -> Vector:
 
 def _p_of_subset(m: Vector, part: Vector, whole: Vector) -> Vector:
     """Return the probability that m of the whole, drawn without return, are all of a part."""
-    logarithm = gammaln(part + 1.0) - gammaln(part - m + 1.0)
-    logarithm -= gammaln(whole + 1.0) - gammaln(whole - m + 1.0)
+    with np.errstate(invalid="ignore"):
+        logarithm = gammaln(part + 1.0) - gammaln(part - m + 1.0)
+        logarithm -= gammaln(whole + 1.0) - gammaln(whole - m + 1.0)
     return np.asarray(np.minimum(1.0, np.exp(logarithm)))

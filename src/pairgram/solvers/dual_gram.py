@@ -137,10 +137,6 @@ class DualGram:
         """The number of rows of the system, including rows of weight 0."""
         return len(self._labelled.y if self._rows is None else self._rows)
 
-    def targets(self) -> Vector:
-        """Return ``R y`` for the rows of the system, (n_rows,)."""
-        return self._targets(self._labels())
-
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the dual coefficients for one ridge, shape (n_rows of K,).
 
@@ -319,7 +315,7 @@ class DualGram:
                 return np.zeros_like(matrix), np.zeros(len(matrix)), largest
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
-        target = self._targets(labelled)
+        target = self._root(labelled, labelled.target(self.settings).copy())
         with np.errstate(over="ignore", invalid="ignore"):
             trace, norm = float(matrix.trace()), float(target @ target)
         for what, size in (("the kernel matrix", trace), (labelled.target_name, norm)):
@@ -346,9 +342,6 @@ class DualGram:
     def _require_memory(self, *, path: bool, basis: bool = False) -> None:
         feature_map, dtype = self._data.feature_map, self._data.X.dtype
         require_memory(self.n_rows, path, feature_map, dtype, basis=basis)
-
-    def _targets(self, labelled: RankingData) -> Vector:
-        return self._root(labelled, labelled.target(self.settings).copy())
 
     def _root(
         self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False

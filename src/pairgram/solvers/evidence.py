@@ -115,7 +115,7 @@ class ByEvidence:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+    def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
         data = self.data.as_scope(settings)
         wrong = ""

@@ -21,7 +21,7 @@ from pairgram.data.comparisons import compared, listed
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import CensoredLabels
-from pairgram.features.base import is_compiled
+from pairgram.features.base import dense, is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import alternatives
@@ -228,9 +228,7 @@ class Coordinates:
         if kernel:
             K = _kernel_matrix(data)
         else:
-            H = data.features()
-            H = H.toarray() if scipy.sparse.issparse(H) else H
-            H = H.astype(np.float64)
+            H = dense(data.features()).astype(np.float64)
             H -= H.mean(axis=0)  # which changes no difference
             with single_threaded_blas:
                 K = H @ H.T

@@ -13,8 +13,9 @@ import scipy.linalg
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData, as_slice
-from pairgram.data.pairs import PairSettings, no_training_pairs
+from pairgram.data.pairs import no_training_pairs
 from pairgram.model_selection.splits import GroupSplits
+from pairgram.solvers.leave_out_dual import SMALLEST_PIVOT
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import EigenPath, RidgePath
 
@@ -23,8 +24,6 @@ from pairgram.solvers.ridge_path import EigenPath, RidgePath
 TOLERANCE = 1e-14
 MOST_STEPS = 40
 SMALLEST_RIDGE = 1e-10
-# A pivot below this says that a solution is rounding error.
-SMALLEST_PIVOT = 5e-11
 # A group that leaves less than this share of an eigenvalue holds its direction.
 ALL_BUT = 1e-4
 # Models without groups are found for groups whose statistics take about this many bytes, and so
@@ -34,7 +33,6 @@ BYTES_AT_ONCE = 1 << 22
 
 def scores_by_sums(
     data: RankingData,
-    settings: PairSettings,
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None,

@@ -175,7 +175,6 @@ def spread_of(data: RankingData, settings: PairSettings) -> float:
     return float((highest - lowest).max(initial=0.0))
 
 
-BY_GROUP = "leave-group-out"  # which `cv` takes for comparisons
 TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
 TWO_GROUPS = "leave-group-out needs two groups with pairs, one to fit to and one to hold out"
 INSTEAD = "; give cv a splitter, or fit a validation set"
@@ -219,11 +218,11 @@ def leave_query_out(
             PairSums.of(part, settings, n_threads, may_vanish=True)
             for _, part in data.parts_held_together()
         )
-        scores = scores_by_sums(data, settings, ridge, alphas, n_threads, held, parts)
+        scores = scores_by_sums(data, ridge, alphas, n_threads, held, parts)
     elif is_held_out_by_sums(data, settings, len(alphas)):
         total = statistics()
         assert isinstance(total, PairSums)
-        scores = scores_by_sums(data, settings, ridge, alphas, n_threads, held, total.parts)
+        scores = scores_by_sums(data, ridge, alphas, n_threads, held, total.parts)
     else:
         scores = scores_in_primal(data, settings, ridge, alphas, n_threads, held)
     # Where a query holds nearly all of a large direction, what is left has lost its digits. A
@@ -506,7 +505,7 @@ class HoldOut(ABC):
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+    def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone.
 
         Otherwise return the seconds that it takes besides what `costs` tells of a search: none.

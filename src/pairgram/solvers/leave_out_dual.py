@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import scipy.sparse
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -22,6 +21,7 @@ from pairgram._support.machine import (
 from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
+from pairgram.features.base import dense
 from pairgram.solvers.ridge_path import BandPath, RidgePath, has_band
 
 T = TypeVar("T")
@@ -291,8 +291,7 @@ class RowRegression:
         return mean
 
     def _products(self, rows: Rows | slice) -> Vector:
-        X = self.data.features(rows)
-        X = X.toarray() if scipy.sparse.issparse(X) else X
+        X = dense(self.data.features(rows))
         return np.asarray((X - self._mean_x) @ self.ridge.eigen.basis)
 
     def factors_without(self, weights: Vector) -> Vector:

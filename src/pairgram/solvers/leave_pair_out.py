@@ -84,7 +84,7 @@ class LeavePairOut:
         """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> float:
+    def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise a ValueError if there are several queries, or if the work would take too long.
 
         Otherwise return the seconds that `judge_path` is expected to take.

@@ -13,6 +13,7 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
+from pairgram.features.base import dense
 from pairgram.solvers.dual_gram import DualGram, inverse_root
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import leave_query_out
@@ -247,8 +248,7 @@ def _gradients(data: RankingData, pull: Vector) -> Vector:
     require(what, 16.0 * (int(index.max()) + 1) * data.n_features, "take fewer features")
     found = np.zeros((int(index.max()) + 1, data.n_features))
     for part in blocks(len(pull), ROWS_AT_ONCE):
-        H = data.features(part)
-        H = H.toarray() if hasattr(H, "toarray") else H
+        H = dense(data.features(part))
         np.add.at(found, index[part], pull[part][:, None] * H)
     return found
 

@@ -412,13 +412,12 @@ class RidgePath:
         varying = np.flatnonzero(G.diagonal() > 0)
         if basis or not has_band(len(varying)):
             return cls(eigen_of(G), factor=factor)
-        if len(varying) == len(G):
-            form = BandForm(np.ascontiguousarray(G), n_threads)
-        else:
-            form = BandForm(G[np.ix_(varying, varying)], n_threads)
+        all_vary = len(varying) == len(G)
+        of_varying = np.ascontiguousarray(G) if all_vary else G[np.ix_(varying, varying)]
+        form = BandForm(of_varying, n_threads)
 
         def eigen() -> EigenPath:
-            if len(varying) == len(G):
+            if all_vary:
                 return eigen_of(form.restored(), lower=True)
             return eigen_of(G)
 

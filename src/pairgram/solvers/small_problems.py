@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
 from operator import attrgetter
 from typing import TypeVar
 
@@ -24,7 +23,7 @@ from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
 from pairgram.solvers.formulation import Coordinates, Statistics
 from pairgram.solvers.leave_out import split_scores
-from pairgram.solvers.leave_out_dual import batches
+from pairgram.solvers.leave_out_dual import batches, fold_offsets
 from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
 
 T = TypeVar("T")
@@ -139,8 +138,7 @@ def _hold_out(
 
 def _joined(lists: list[Rows]) -> tuple[Rows, Rows]:
     """Return the row numbers of all lists in one array, and the bounds of the lists in it."""
-    bounds = np.fromiter(accumulate((len(rows) for rows in lists), initial=0), np.int64)
-    return np.concatenate(lists), bounds
+    return np.concatenate(lists), fold_offsets(lists)
 
 
 @dataclass(frozen=True, eq=False)
