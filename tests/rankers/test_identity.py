@@ -237,8 +237,10 @@ def test_a_fit_forgets_the_one_before(tmp_path):
     X[:, :2] = X[::6, :2].repeat(6, axis=0)
     model = RankRLS(feature_map=Cross([0, 1], [2, 3]), prior="identity").fit(X, y, qid=qid)
     again = clone(model).set_params(prior=None).fit(X, y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model").set_params(prior=None).fit(X, y, qid=qid)
     model.set_params(prior=None).fit(X, y, qid=qid)
-    assert vars(model).keys() == vars(again).keys()
+    assert vars(model).keys() == vars(loaded).keys() == vars(again).keys()
     model.save(tmp_path / "model")
     assert load_model(tmp_path / "model").prior is None
     search = RankRLSCV(keep_covariance=True).fit(X, y, qid=qid)

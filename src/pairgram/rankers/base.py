@@ -227,9 +227,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 rows, validation = known
                 fitted = spec.fit_arrays(rows, validation)
         fitted |= rows.told
-        for name in tuple(vars(self)):
-            if name[-1] == "_" and name not in OF_COLUMNS:
-                del self.__dict__[name]  # of an earlier fit
+        if type(self).fit.__module__.startswith("pairgram."):  # else a subclass has set some first
+            for name in tuple(vars(self)):
+                if name[-1] == "_" and name not in OF_COLUMNS:
+                    del self.__dict__[name]  # of an earlier fit
         self.__dict__.update(fitted)
         return self
 
