@@ -360,8 +360,8 @@ def _with_pairs(
         pairs, metric = "clicks", metric or "ips_dcg@10"
     elif metric == opt.EVIDENCE:  # which cannot compare pairs
         pairs = "with_ties"
-    takes = MODELS["rankrls" if model in (None, "auto") else model].takes
-    if pairs is not None and "pairs" in takes and "pairs" not in settings:
+    known = MODELS.get("rankrls" if model in (None, "auto") else model)
+    if pairs and known and "pairs" in known.takes and "pairs" not in settings:
         settings = {**settings, "pairs": [pairs]}
     return settings, metric
 
