@@ -23,26 +23,38 @@ constexpr std::ptrdiff_t most_runs = 1 << 12;     // in a chunk
 constexpr std::ptrdiff_t block_rows = 256;        // that are mapped together
 constexpr std::ptrdiff_t tile_rows = 64, tile_columns = 256;  // of a product, for a thread
 constexpr std::ptrdiff_t n_columns = 8;                       // that L is applied to from cache
+constexpr std::ptrdiff_t few_values = 1 << 19;  // products of fewer are left to one thread
 
-// Calls task(first row, rows, first column, columns) for tiles of a matrix (m, n).
+// One thread for few products, which take less time than the start of threads.
+template <class T>
+int threads_for(const cross_rows<T>& rows, std::ptrdiff_t n_vectors, int n_threads) {
+    const auto n_runs = static_cast<std::ptrdiff_t>(rows.runs.size());
+    const auto values = rows.n_rows() * rows.width() + n_runs * rows.n_left * rows.n_right;
+    return n_vectors * values < few_values ? 1 : n_threads;
+}
+
+struct tile {
+    std::ptrdiff_t row, n_rows, column, n_columns;
+};
+
+// Calls task(number, tile) for tiles of every one of some matrices (m, n).
 template <class Task>
-void by_tiles(std::ptrdiff_t m, std::ptrdiff_t n, int n_threads, const Task& task) {
+void by_tiles(std::ptrdiff_t n_matrices, std::ptrdiff_t m, std::ptrdiff_t n, int n_threads,
+              const Task& task) {
     const auto down = (m + tile_rows - 1) / tile_rows,
                across = (n + tile_columns - 1) / tile_columns;
-    parallel_for(down * across, n_threads, [&](std::ptrdiff_t t) {
-        const auto i = t / across * tile_rows, j = t % across * tile_columns;
-        task(i, std::min(tile_rows, m - i), j, std::min(tile_columns, n - j));
+    parallel_for(n_matrices * down * across, n_threads, [&](std::ptrdiff_t t) {
+        const auto i = t / across % down * tile_rows, j = t % across * tile_columns;
+        task(t / across / down,
+             tile{i, std::min(tile_rows, m - i), j, std::min(tile_columns, n - j)});
     });
 }
 
-// out (m, n; stride ldo) += Aᵀ B for A (k, m), B (k, n; stride ldb).
-void add_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const double* a,
-                 const double* b, std::ptrdiff_t ldb, double* out, int n_threads) {
-    by_tiles(m, n, n_threads,
-             [&](std::ptrdiff_t i, std::ptrdiff_t rows, std::ptrdiff_t j, std::ptrdiff_t columns) {
-                 blas::gemm(trans::yes, trans::no, rows, columns, k, 1.0, a + i, m, b + j, ldb, 1.0,
-                            out + i * n + j, n);
-             });
+// The tile of out (m, n) += that of Aᵀ B for A (k, m), B (k, n; stride ldb).
+void add_product(const tile& at, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
+                 const double* a, const double* b, std::ptrdiff_t ldb, double* out) {
+    blas::gemm(trans::yes, trans::no, at.n_rows, at.n_columns, k, 1.0, a + at.row, m, b + at.column,
+               ldb, 1.0, out + at.row * n + at.column, n);
 }
 
 // Marks the positions at which a run begins: those of another query or another left side.
@@ -143,20 +155,16 @@ class multiplier {
     // The weights t of every run, of vectors p (n_vectors, n_features).
     void fold(const chunk_of_runs& chunk, const double* p) {
         const auto k = rows_.n_kept, r = rows_.n_right, l = rows_.n_left;
-        const auto stride = n_ * rows_.width();
-        for (std::ptrdiff_t j = 0; j < n_; ++j) {
-            const double* const vector = p + j * rows_.n_features();
-            double* const out = of_run(chunk, chunk.begin) + j * rows_.width();
-            for (std::ptrdiff_t i = 0; i < chunk.end - chunk.begin; ++i)
-                std::copy_n(vector, k, out + i * stride);
-            by_tiles(chunk.end - chunk.begin, r, n_threads_,
-                     [&](std::ptrdiff_t i, std::ptrdiff_t rows, std::ptrdiff_t c,
-                         std::ptrdiff_t columns) {
-                         blas::gemm(trans::no, trans::no, rows, columns, l, 1.0,
-                                    left_.data() + i * l, l, vector + k + c, r, 0.0,
-                                    out + i * stride + k + c, stride);
-                     });
-        }
+        const auto stride = n_ * rows_.width(), n_runs = chunk.end - chunk.begin;
+        double* const out = of_run(chunk, chunk.begin);
+        for (std::ptrdiff_t i = 0; i < n_runs; ++i)
+            for (std::ptrdiff_t j = 0; j < n_; ++j)
+                std::copy_n(p + j * rows_.n_features(), k, out + i * stride + j * rows_.width());
+        by_tiles(n_, n_runs, r, n_threads_, [&](std::ptrdiff_t j, const tile& at) {
+            blas::gemm(trans::no, trans::no, at.n_rows, at.n_columns, l, 1.0,
+                       left_.data() + at.row * l, l, p + j * rows_.n_features() + k + at.column, r,
+                       0.0, out + at.row * stride + j * rows_.width() + k + at.column, stride);
+        });
     }
 
     // z (n_vectors, n_rows) of a run by its weights t.
@@ -178,15 +186,16 @@ class multiplier {
     // out (n_vectors, n_features) += the left side times the sums of every run.
     void add(const chunk_of_runs& chunk, double* out) {
         const auto k = rows_.n_kept, r = rows_.n_right;
-        const auto stride = n_ * rows_.width();
-        for (std::ptrdiff_t j = 0; j < n_; ++j) {
-            double* const of_vector = out + j * rows_.n_features();
-            const double* const sums = of_run(chunk, chunk.begin) + j * rows_.width();
-            for (std::ptrdiff_t i = 0; i < chunk.end - chunk.begin; ++i)
-                for (std::ptrdiff_t c = 0; c < k; ++c) of_vector[c] += sums[i * stride + c];
-            add_product(rows_.n_left, r, chunk.end - chunk.begin, left_.data(), sums + k, stride,
-                        of_vector + k, n_threads_);
-        }
+        const auto stride = n_ * rows_.width(), n_runs = chunk.end - chunk.begin;
+        const double* const sums = of_run(chunk, chunk.begin);
+        for (std::ptrdiff_t j = 0; j < n_; ++j)
+            for (std::ptrdiff_t i = 0; i < n_runs; ++i)
+                for (std::ptrdiff_t c = 0; c < k; ++c)
+                    out[j * rows_.n_features() + c] += sums[i * stride + j * rows_.width() + c];
+        by_tiles(n_, rows_.n_left, r, n_threads_, [&](std::ptrdiff_t j, const tile& at) {
+            add_product(at, rows_.n_left, r, n_runs, left_.data(), sums + j * rows_.width() + k,
+                        stride, out + j * rows_.n_features() + k);
+        });
     }
 
     buffer<double>& left() { return left_; }
@@ -288,6 +297,7 @@ template <class T>
 void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& laplacians,
                         std::ptrdiff_t n_vectors, const double* p, const std::int64_t* systems,
                         double* out, int n_threads) {
+    n_threads = threads_for(rows, n_vectors, n_threads);
     std::fill_n(out, n_vectors * rows.n_features(), 0.0);
     multiplier<T> of(rows, n_vectors, n_threads);
     buffer<double> z(n_vectors * rows.n_rows());
@@ -321,6 +331,7 @@ void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& lapl
 
 template <class T>
 void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, int n_threads) {
+    n_threads = threads_for(rows, 1, n_threads);
     std::fill_n(out, rows.n_features(), 0.0);
     multiplier<T> of(rows, 1, n_threads);
     for (const auto& chunk : rows.chunks) {
@@ -335,6 +346,7 @@ void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, i
 template <class T>
 void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, double* diagonal,
                         double* size, double* of_left, int n_threads) {
+    n_threads = threads_for(rows, 2, n_threads);
     const auto width = rows.width(), k = rows.n_kept, l = rows.n_left;
     std::fill_n(diagonal, rows.n_features(), 0.0);
     std::fill_n(size, rows.n_features(), 0.0);
@@ -357,7 +369,9 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
                 for (auto c = k; c < width; ++c) trace += squares[c];
                 for (std::ptrdiff_t a = 0; a < l; ++a) scaled[i * l + a] *= trace;
             }
-            add_product(l, l, n, left.data(), scaled.data(), l, of_left, n_threads);
+            by_tiles(1, l, l, n_threads, [&](std::ptrdiff_t, const tile& at) {
+                add_product(at, l, l, n, left.data(), scaled.data(), l, of_left);
+            });
         }
         for (std::ptrdiff_t i = 0; i < n * l; ++i) left[i] *= left[i];
         buffer<double> both(2 * rows.n_features(), 0.0);

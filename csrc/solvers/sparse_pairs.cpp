@@ -14,6 +14,7 @@ namespace {
 constexpr std::ptrdiff_t piece_entries = 1 << 14;  // of rows that stay in cache for all vectors
 constexpr std::ptrdiff_t long_entries = 1 << 18;   // a query with more is shared among threads
 constexpr std::ptrdiff_t near_numbers = 1 << 18;   // the nearer caches hold so many
+constexpr std::ptrdiff_t few_numbers = 1 << 18;    // a product of fewer is left to one thread
 constexpr std::ptrdiff_t max_slots = 32;
 constexpr std::ptrdiff_t lead = 24;  // entries ahead, whose lines are read into the cache
 constexpr std::ptrdiff_t entries_per_sum = 32;  // a slot's sums cost as much as so many entries
@@ -449,6 +450,7 @@ template <class T, class I>
 void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
                          const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
                          const std::int64_t* systems, double* out, int n_threads) {
+    const auto n_numbers = X.begin(X.n_rows) + X.n_columns;
     for (std::ptrdiff_t j = 0; j < n_vectors; j += max_width) {
         const auto n = std::min(max_width, n_vectors - j);
         const auto multiply_by = n > 4   ? multiply<8, T, I>
@@ -456,7 +458,7 @@ void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& la
                                  : n > 1 ? multiply<2, T, I>
                                          : multiply<1, T, I>;
         multiply_by(X, laplacians, pieces, n, p + j * X.n_columns, systems + j,
-                    out + j * X.n_columns, n_threads);
+                    out + j * X.n_columns, n * n_numbers < few_numbers ? 1 : n_threads);
     }
 }
 
