@@ -23,6 +23,7 @@ constexpr std::ptrdiff_t most_runs = 1 << 12;     // in a chunk
 constexpr std::ptrdiff_t block_rows = 256;        // that are mapped together
 constexpr std::ptrdiff_t tile_rows = 64, tile_columns = 256;  // of a product, for a thread
 constexpr std::ptrdiff_t n_columns = 8;                       // that L is applied to from cache
+constexpr std::ptrdiff_t task_values = 1 << 14;               // of the right side, for a thread
 constexpr std::ptrdiff_t few_values = 1 << 19;  // products of fewer are left to one thread
 
 // One thread for few products, which take less time than the start of threads.
@@ -111,14 +112,17 @@ void cut_runs(const query_rows& rows, const buffer<std::uint8_t>& begins, cross_
     }
 }
 
-// Calls task(first run, end) for the runs of every query of a chunk, or for each run of a part.
+// Calls task(first run, end) for the runs of some queries of a chunk, or for some runs of a part.
 template <class T, class Task>
-void by_query(const cross_rows<T>& rows, const chunk_of_runs& chunk, int n_threads,
-              const Task& task) {
-    buffer<std::ptrdiff_t> bounds;
-    for (auto i = chunk.begin; i < chunk.end; ++i)
-        if (!chunk.whole || i == chunk.begin || rows.runs[i].query != rows.runs[i - 1].query)
+void by_runs(const cross_rows<T>& rows, const chunk_of_runs& chunk, int n_threads,
+             const Task& task) {
+    buffer<std::ptrdiff_t> bounds{chunk.begin};
+    for (auto i = chunk.begin + 1; i < chunk.end; ++i) {
+        const auto n = rows.runs[i].begin - rows.runs[bounds.back()].begin;
+        if (n * rows.width() >= task_values &&
+            (!chunk.whole || rows.runs[i].query != rows.runs[i - 1].query))
             bounds.push_back(i);
+    }
     bounds.push_back(chunk.end);
     parallel_for(static_cast<std::ptrdiff_t>(bounds.size()) - 1, n_threads,
                  [&](std::ptrdiff_t i) { task(bounds[i], bounds[i + 1]); });
@@ -167,20 +171,26 @@ class multiplier {
         });
     }
 
-    // z (n_vectors, n_rows) of a run by its weights t.
-    void score(const chunk_of_runs& chunk, std::ptrdiff_t run, double* z) {
-        const auto& of = rows_.runs[run];
-        const linear_models models(n_, rows_.width(), of_run(chunk, run));
-        const auto right = rows_of(rows_, of);
-        models.score(right, 0, right.n_rows, z + of.begin, rows_.n_rows());
+    // z (n_vectors, n_rows) of runs by their weights t.
+    void score(const chunk_of_runs& chunk, std::ptrdiff_t first, std::ptrdiff_t end, double* z) {
+        linear_models models(n_, rows_.width(), of_run(chunk, first));
+        for (auto run = first; run < end; ++run) {
+            if (run > first) models.assign(of_run(chunk, run));
+            const auto right = rows_of(rows_, rows_.runs[run]);
+            models.score(right, 0, right.n_rows, z + rows_.runs[run].begin, rows_.n_rows());
+        }
     }
 
-    // The sums of a run in place of its weights.
-    void sum(const chunk_of_runs& chunk, std::ptrdiff_t run, const double* z) {
-        const auto& of = rows_.runs[run];
-        for (std::ptrdiff_t j = 0; j < n_; ++j)
-            sum_rows(rows_of(rows_, of), z + j * rows_.n_rows() + of.begin,
-                     of_run(chunk, run) + j * rows_.width(), 1);
+    // The sums of runs in place of their weights.
+    void sum(const chunk_of_runs& chunk, std::ptrdiff_t first, std::ptrdiff_t end,
+             const double* z) {
+        std::fill(of_run(chunk, first), of_run(chunk, end), 0.0);
+        for (auto run = first; run < end; ++run) {
+            const auto right = rows_of(rows_, rows_.runs[run]);
+            for (std::ptrdiff_t j = 0; j < n_; ++j)
+                add_rows(right, 0, right.n_rows, z + j * rows_.n_rows() + rows_.runs[run].begin,
+                         of_run(chunk, run) + j * rows_.width());
+        }
     }
 
     // out (n_vectors, n_features) += the left side times the sums of every run.
@@ -308,11 +318,12 @@ void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& lapl
     for (const auto& chunk : rows.chunks) {
         of.begin(chunk);
         of.fold(chunk, p);
-        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
-            for (auto run = first; run < end; ++run) of.score(chunk, run, z.data());
+        by_runs(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
+            of.score(chunk, first, end, z.data());
             if (!chunk.whole) return;
-            for (std::ptrdiff_t j = 0; j < n_vectors; ++j) apply(rows.runs[first].query, j);
-            for (auto run = first; run < end; ++run) of.sum(chunk, run, z.data());
+            for (auto q = rows.runs[first].query; q <= rows.runs[end - 1].query; ++q)
+                for (std::ptrdiff_t j = 0; j < n_vectors; ++j) apply(q, j);
+            of.sum(chunk, first, end, z.data());
         });
         if (chunk.whole) of.add(chunk, out);
     }
@@ -323,8 +334,9 @@ void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& lapl
     for (const auto& chunk : rows.chunks) {
         if (chunk.whole) continue;
         of.begin(chunk);
-        by_query(rows, chunk, n_threads,
-                 [&](std::ptrdiff_t run, std::ptrdiff_t) { of.sum(chunk, run, z.data()); });
+        by_runs(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
+            of.sum(chunk, first, end, z.data());
+        });
         of.add(chunk, out);
     }
 }
@@ -336,9 +348,8 @@ void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, i
     multiplier<T> of(rows, 1, n_threads);
     for (const auto& chunk : rows.chunks) {
         of.begin(chunk);
-        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
-            for (auto run = first; run < end; ++run) of.sum(chunk, run, z);
-        });
+        by_runs(rows, chunk, n_threads,
+                [&](std::ptrdiff_t first, std::ptrdiff_t end) { of.sum(chunk, first, end, z); });
         of.add(chunk, out);
     }
 }
