@@ -17,7 +17,7 @@ struct any_sparse_pairs {
     virtual array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
                                   int n_threads) const = 0;
     virtual array<bool> counted(py::ssize_t system) const = 0;
-    virtual py::tuple diagonal(py::ssize_t system) const = 0;
+    virtual py::tuple diagonal(py::ssize_t system, int n_threads) const = 0;
 };
 
 // Rows that were checked once, and their systems. Nothing changes it, so that threads may share
@@ -30,7 +30,7 @@ class bound_sparse_pairs : public any_sparse_pairs {
     array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
                           int n_threads) const override;
     array<bool> counted(py::ssize_t system) const override;
-    py::tuple diagonal(py::ssize_t system) const override;
+    py::tuple diagonal(py::ssize_t system, int n_threads) const override;
 
   private:
     array<I> bounds_, columns_;
@@ -79,13 +79,13 @@ array<bool> bound_sparse_pairs<T, I>::counted(py::ssize_t system) const {
 }
 
 template <class T, class I>
-py::tuple bound_sparse_pairs<T, I>::diagonal(py::ssize_t system) const {
+py::tuple bound_sparse_pairs<T, I>::diagonal(py::ssize_t system, int n_threads) const {
     const auto& of = (*systems_)[system];
     array<double> squares(rows_.n_columns), size(rows_.n_columns);
     double *out = squares.mutable_data(), *size_out = size.mutable_data();
     {
         const without_gil release;
-        sparse_pair_diagonal(rows_, of, out, size_out);
+        sparse_pair_diagonal(rows_, of, out, size_out, n_threads);
     }
     return py::make_tuple(squares, size);
 }
@@ -109,7 +109,7 @@ void define_sparse_pairs(py::module_& m) {
 void bind_sparse_pairs(py::module_& m) {
     py::class_<any_sparse_pairs>(m, "SparsePairs")
         .def("counted", &any_sparse_pairs::counted, py::arg("system"))
-        .def("diagonal", &any_sparse_pairs::diagonal, py::arg("system"))
+        .def("diagonal", &any_sparse_pairs::diagonal, py::arg("system"), py::arg("n_threads") = 1)
         .def("product", &any_sparse_pairs::product, py::arg("vectors").noconvert(),
              py::arg("systems").noconvert(), py::arg("n_threads") = 1);
     define_sparse_pairs<double, std::int32_t>(m);

@@ -67,8 +67,12 @@ linear_models::linear_models(std::ptrdiff_t n_models, std::ptrdiff_t width, cons
       width_(width),
       padded_((width + n_lanes - 1) / n_lanes * n_lanes),
       coefs_(n_models * padded_, 0.0) {
-    for (std::ptrdiff_t m = 0; m < n_models; ++m)
-        std::copy_n(coefs + m * width, width, coefs_.begin() + m * padded_);
+    assign(coefs);
+}
+
+void linear_models::assign(const double* coefs) {
+    for (std::ptrdiff_t m = 0; m < n_models_; ++m)
+        std::copy_n(coefs + m * width_, width_, coefs_.begin() + m * padded_);
 }
 
 // By models m to m + M; behind the last row, the last again.

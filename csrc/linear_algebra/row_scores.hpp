@@ -28,6 +28,9 @@ class linear_models {
     // Copies coefs (n_models, width).
     linear_models(std::ptrdiff_t n_models, std::ptrdiff_t width, const double* coefs);
 
+    // Copies others (n_models, width) in their place.
+    void assign(const double* coefs);
+
     std::ptrdiff_t size() const { return n_models_; }
 
     // The copied coefs: model m at coefs() + m·stride().

@@ -7,7 +7,6 @@
 #include "linear_algebra/blas.hpp"
 #include "solvers/cached_product.hpp"
 #include "solvers/cross_gram.hpp"
-#include "solvers/gram.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {
@@ -17,6 +16,7 @@ namespace {
 using blas::trans;
 
 constexpr std::ptrdiff_t queries_together = 16;  // that read the basis together
+constexpr std::ptrdiff_t most_rows = 4096;       // of a query, that are transformed together
 
 // The features of queries, and the path of their models.
 template <class T>
@@ -92,8 +92,20 @@ void cross_problem<T>::rows_of_products(std::ptrdiff_t query, buffer<double>& ou
         out.assign(transformed.begin(), transformed.end());
         return;
     }
-    out.resize(width * width);
-    gram<T>(one, rows, 0, out.data(), nullptr, nullptr, 1);
+    half_laplacian_blocks<T> blocks(one, rows, most_rows);
+    buffer<T> transformed(blocks.max_rows() * width);
+    buffer<double> wide;  // so that dependent columns leave no more than the rounding of double
+    out.assign(width * width, 0.0);
+    const auto add = [&](std::ptrdiff_t n_added, const buffer<double>& from) {
+        blas::syrk(width, n_added, 1.0, from.data(), width, 1.0, out.data(), width);
+    };
+    for (std::ptrdiff_t b = 0; b < blocks.n_blocks(); ++b) {
+        blocks.transform(b, transformed.data(), width);
+        wide.assign(transformed.begin(), transformed.begin() + blocks.n_rows(b) * width);
+        add(blocks.n_rows(b), wide);
+    }
+    const auto joining = blocks.joining_rows();
+    add(static_cast<std::ptrdiff_t>(joining.size()) / width, joining);
     factorize(width, out.data());
     out.resize(n_columns() * width);  // the last row has products with nothing but itself
 }

@@ -23,26 +23,39 @@ constexpr std::ptrdiff_t most_runs = 1 << 12;     // in a chunk
 constexpr std::ptrdiff_t block_rows = 256;        // that are mapped together
 constexpr std::ptrdiff_t tile_rows = 64, tile_columns = 256;  // of a product, for a thread
 constexpr std::ptrdiff_t n_columns = 8;                       // that L is applied to from cache
+constexpr std::ptrdiff_t task_values = 1 << 14;               // of the right side, for a thread
+constexpr std::ptrdiff_t few_values = 1 << 19;  // products of fewer are left to one thread
 
-// Calls task(first row, rows, first column, columns) for tiles of a matrix (m, n).
+// One thread for few products, which take less time than the start of threads.
+template <class T>
+int threads_for(const cross_rows<T>& rows, std::ptrdiff_t n_vectors, int n_threads) {
+    const auto n_runs = static_cast<std::ptrdiff_t>(rows.runs.size());
+    const auto values = rows.n_rows() * rows.width() + n_runs * rows.n_left * rows.n_right;
+    return n_vectors * values < few_values ? 1 : n_threads;
+}
+
+struct tile {
+    std::ptrdiff_t row, n_rows, column, n_columns;
+};
+
+// Calls task(number, tile) for tiles of every one of some matrices (m, n).
 template <class Task>
-void by_tiles(std::ptrdiff_t m, std::ptrdiff_t n, int n_threads, const Task& task) {
+void by_tiles(std::ptrdiff_t n_matrices, std::ptrdiff_t m, std::ptrdiff_t n, int n_threads,
+              const Task& task) {
     const auto down = (m + tile_rows - 1) / tile_rows,
                across = (n + tile_columns - 1) / tile_columns;
-    parallel_for(down * across, n_threads, [&](std::ptrdiff_t t) {
-        const auto i = t / across * tile_rows, j = t % across * tile_columns;
-        task(i, std::min(tile_rows, m - i), j, std::min(tile_columns, n - j));
+    parallel_for(n_matrices * down * across, n_threads, [&](std::ptrdiff_t t) {
+        const auto i = t / across % down * tile_rows, j = t % across * tile_columns;
+        task(t / across / down,
+             tile{i, std::min(tile_rows, m - i), j, std::min(tile_columns, n - j)});
     });
 }
 
-// out (m, n; stride ldo) += Aᵀ B for A (k, m), B (k, n; stride ldb).
-void add_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const double* a,
-                 const double* b, std::ptrdiff_t ldb, double* out, int n_threads) {
-    by_tiles(m, n, n_threads,
-             [&](std::ptrdiff_t i, std::ptrdiff_t rows, std::ptrdiff_t j, std::ptrdiff_t columns) {
-                 blas::gemm(trans::yes, trans::no, rows, columns, k, 1.0, a + i, m, b + j, ldb, 1.0,
-                            out + i * n + j, n);
-             });
+// The tile of out (m, n) += that of Aᵀ B for A (k, m), B (k, n; stride ldb).
+void add_product(const tile& at, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
+                 const double* a, const double* b, std::ptrdiff_t ldb, double* out) {
+    blas::gemm(trans::yes, trans::no, at.n_rows, at.n_columns, k, 1.0, a + at.row, m, b + at.column,
+               ldb, 1.0, out + at.row * n + at.column, n);
 }
 
 // Marks the positions at which a run begins: those of another query or another left side.
@@ -99,14 +112,17 @@ void cut_runs(const query_rows& rows, const buffer<std::uint8_t>& begins, cross_
     }
 }
 
-// Calls task(first run, end) for the runs of every query of a chunk, or for each run of a part.
+// Calls task(first run, end) for the runs of some queries of a chunk, or for some runs of a part.
 template <class T, class Task>
-void by_query(const cross_rows<T>& rows, const chunk_of_runs& chunk, int n_threads,
-              const Task& task) {
-    buffer<std::ptrdiff_t> bounds;
-    for (auto i = chunk.begin; i < chunk.end; ++i)
-        if (!chunk.whole || i == chunk.begin || rows.runs[i].query != rows.runs[i - 1].query)
+void by_runs(const cross_rows<T>& rows, const chunk_of_runs& chunk, int n_threads,
+             const Task& task) {
+    buffer<std::ptrdiff_t> bounds{chunk.begin};
+    for (auto i = chunk.begin + 1; i < chunk.end; ++i) {
+        const auto n = rows.runs[i].begin - rows.runs[bounds.back()].begin;
+        if (n * rows.width() >= task_values &&
+            (!chunk.whole || rows.runs[i].query != rows.runs[i - 1].query))
             bounds.push_back(i);
+    }
     bounds.push_back(chunk.end);
     parallel_for(static_cast<std::ptrdiff_t>(bounds.size()) - 1, n_threads,
                  [&](std::ptrdiff_t i) { task(bounds[i], bounds[i + 1]); });
@@ -143,50 +159,53 @@ class multiplier {
     // The weights t of every run, of vectors p (n_vectors, n_features).
     void fold(const chunk_of_runs& chunk, const double* p) {
         const auto k = rows_.n_kept, r = rows_.n_right, l = rows_.n_left;
-        const auto stride = n_ * rows_.width();
-        for (std::ptrdiff_t j = 0; j < n_; ++j) {
-            const double* const vector = p + j * rows_.n_features();
-            double* const out = of_run(chunk, chunk.begin) + j * rows_.width();
-            for (std::ptrdiff_t i = 0; i < chunk.end - chunk.begin; ++i)
-                std::copy_n(vector, k, out + i * stride);
-            by_tiles(chunk.end - chunk.begin, r, n_threads_,
-                     [&](std::ptrdiff_t i, std::ptrdiff_t rows, std::ptrdiff_t c,
-                         std::ptrdiff_t columns) {
-                         blas::gemm(trans::no, trans::no, rows, columns, l, 1.0,
-                                    left_.data() + i * l, l, vector + k + c, r, 0.0,
-                                    out + i * stride + k + c, stride);
-                     });
+        const auto stride = n_ * rows_.width(), n_runs = chunk.end - chunk.begin;
+        double* const out = of_run(chunk, chunk.begin);
+        for (std::ptrdiff_t i = 0; i < n_runs; ++i)
+            for (std::ptrdiff_t j = 0; j < n_; ++j)
+                std::copy_n(p + j * rows_.n_features(), k, out + i * stride + j * rows_.width());
+        by_tiles(n_, n_runs, r, n_threads_, [&](std::ptrdiff_t j, const tile& at) {
+            blas::gemm(trans::no, trans::no, at.n_rows, at.n_columns, l, 1.0,
+                       left_.data() + at.row * l, l, p + j * rows_.n_features() + k + at.column, r,
+                       0.0, out + at.row * stride + j * rows_.width() + k + at.column, stride);
+        });
+    }
+
+    // z (n_vectors, n_rows) of runs by their weights t.
+    void score(const chunk_of_runs& chunk, std::ptrdiff_t first, std::ptrdiff_t end, double* z) {
+        linear_models models(n_, rows_.width(), of_run(chunk, first));
+        for (auto run = first; run < end; ++run) {
+            if (run > first) models.assign(of_run(chunk, run));
+            const auto right = rows_of(rows_, rows_.runs[run]);
+            models.score(right, 0, right.n_rows, z + rows_.runs[run].begin, rows_.n_rows());
         }
     }
 
-    // z (n_vectors, n_rows) of a run by its weights t.
-    void score(const chunk_of_runs& chunk, std::ptrdiff_t run, double* z) {
-        const auto& of = rows_.runs[run];
-        const linear_models models(n_, rows_.width(), of_run(chunk, run));
-        const auto right = rows_of(rows_, of);
-        models.score(right, 0, right.n_rows, z + of.begin, rows_.n_rows());
-    }
-
-    // The sums of a run in place of its weights.
-    void sum(const chunk_of_runs& chunk, std::ptrdiff_t run, const double* z) {
-        const auto& of = rows_.runs[run];
-        for (std::ptrdiff_t j = 0; j < n_; ++j)
-            sum_rows(rows_of(rows_, of), z + j * rows_.n_rows() + of.begin,
-                     of_run(chunk, run) + j * rows_.width(), 1);
+    // The sums of runs in place of their weights.
+    void sum(const chunk_of_runs& chunk, std::ptrdiff_t first, std::ptrdiff_t end,
+             const double* z) {
+        std::fill(of_run(chunk, first), of_run(chunk, end), 0.0);
+        for (auto run = first; run < end; ++run) {
+            const auto right = rows_of(rows_, rows_.runs[run]);
+            for (std::ptrdiff_t j = 0; j < n_; ++j)
+                add_rows(right, 0, right.n_rows, z + j * rows_.n_rows() + rows_.runs[run].begin,
+                         of_run(chunk, run) + j * rows_.width());
+        }
     }
 
     // out (n_vectors, n_features) += the left side times the sums of every run.
     void add(const chunk_of_runs& chunk, double* out) {
         const auto k = rows_.n_kept, r = rows_.n_right;
-        const auto stride = n_ * rows_.width();
-        for (std::ptrdiff_t j = 0; j < n_; ++j) {
-            double* const of_vector = out + j * rows_.n_features();
-            const double* const sums = of_run(chunk, chunk.begin) + j * rows_.width();
-            for (std::ptrdiff_t i = 0; i < chunk.end - chunk.begin; ++i)
-                for (std::ptrdiff_t c = 0; c < k; ++c) of_vector[c] += sums[i * stride + c];
-            add_product(rows_.n_left, r, chunk.end - chunk.begin, left_.data(), sums + k, stride,
-                        of_vector + k, n_threads_);
-        }
+        const auto stride = n_ * rows_.width(), n_runs = chunk.end - chunk.begin;
+        const double* const sums = of_run(chunk, chunk.begin);
+        for (std::ptrdiff_t j = 0; j < n_; ++j)
+            for (std::ptrdiff_t i = 0; i < n_runs; ++i)
+                for (std::ptrdiff_t c = 0; c < k; ++c)
+                    out[j * rows_.n_features() + c] += sums[i * stride + j * rows_.width() + c];
+        by_tiles(n_, rows_.n_left, r, n_threads_, [&](std::ptrdiff_t j, const tile& at) {
+            add_product(at, rows_.n_left, r, n_runs, left_.data(), sums + j * rows_.width() + k,
+                        stride, out + j * rows_.n_features() + k);
+        });
     }
 
     buffer<double>& left() { return left_; }
@@ -288,6 +307,7 @@ template <class T>
 void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& laplacians,
                         std::ptrdiff_t n_vectors, const double* p, const std::int64_t* systems,
                         double* out, int n_threads) {
+    n_threads = threads_for(rows, n_vectors, n_threads);
     std::fill_n(out, n_vectors * rows.n_features(), 0.0);
     multiplier<T> of(rows, n_vectors, n_threads);
     buffer<double> z(n_vectors * rows.n_rows());
@@ -298,11 +318,12 @@ void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& lapl
     for (const auto& chunk : rows.chunks) {
         of.begin(chunk);
         of.fold(chunk, p);
-        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
-            for (auto run = first; run < end; ++run) of.score(chunk, run, z.data());
+        by_runs(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
+            of.score(chunk, first, end, z.data());
             if (!chunk.whole) return;
-            for (std::ptrdiff_t j = 0; j < n_vectors; ++j) apply(rows.runs[first].query, j);
-            for (auto run = first; run < end; ++run) of.sum(chunk, run, z.data());
+            for (auto q = rows.runs[first].query; q <= rows.runs[end - 1].query; ++q)
+                for (std::ptrdiff_t j = 0; j < n_vectors; ++j) apply(q, j);
+            of.sum(chunk, first, end, z.data());
         });
         if (chunk.whole) of.add(chunk, out);
     }
@@ -313,21 +334,22 @@ void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& lapl
     for (const auto& chunk : rows.chunks) {
         if (chunk.whole) continue;
         of.begin(chunk);
-        by_query(rows, chunk, n_threads,
-                 [&](std::ptrdiff_t run, std::ptrdiff_t) { of.sum(chunk, run, z.data()); });
+        by_runs(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
+            of.sum(chunk, first, end, z.data());
+        });
         of.add(chunk, out);
     }
 }
 
 template <class T>
 void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, int n_threads) {
+    n_threads = threads_for(rows, 1, n_threads);
     std::fill_n(out, rows.n_features(), 0.0);
     multiplier<T> of(rows, 1, n_threads);
     for (const auto& chunk : rows.chunks) {
         of.begin(chunk);
-        by_query(rows, chunk, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t end) {
-            for (auto run = first; run < end; ++run) of.sum(chunk, run, z);
-        });
+        by_runs(rows, chunk, n_threads,
+                [&](std::ptrdiff_t first, std::ptrdiff_t end) { of.sum(chunk, first, end, z); });
         of.add(chunk, out);
     }
 }
@@ -335,6 +357,7 @@ void cross_transposed(const cross_rows<T>& rows, const double* z, double* out, i
 template <class T>
 void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, double* diagonal,
                         double* size, double* of_left, int n_threads) {
+    n_threads = threads_for(rows, 2, n_threads);
     const auto width = rows.width(), k = rows.n_kept, l = rows.n_left;
     std::fill_n(diagonal, rows.n_features(), 0.0);
     std::fill_n(size, rows.n_features(), 0.0);
@@ -357,7 +380,9 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
                 for (auto c = k; c < width; ++c) trace += squares[c];
                 for (std::ptrdiff_t a = 0; a < l; ++a) scaled[i * l + a] *= trace;
             }
-            add_product(l, l, n, left.data(), scaled.data(), l, of_left, n_threads);
+            by_tiles(1, l, l, n_threads, [&](std::ptrdiff_t, const tile& at) {
+                add_product(at, l, l, n, left.data(), scaled.data(), l, of_left);
+            });
         }
         for (std::ptrdiff_t i = 0; i < n * l; ++i) left[i] *= left[i];
         buffer<double> both(2 * rows.n_features(), 0.0);

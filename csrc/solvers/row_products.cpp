@@ -37,19 +37,6 @@ void by_fours(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t e
     }
 }
 
-template <class T>
-void add_range(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end,
-               const double* z, double* sum) {
-    by_fours(
-        rows, begin, end,
-        [&](std::ptrdiff_t i, std::ptrdiff_t n, const T* a, const T* b, const T* c, const T* d) {
-            double four[4] = {};
-            std::copy_n(z + i, n, four);
-            if (std::any_of(four, four + 4, [](double x) { return x != 0; }))
-                add_four(rows.width, a, b, c, d, four, sum);
-        });
-}
-
 // A run of whole queries that fits the cache, or a part of a query that does not.
 struct piece {
     std::ptrdiff_t begin, end;               // rows
@@ -103,12 +90,25 @@ void score_rows(const matrix_rows<T>& rows, const linear_models& models, double*
 }
 
 template <class T>
+void add_rows(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end, const double* z,
+              double* out) {
+    by_fours(
+        rows, begin, end,
+        [&](std::ptrdiff_t i, std::ptrdiff_t n, const T* a, const T* b, const T* c, const T* d) {
+            double four[4] = {};
+            std::copy_n(z + i, n, four);
+            if (std::any_of(four, four + 4, [](double x) { return x != 0; }))
+                add_four(rows.width, a, b, c, d, four, out);
+        });
+}
+
+template <class T>
 void sum_rows(const matrix_rows<T>& rows, const double* z, double* out, int n_threads) {
     buffer<piece> pieces;
     cut_rows(0, rows.n_rows, rows_per_piece(rows, piece_bytes), pieces);
     std::fill(out, out + rows.width, 0.0);
     sum_in_slots(pieces, rows.width, out, threads_for(rows, n_threads),
-                 [&](const piece& p, double* sum) { add_range(rows, p.begin, p.end, z, sum); });
+                 [&](const piece& p, double* sum) { add_rows(rows, p.begin, p.end, z, sum); });
 }
 
 template <class T>
@@ -140,7 +140,7 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
     sum_in_slots(whole, rows.width, out, n_threads, [&](const piece& p, double* sum) {
         model.score(rows, p.begin, p.end, scores, rows.n_rows);
         pairs.product(p.first_query, p.last_query, scores + p.begin, z.data() + p.begin);
-        add_range(rows, p.begin, p.end, z.data(), sum);
+        add_rows(rows, p.begin, p.end, z.data(), sum);
     });
     if (long_queries.empty()) return;
     const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
@@ -153,13 +153,15 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
                      pairs.product(q, q + 1, scores + begin, z.data() + begin);
                  });
     sum_in_slots(parts, rows.width, out, n_threads, [&](const piece& p, double* sum) {
-        add_range(rows, p.begin, p.end, z.data(), sum);
+        add_rows(rows, p.begin, p.end, z.data(), sum);
     });
 }
 
 #define PAIRGRAM_ROW_PRODUCTS(T)                                                                 \
     template void score_rows<T>(const matrix_rows<T>&, const linear_models&, double*, int);      \
     template void sum_rows<T>(const matrix_rows<T>&, const double*, double*, int);               \
+    template void add_rows<T>(const matrix_rows<T>&, std::ptrdiff_t, std::ptrdiff_t,             \
+                              const double*, double*);                                           \
     template void hessian_product<T>(const pair_operator&, const matrix_rows<T>&, const double*, \
                                      double*, double*, int);
 PAIRGRAM_ROW_PRODUCTS(double)

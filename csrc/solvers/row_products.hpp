@@ -22,6 +22,11 @@ void score_rows(const matrix_rows<T>& rows, const linear_models& models, double*
 template <class T>
 void sum_rows(const matrix_rows<T>& rows, const double* z, double* out, int n_threads);
 
+// out (width,) += Hᵀ z of the rows at positions begin to end, one after the other.
+template <class T>
+void add_rows(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end, const double* z,
+              double* out);
+
 // scores (n,) = H s and out (width,) = Hᵀ (2 AᵀDA) H s, query by query while its rows are in cache;
 // a query that the cache does not hold is read twice. Queries without pairs get scores 0.
 template <class T>

@@ -14,10 +14,24 @@ namespace {
 constexpr std::ptrdiff_t piece_entries = 1 << 14;  // of rows that stay in cache for all vectors
 constexpr std::ptrdiff_t long_entries = 1 << 18;   // a query with more is shared among threads
 constexpr std::ptrdiff_t near_numbers = 1 << 18;   // the nearer caches hold so many
+constexpr std::ptrdiff_t few_numbers = 1 << 18;    // a product with fewer is left to one thread
 constexpr std::ptrdiff_t max_slots = 32;
 constexpr std::ptrdiff_t lead = 24;  // entries ahead, whose lines are read into the cache
 constexpr std::ptrdiff_t entries_per_sum = 32;  // a slot's sums cost as much as so many entries
+constexpr std::ptrdiff_t entry_cost = 8;        // of the diagonal, in entries of a product
 constexpr std::ptrdiff_t max_width = 8;         // vectors that are multiplied at once
+
+// One thread for work with few numbers, which takes less time than the start of threads.
+int threads_for(std::ptrdiff_t n_numbers, int n_threads) {
+    return n_numbers < few_numbers ? 1 : n_threads;
+}
+
+// The number of slots that entries are added up in, each of which has sums of all columns.
+template <class T, class I>
+std::ptrdiff_t slots_for(const sparse_rows<T, I>& X) {
+    const auto per_slot = entries_per_sum * std::max<std::ptrdiff_t>(X.n_columns, 1);
+    return std::clamp<std::ptrdiff_t>(X.begin(X.n_rows) / per_slot / 2 * 2, 2, max_slots);
+}
 
 // Numbers that stand in whole cache lines, and are not set to anything.
 class lines {
@@ -122,10 +136,7 @@ void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
                      const auto q = pieces.long_queries[task / n], j = task % n;
                      laplacians[systems[j]].apply(q, W, kept.data() + rows.begin(q) * W + j);
                  });
-    const auto n_entries = X.begin(X.n_rows);
-    const auto n_slots = std::clamp<std::ptrdiff_t>(
-        n_entries / (entries_per_sum * std::max<std::ptrdiff_t>(d, 1)) / 2 * 2, 2, max_slots);
-    const auto used = std::min(n_slots, n_whole + n_parts);
+    const auto used = std::min(slots_for(X), n_whole + n_parts);
     const lines slots(used * d * W);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
         double* sums = slots.data() + slot * d * W;
@@ -291,20 +302,31 @@ void laplacian::apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) co
 }
 
 laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
-                                       const std::int32_t* positions, const double* z) const {
+                                       const std::int32_t* positions, const double* z,
+                                       buffer<double>& sums) const {
     const auto begin = rows_.begin(query);
     const double c = factor_[query];
     square found{0, 0};
     if (!(c > 0)) return found;
     double all = 0;
     const auto k = level_.empty() ? 0 : first_level_[query + 1] - first_level_[query];
-    buffer<double> t(k, 0.0);
+    if (static_cast<std::ptrdiff_t>(sums.size()) < k) sums.resize(k);
+    double* const t = sums.data();
+    const std::int32_t* const level = level_.data() + (k > 0 ? begin : 0);
     for (std::ptrdiff_t e = 0; e < n; ++e) {
         const auto i = begin + positions[e];
         found.sum += degree_[i] * z[e] * z[e];
         all += weight_[i] * z[e];
-        if (k > 0) t[level_[i]] += weight_[i] * z[e];
+        if (k > 0) t[level[positions[e]]] += weight_[i] * z[e];
     }
+    // Calls use(level, sum), and sets the sum to 0, for the levels of the entries.
+    const auto each_level = [&](const auto& use) {
+        for (std::ptrdiff_t e = 0; e < n; ++e) {
+            const auto l = level[positions[e]];
+            use(l, t[l]);
+            t[l] = 0;
+        }
+    };
     switch (rule_.kind) {
         case pair_kind::none:
             break;
@@ -312,13 +334,15 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
             found.subtracted = c * all * all;
             break;
         case pair_kind::dropped:
-            for (const double sum : t) found.subtracted += c * sum * (all - sum);
+            each_level(
+                [&](std::int32_t, double sum) { found.subtracted += c * sum * (all - sum); });
             break;
         case pair_kind::omega: {
             if (rule_.sums_labels()) {
                 const double* label = level_label_.data() + first_level_[query];
-                for (std::ptrdiff_t l = 0; l < k; ++l)
-                    found.subtracted += 2 * c * all * label[l] * t[l];
+                each_level([&](std::int32_t l, double sum) {
+                    found.subtracted += 2 * c * all * label[l] * sum;
+                });
                 break;
             }
             const auto* index = level_index_.data() + first_level_[query];
@@ -326,6 +350,7 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
                 for (std::ptrdiff_t m = 0; m < k; ++m)
                     found.subtracted +=
                         c * t[l] * t[m] * rule_.omega[index[l] * rule_.n_levels + index[m]];
+            each_level([](std::int32_t, double) {});
         }
     }
     return found;
@@ -360,10 +385,11 @@ void partner_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double
 
 template <class T, class I>
 void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
-                          double* size) {
+                          double* size, int n_threads) {
     const auto& rows = pairs.rows();
-    std::fill(diagonal, diagonal + X.n_columns, 0.0);
-    std::fill(size, size + X.n_columns, 0.0);
+    const auto d = X.n_columns;
+    std::fill_n(diagonal, d, 0.0);
+    std::fill_n(size, d, 0.0);
     if (pairs.has_partners()) {
         partner_diagonal(X, pairs, diagonal, size);
         return;
@@ -374,44 +400,62 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
         double value;
         std::ptrdiff_t next;
     };
-    buffer<entry> entries;
-    buffer<std::ptrdiff_t> first(X.n_columns, -1), columns;
-    buffer<std::int32_t> positions;
-    buffer<double> values;
-    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
-        check_interrupt();
-        if (!pairs.counts(q)) continue;
-        entries.clear();
-        columns.clear();
-        for (std::ptrdiff_t i = 0; i < rows.size(q); ++i) {
-            const auto row = rows.row(rows.begin(q) + i);
-            for (auto e = X.begin(row); e < X.begin(row + 1); ++e) {
-                const auto column = static_cast<std::ptrdiff_t>(X.columns[e]);
-                if (first[column] < 0) columns.push_back(column);
-                entries.push_back({static_cast<std::int32_t>(i), static_cast<double>(X.values[e]),
-                                   first[column]});
-                first[column] = static_cast<std::ptrdiff_t>(entries.size()) - 1;
-            }
-        }
-        for (const auto column : columns) {
-            positions.clear();
-            values.clear();
-            for (auto at = first[column]; at >= 0; at = entries[at].next) {
-                const auto& one = entries[at];
-                if (!positions.empty() && positions.back() == one.position) {
-                    values.back() += one.value;  // entries of a row are added up
-                } else {
-                    positions.push_back(one.position);
-                    values.push_back(one.value);
+    const auto used = std::min(slots_for(X), rows.n_queries);
+    const auto first_query = [&](std::ptrdiff_t slot) {  // of about as many rows as others
+        const auto* const end = rows.offsets + rows.n_queries;
+        return std::lower_bound(rows.offsets, end, slot * rows.n_rows() / used) - rows.offsets;
+    };
+    const lines slots(used * 2 * d);
+    const auto n_numbers = X.begin(X.n_rows) + d;
+    parallel_for(used, threads_for(entry_cost * n_numbers, n_threads), [&](std::ptrdiff_t slot) {
+        double *const squares = slots.data() + slot * 2 * d, *const sizes = squares + d;
+        std::fill_n(squares, 2 * d, 0.0);
+        buffer<entry> entries;
+        buffer<std::ptrdiff_t> first(d, -1), columns;
+        buffer<std::int32_t> positions;
+        buffer<double> values, of_levels;
+        for (auto q = first_query(slot); q < first_query(slot + 1); ++q) {
+            check_interrupt();
+            if (!pairs.counts(q)) continue;
+            entries.clear();
+            columns.clear();
+            for (std::ptrdiff_t i = 0; i < rows.size(q); ++i) {
+                const auto row = rows.row(rows.begin(q) + i);
+                for (auto e = X.begin(row); e < X.begin(row + 1); ++e) {
+                    const auto column = static_cast<std::ptrdiff_t>(X.columns[e]);
+                    if (first[column] < 0) columns.push_back(column);
+                    auto& one = entries.emplace_back();
+                    one.position = static_cast<std::int32_t>(i);
+                    one.value = static_cast<double>(X.values[e]);
+                    one.next = first[column];
+                    first[column] = static_cast<std::ptrdiff_t>(entries.size()) - 1;
                 }
             }
-            first[column] = -1;
-            const auto found = pairs.square_of(q, static_cast<std::ptrdiff_t>(values.size()),
-                                               positions.data(), values.data());
-            diagonal[column] += found.sum - found.subtracted;
-            size[column] += found.sum;
+            for (const auto column : columns) {
+                positions.clear();
+                values.clear();
+                for (auto at = first[column]; at >= 0; at = entries[at].next) {
+                    const auto& one = entries[at];
+                    if (!positions.empty() && positions.back() == one.position) {
+                        values.back() += one.value;  // entries of a row are added up
+                    } else {
+                        positions.push_back(one.position);
+                        values.push_back(one.value);
+                    }
+                }
+                first[column] = -1;
+                const auto found = pairs.square_of(q, static_cast<std::ptrdiff_t>(values.size()),
+                                                   positions.data(), values.data(), of_levels);
+                squares[column] += found.sum - found.subtracted;
+                sizes[column] += found.sum;
+            }
         }
-    }
+    });
+    for (std::ptrdiff_t slot = 0; slot < used; ++slot)
+        for (std::ptrdiff_t c = 0; c < d; ++c) {
+            diagonal[c] += slots.data()[slot * 2 * d + c];
+            size[c] += slots.data()[(slot * 2 + 1) * d + c];
+        }
 }
 
 template <class T, class I>
@@ -449,6 +493,7 @@ template <class T, class I>
 void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
                          const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
                          const std::int64_t* systems, double* out, int n_threads) {
+    const auto n_numbers = X.begin(X.n_rows) + X.n_columns;
     for (std::ptrdiff_t j = 0; j < n_vectors; j += max_width) {
         const auto n = std::min(max_width, n_vectors - j);
         const auto multiply_by = n > 4   ? multiply<8, T, I>
@@ -456,13 +501,13 @@ void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& la
                                  : n > 1 ? multiply<2, T, I>
                                          : multiply<1, T, I>;
         multiply_by(X, laplacians, pieces, n, p + j * X.n_columns, systems + j,
-                    out + j * X.n_columns, n_threads);
+                    out + j * X.n_columns, threads_for(n * n_numbers, n_threads));
     }
 }
 
 #define PAIRGRAM_SPARSE_PRODUCT(T, I)                                                             \
     template void sparse_pair_diagonal<T, I>(const sparse_rows<T, I>&, const laplacian&, double*, \
-                                             double*);                                            \
+                                             double*, int);                                       \
     template pieces_of_rows cut_rows<T, I>(const sparse_rows<T, I>&, const query_rows&);          \
     template void sparse_pair_product<T, I>(const sparse_rows<T, I>&, const buffer<laplacian>&,   \
                                             const pieces_of_rows&, std::ptrdiff_t, const double*, \

@@ -58,12 +58,13 @@ class laplacian {
     void apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) const;
 
     // What zᵀ L z of one query subtracts, and what it subtracts it from: Σ degree z². z is sparse:
-    // n entries of the rows at these positions, counted from the query's first.
+    // n entries of the rows at these positions, counted from the query's first. sums is scratch for
+    // many queries: empty at first, then zeros.
     struct square {
         double sum, subtracted;
     };
     square square_of(std::ptrdiff_t query, std::ptrdiff_t n, const std::int32_t* positions,
-                     const double* z) const;
+                     const double* z, buffer<double>& sums) const;
 
     // Comparisons alone, which are not ranking problems: whether these are, and the partners of a
     // row, which may repeat.
@@ -118,10 +119,10 @@ void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& la
 
 // diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), what was subtracted from: where a column
 // does not vary, the diagonal is rounding error of this size. O(nnz), with omega · levels² more.
-// For comparisons the diagonal adds up squared differences, entry by entry of the rows that are
-// compared; the columns of a row must ascend.
+// The same bits for any n_threads. For comparisons the diagonal adds up squared differences, entry
+// by entry of the rows that are compared; the columns of a row must ascend.
 template <class T, class I>
 void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
-                          double* size);
+                          double* size, int n_threads);
 
 }  // namespace pairgram

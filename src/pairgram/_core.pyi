@@ -164,7 +164,7 @@ class SparsePairs:
     ) -> NDArray[np.float64]: ...  # (n_vectors, n_columns)
     def counted(self, system: int) -> NDArray[np.bool_]: ...  # (n_queries,)
     def diagonal(
-        self, system: int
+        self, system: int, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # and what was subtracted from
 
 def sparse_pairs(

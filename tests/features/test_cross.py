@@ -232,6 +232,28 @@ def test_float32_rows(lists):
     np.testing.assert_allclose(held.scores_, wide.scores_, atol=1e-3)
 
 
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference"])
+def test_dependent_columns_of_float32_rows_are_held_out(pairs):
+    """Queries have more rows than the right side has columns: categories, and a sum of two."""
+    rng = np.random.default_rng(3)
+    qid = np.repeat(np.arange(12), 60)
+    people, things = rng.normal(size=(12, 3))[qid], rng.normal(size=(len(qid), 8))
+    things[:, :5] = np.eye(5)[rng.integers(0, 5, len(qid))]
+    things[:, 7] = things[:, 5] + things[:, 6]
+    X = np.hstack([people, things]).astype(np.float32)
+    y = np.round(people[:, 0] * things[:, 0] + things[:, 7] + rng.normal(size=len(qid)))
+    settings = {"pairs": pairs, "feature_map": Cross(slice(0, 3), slice(3, 11))}
+    search = RankRLSCV([1.0, 100.0], store_held_out=True, **settings)
+    held, scores = search.fit(X, y, qid=qid).held_out_, search.scores_
+    search.fit(X.astype(np.float64), y, qid=qid)
+    np.testing.assert_allclose(held, search.held_out_, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(scores, search.scores_, atol=1e-2)
+    for query in (0, 7):
+        rest, own = qid != query, qid == query
+        refit = RankRLS(search.alpha_, **settings).fit(X[rest], y[rest], qid=qid[rest])
+        np.testing.assert_allclose(held[own], refit.predict(X[own]), rtol=0, atol=1e-3)
+
+
 def test_columns_that_vary_in_no_query_have_no_weight(lists):
     X = lists.X.copy()
     X[:, RIGHT[2]] = np.random.default_rng(0).normal(size=lists.qid.max() + 1)[lists.qid]

@@ -89,7 +89,7 @@ def test_products_and_squares_are_those_of_the_laplacian(
 @pytest.mark.parametrize("varies", [False, True])
 def test_long_queries_give_the_same_bits_for_any_number_of_threads(pairs, varies):
     rng = np.random.default_rng(0)
-    sizes = [20_000, 30, 9_000, 0, 2]  # the first two of thousands are shared among threads
+    sizes = [60_000, 30, 30_000, 0, 2]  # the first two of thousands are shared among threads
     n = sum(sizes)
     query = np.repeat(range(5), sizes)
     y = rng.integers(0, 3, n).astype(float)

@@ -78,8 +78,10 @@ def test_long_queries_give_the_same_bits_for_any_number_of_threads(pairs):
         _core.apply_half_laplacian(ranking_problem(problem, pairs), centred, adjoint=adjoint)
     expected = (X.T @ centred).T
     np.testing.assert_allclose(one, expected, rtol=0, atol=1e-12 * abs(expected).max())
+    diagonal = systems.diagonal(0)
     for n_threads in (2, 3, 7):
         np.testing.assert_array_equal(systems.product(vectors, numbers, n_threads), one)
+        np.testing.assert_array_equal(systems.diagonal(0, n_threads), diagonal)
 
 
 @pytest.mark.parametrize("pairs", PAIRS)

@@ -56,7 +56,7 @@ class SparseRows:
 
     def squares(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
         """Return the diagonal of a system, what it was subtracted from, and what varies."""
-        diagonal, size = self._pairs.diagonal(number)
+        diagonal, size = self._pairs.diagonal(number, self._threads)
         counted, data = self._pairs.counted(number), self._systems[number]
         return diagonal, size, data.varying(self._settings, counted, diagonal, size)
 
