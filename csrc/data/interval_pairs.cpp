@@ -112,9 +112,9 @@ void interval_pairs::multiply(std::ptrdiff_t width, const double* rows, double* 
     });
 }
 
-void interval_pairs::pull(const double* low, const double* high, double* out,
-                          double* squares) const {
-    for (std::ptrdiff_t q = 0; q < n_queries(); ++q) {
+void interval_pairs::pull(const double* low, const double* high, double* out, double* squares,
+                          int n_threads) const {
+    parallel_for(n_queries(), n_threads, [&](std::ptrdiff_t q) {
         const auto begin = offsets[q], end = offsets[q + 1];
         double sum = 0, sum_of_squares = 0, found = 0;
         for (auto k = begin, p = begin; k < end; ++k) {
@@ -147,7 +147,7 @@ void interval_pairs::pull(const double* low, const double* high, double* out,
             }
         }
         squares[q] = found;
-    }
+    });
 }
 
 void interval_pairs::concordant(std::ptrdiff_t n_models, const double* scores, double* out,
