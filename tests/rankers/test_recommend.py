@@ -12,6 +12,7 @@ from pairgram import (
     PointwiseELM,
     RandomFourier,
     RankRLS,
+    _core,
     fit_many,
     load_model,
     recommend,
@@ -191,6 +192,22 @@ def with_weights(*weights):
     for model, weight in zip(batch.models, weights, strict=True):
         model.coef_ = np.array(weight)
     return batch
+
+
+@pytest.mark.parametrize("n_users", [1, 8, 9, 70, 130])
+def test_places_and_bits_for_any_number_of_threads(n_users):
+    """Of things in several strips, the largest of which comes last."""
+    rng = np.random.default_rng(n_users)
+    users, items = rng.normal(size=(n_users, 37)), rng.normal(size=(2500, 37))
+    items[-1] *= 1e60
+    found, scores = _core.top_products(users, items, 5)
+    np.testing.assert_array_equal(found, sorted_places(users @ items.T, 5))
+    expected = np.take_along_axis(users @ items.T, found, 1)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    for n_threads in (2, 3, 20):
+        again = _core.top_products(users, items, 5, n_threads=n_threads)
+        np.testing.assert_array_equal(again[0], found)
+        np.testing.assert_array_equal(again[1], scores)
 
 
 def test_scores_that_are_equal_in_float():
