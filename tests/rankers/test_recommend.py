@@ -225,6 +225,12 @@ def test_sizes_whose_product_is_no_normal_number():
     np.testing.assert_array_equal(found.scores, [2.0**-1065 * np.array([299, 298, 297])])
 
 
+def test_a_score_that_overflows_hides_no_better_one():
+    user, items = np.array([[1e200, 1.0]]), np.array([[-1e200, 0.0], [0.0, 5.0]])
+    found, scores = _core.top_products(user, items, 1)
+    assert (found, scores) == (1, 5.0)
+
+
 def test_scores_that_overflow(world):
     users, items, *_ = world
     with pytest.raises(ValueError, match="scores of their pairs overflow"):
