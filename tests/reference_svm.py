@@ -25,7 +25,15 @@ def preference_pairs(y, query, v=None, query_weight=None, weighting="pairs"):
 
 
 def pair_loss(f, A, W, loss="squared_hinge"):
-    """Return the loss of eq. 22 (or that of all pairs), its gradient, and the diagonal of D."""
+    """Return the loss of eq. 22 (or that of all pairs), its gradient, and the diagonal of D.
+
+    The Hessian is 2 AᵀDA, that of the logistic loss too.
+    """
+    if loss == "logistic":
+        d = A @ f
+        less = np.exp(-np.logaddexp(0, d))  # 1 − σ(d)
+        D = W * less * np.exp(-np.logaddexp(0, -d)) / 2
+        return W @ np.logaddexp(0, -d), -(A.T @ (W * less)), D
     p = 1 - A @ f
     D = W * (p > 0) if loss == "squared_hinge" else W
     return D @ p**2, -2 * (A.T @ (D * p)), D

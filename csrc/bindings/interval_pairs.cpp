@@ -59,7 +59,7 @@ py::tuple pull(const interval_pairs& pairs, const array<double>& low, const arra
     auto *out = result.mutable_data(), *of_queries = squares.mutable_data();
     {
         const without_gil release(pairs.n_rows());
-        pairs.pull(first, second, out, of_queries);
+        pairs.pull(first, second, out, of_queries, 1);
     }
     return py::make_tuple(result, squares);
 }

@@ -11,7 +11,13 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t panel = 16;  // columns that a task sums at a time: two cache lines
+constexpr std::ptrdiff_t panel = 16;         // columns that a task sums at a time: two cache lines
+constexpr std::ptrdiff_t group_rows = 4096;  // of queries that a task judges
+
+struct scored_row {
+    double score;
+    std::ptrdiff_t row;
+};
 
 // out = count row − sum, or added to it.
 template <bool adds>
@@ -112,9 +118,9 @@ void interval_pairs::multiply(std::ptrdiff_t width, const double* rows, double* 
     });
 }
 
-void interval_pairs::pull(const double* low, const double* high, double* out,
-                          double* squares) const {
-    for (std::ptrdiff_t q = 0; q < n_queries(); ++q) {
+void interval_pairs::pull(const double* low, const double* high, double* out, double* squares,
+                          int n_threads) const {
+    parallel_for(n_queries(), n_threads, [&](std::ptrdiff_t q) {
         const auto begin = offsets[q], end = offsets[q + 1];
         double sum = 0, sum_of_squares = 0, found = 0;
         for (auto k = begin, p = begin; k < end; ++k) {
@@ -147,27 +153,38 @@ void interval_pairs::pull(const double* low, const double* high, double* out,
             }
         }
         squares[q] = found;
-    }
+    });
 }
 
 void interval_pairs::concordant(std::ptrdiff_t n_models, const double* scores, double* out,
                                 int n_threads) const {
-    parallel_for(n_models, n_threads, [&](std::ptrdiff_t model) {
+    buffer<std::ptrdiff_t> groups;  // first query of every group of neighbours, and n_queries
+    for (std::ptrdiff_t q = 0; q < n_queries(); ++q)
+        if (groups.empty() || offsets[q] - offsets[groups.back()] >= group_rows)
+            groups.push_back(q);
+    const auto n_groups = static_cast<std::ptrdiff_t>(groups.size());
+    groups.push_back(n_queries());
+    buffer<std::int32_t> ranks(n_models * n_rows());
+    parallel_for(n_models * n_groups, n_threads, [&](std::ptrdiff_t task) {
+        const auto model = task / n_groups, group = task % n_groups;
         const double* const score = scores + model * n_rows();
-        buffer<std::ptrdiff_t> order(by_lower), rank(n_rows());
+        std::int32_t* const rank = ranks.data() + model * n_rows();
+        buffer<scored_row> order;
         buffer<std::int64_t> tree;  // of the rows below, by their scores
-        for (std::ptrdiff_t q = 0; q < n_queries(); ++q) {
+        for (auto q = groups[group]; q < groups[group + 1]; ++q) {
             check_interrupt();
             const auto begin = offsets[q], end = offsets[q + 1];
-            std::sort(order.begin() + begin, order.begin() + end,
-                      [&](std::ptrdiff_t a, std::ptrdiff_t b) { return score[a] < score[b]; });
-            std::ptrdiff_t n_ranks = 0;
-            for (auto k = begin; k < end; ++k) {
-                if (k > begin && score[order[k]] > score[order[k - 1]]) ++n_ranks;
-                rank[order[k]] = n_ranks;
+            order.clear();
+            for (auto k = begin; k < end; ++k) order.push_back({score[by_lower[k]], by_lower[k]});
+            std::sort(order.begin(), order.end(),
+                      [](const scored_row& a, const scored_row& b) { return a.score < b.score; });
+            std::int32_t n_ranks = 0;
+            for (std::ptrdiff_t k = 0; k < end - begin; ++k) {
+                if (k > 0 && order[k].score > order[k - 1].score) ++n_ranks;
+                rank[order[k].row] = n_ranks;
             }
             std::int64_t twice = 0;
-            tree.assign(size_of(n_ranks) + 2, 0);
+            tree.assign(n_ranks + 2, 0);
             for (auto k = begin, p = begin; k < end; ++k) {
                 const auto row = by_lower[k];
                 for (; p - begin < n_below[row]; ++p)

@@ -40,8 +40,10 @@ class interval_pairs {
     void multiply(std::ptrdiff_t width, const double* rows, double* out, int n_threads) const;
 
     // out (n_rows,) = Aᵀt for t_ij = low_i − high_j, and squares (n_queries,) = Σ t². The bounds
-    // low and high of rows in pairs are finite, and equal in rows that tie.
-    void pull(const double* low, const double* high, double* out, double* squares) const;
+    // low and high of rows in pairs are finite, and equal in rows that tie. The same bits for any
+    // n_threads.
+    void pull(const double* low, const double* high, double* out, double* squares,
+              int n_threads) const;
 
     // out (n_models, n_queries) for scores (n_models, n_rows): of how many pairs that are no ties
     // the upper row has the higher score; equal scores count ½. O(n_models n_rows log n_rows).

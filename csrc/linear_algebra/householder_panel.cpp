@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "linear_algebra/blas.hpp"
+#include "linear_algebra/dot.hpp"
 #include "support/buffer.hpp"
 #include "support/simd.hpp"
 
@@ -16,26 +16,6 @@ using blas::trans;
 
 constexpr std::ptrdiff_t few = 8;            // rows that are reflected one by one
 constexpr double smallest_squares = 1e-280;  // of a reflector
-
-PAIRGRAM_CLONES double dot(std::ptrdiff_t n, const double* a, const double* b) {
-    using wide = pack<double, 8>;
-    wide sums[4] = {};
-    std::ptrdiff_t i = 0;
-    for (; i + 32 <= n; i += 32)
-        for (int k = 0; k < 4; ++k) {
-            wide x, y;
-            std::memcpy(&x, a + i + 8 * k, sizeof x);
-            std::memcpy(&y, b + i + 8 * k, sizeof y);
-            sums[k] += x * y;
-        }
-    sums[0] += sums[1];
-    sums[2] += sums[3];
-    sums[0] += sums[2];
-    double sum = 0;
-    for (int k = 0; k < 8; ++k) sum += sums[0][k];
-    for (; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
 
 PAIRGRAM_CLONES void add(std::ptrdiff_t n, double factor, const double* a, double* out) {
     for (std::ptrdiff_t i = 0; i < n; ++i) out[i] += factor * a[i];

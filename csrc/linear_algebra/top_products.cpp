@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <memory>
 #include <vector>
 
 #include "linear_algebra/blas.hpp"
+#include "linear_algebra/dot.hpp"
 #include "linear_algebra/row_scores.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
@@ -18,8 +19,9 @@ namespace {
 
 using blas::trans;
 
-constexpr std::ptrdiff_t rows_together = 64, columns_together = 1024;  // of a block of the product
-constexpr std::ptrdiff_t lanes = 32;                                   // looked at together
+constexpr std::ptrdiff_t least_rows = 8, most_rows = 64;  // of a block of the product
+constexpr std::ptrdiff_t columns_together = 1024;
+constexpr std::ptrdiff_t lanes = 32;  // looked at together
 
 struct scored {
     double score;
@@ -42,9 +44,7 @@ PAIRGRAM_CLONES void flag_groups(std::ptrdiff_t n, const float* values, float ba
     if (begin < n) *flags = 1;
 }
 
-double norm(std::ptrdiff_t n, const double* x) {
-    return std::sqrt(std::inner_product(x, x + n, x, 0.0));
-}
+double norm(std::ptrdiff_t n, const double* x) { return std::sqrt(dot(n, x, x)); }
 
 // The k best of one row so far: a heap of which the worst is on top.
 class best_columns {
@@ -55,14 +55,16 @@ class best_columns {
         : k_(k),
           width_(width),
           all_(all),
-          scale_(scale),
+          row_scale_(scale),
           slack_(slack),
           first_out_(first_out),
           last_out_(last_out),
           model_(1, width, row) {}
 
-    // Takes what may be among the best of n columns, whose products stand in values.
-    void look_at(std::ptrdiff_t first, std::ptrdiff_t n, const float* values) {
+    // Takes what may be among the best of n columns, whose products, scaled, stand in values.
+    void look_at(std::ptrdiff_t first, std::ptrdiff_t n, const float* values, double scale) {
+        scale_ = row_scale_ * scale;
+        set_bar();
         std::uint8_t flags[columns_together / lanes];
         flag_groups(n, values, bar_, flags);
         for (std::ptrdiff_t group = 0; group * lanes < n; ++group)
@@ -95,15 +97,23 @@ class best_columns {
             heap_.push_back(found);
         }
         std::push_heap(heap_.begin(), heap_.end(), is_better);
-        if (static_cast<std::ptrdiff_t>(heap_.size()) == k_ && std::isnormal(scale_))
-            bar_ = static_cast<float>(heap_.front().score * scale_) - slack_;
+        set_bar();
+    }
+
+    // All columns are looked at while there are fewer than k, and if the scale has lost its digits.
+    void set_bar() {
+        bar_ = -std::numeric_limits<float>::infinity();
+        if (static_cast<std::ptrdiff_t>(heap_.size()) == k_ && std::isnormal(scale_)) {
+            const double least = std::clamp(heap_.front().score * scale_, -2.0, 2.0);
+            bar_ = static_cast<float>(least) - slack_;
+        }
     }
 
     std::ptrdiff_t k_, width_;
     const double* all_;
-    double scale_;  // of products; all columns are looked at if it has lost its digits
+    double row_scale_, scale_ = 0;  // of products
     float slack_;
-    float bar_ = -std::numeric_limits<float>::infinity();  // of products in float, scaled
+    float bar_ = 0;  // of products in float, scaled, which are at most 1
     const std::int64_t *first_out_, *last_out_;
     linear_models model_;
     buffer<scored> heap_;
@@ -114,26 +124,32 @@ void narrow(std::ptrdiff_t n, std::ptrdiff_t width, const double* rows, double s
     for (std::ptrdiff_t i = 0; i < n * width; ++i) out[i] = static_cast<float>(rows[i] * scale);
 }
 
-double inverse(double size) { return size > 0 ? 1 / size : 0.0; }
+// 0 for a norm whose squares have lost digits.
+double inverse(double norm) { return norm > 1e-150 ? 1 / norm : 0.0; }
 
 }  // namespace
 
 void top_products(std::ptrdiff_t n_rows, std::ptrdiff_t n_columns, std::ptrdiff_t width,
                   const double* a, const double* b, std::ptrdiff_t k, const left_out& without,
                   std::int64_t* columns, double* scores, int n_threads) {
-    double largest = 0;  // of the norms of b, so that all products are at most 1
-    for (std::ptrdiff_t j = 0; j < n_columns; ++j)
-        largest = std::max(largest, norm(width, b + j * width));
-    buffer<float> narrow_b(n_columns * width);
     const auto n_strips = (n_columns + columns_together - 1) / columns_together;
+    const std::unique_ptr<float[]> narrow_b(new float[size_of(n_columns * width)]);  // not filled
+    buffer<double> scales(n_strips);  // of the strips of b, so that all products are at most 1
     parallel_for(n_strips, n_threads, [&](std::ptrdiff_t strip) {
         const auto first = strip * columns_together,
                    n = std::min(columns_together, n_columns - first);
-        narrow(n, width, b + first * width, inverse(largest), narrow_b.data() + first * width);
+        const double* const rows = b + first * width;
+        double largest = 0;
+        for (std::ptrdiff_t j = 0; j < n; ++j)
+            largest = std::max(largest, norm(width, rows + j * width));
+        scales[strip] = inverse(largest);
+        narrow(n, width, rows, scales[strip], narrow_b.get() + first * width);
     });
     // Rounding of both factors, of a sum of `width` products, and of the bar itself.
     const float slack = static_cast<float>(width + 8) * std::numeric_limits<float>::epsilon();
     constexpr std::int64_t nothing = 0;
+    const auto share = (n_rows + n_threads - 1) / n_threads;
+    const auto rows_together = std::clamp(share, least_rows, most_rows);
     parallel_for((n_rows + rows_together - 1) / rows_together, n_threads, [&](std::ptrdiff_t task) {
         const auto first = task * rows_together, n = std::min(rows_together, n_rows - first);
         buffer<float> narrow_a(n * width), product(n * columns_together);
@@ -144,7 +160,7 @@ void top_products(std::ptrdiff_t n_rows, std::ptrdiff_t n_columns, std::ptrdiff_
             const double scale = inverse(norm(width, row));
             narrow(1, width, row, scale, narrow_a.data() + i * width);
             const auto* const begin = without.indptr ? without.columns : &nothing;
-            best.emplace_back(k, width, row, b, scale * inverse(largest), slack,
+            best.emplace_back(k, width, row, b, scale, slack,
                               begin + (without.indptr ? without.indptr[first + i] : 0),
                               begin + (without.indptr ? without.indptr[first + i + 1] : 0));
         }
@@ -152,10 +168,11 @@ void top_products(std::ptrdiff_t n_rows, std::ptrdiff_t n_columns, std::ptrdiff_
             check_interrupt();
             const auto size = std::min(columns_together, n_columns - strip);
             blas::gemm(trans::no, trans::yes, n, size, width, 1.0F, narrow_a.data(), width,
-                       narrow_b.data() + strip * width, width, 0.0F, product.data(),
+                       narrow_b.get() + strip * width, width, 0.0F, product.data(),
                        columns_together);
             for (std::ptrdiff_t i = 0; i < n; ++i)
-                best[size_of(i)].look_at(strip, size, product.data() + i * columns_together);
+                best[size_of(i)].look_at(strip, size, product.data() + i * columns_together,
+                                         scales[strip / columns_together]);
         }
         for (std::ptrdiff_t i = 0; i < n; ++i)
             best[size_of(i)].store(columns + (first + i) * k, scores + (first + i) * k);

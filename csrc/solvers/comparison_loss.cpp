@@ -22,23 +22,51 @@ comparison_loss::comparison_loss(std::shared_ptr<const comparisons> pairs, const
       slope_(pairs_->n_pairs(), 0.0),
       curve_(pairs_->n_pairs(), 0.0) {}
 
+// The losses of n pairs from `first` on, and their derivatives without the weights.
+void comparison_loss::set_block(std::ptrdiff_t first, std::ptrdiff_t n, const double* d,
+                                double* value) {
+    double* const slope = slope_.data() + first;
+    double* const curve = curve_.data() + first;
+    const double* const margin = margin_.data() + first;
+    if (loss_ == pair_loss::logistic) {
+        logistic_losses(n, d, value, slope, curve);
+        for (std::ptrdiff_t k = 0; k < n; ++k)
+            if (margin[k] == 0) {  // ℓ(−d) = ℓ(d) + d
+                value[k] += d[k] / 2;
+                slope[k] += 0.5;
+            }
+        return;
+    }
+    for (std::ptrdiff_t k = 0; k < n; ++k) {
+        auto found = loss_at(loss_, margin[k], d[k]);
+        if (margin[k] == 0) {
+            const auto other = loss_at(loss_, 0.0, -d[k]);
+            found = {(found.value + other.value) / 2, (found.slope - other.slope) / 2,
+                     (found.curve + other.curve) / 2};
+        }
+        value[k] = found.value;
+        slope[k] = found.slope;
+        curve[k] = found.curve;
+    }
+}
+
 double comparison_loss::set_scores(const double* scores, double* gradient, int n_threads) {
     const auto n = pairs_->n_pairs(), n_tasks = (n + task_pairs - 1) / task_pairs;
     buffer<double> losses(n_tasks);
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        double sum = 0;
-        for (auto p = task * task_pairs; p < std::min((task + 1) * task_pairs, n); ++p) {
-            const double d = scores[pairs_->winner[p]] - scores[pairs_->loser[p]];
-            auto found = loss_at(loss_, margin_[p], d);
-            if (margin_[p] == 0) {
-                const auto other = loss_at(loss_, 0.0, -d);
-                found = {(found.value + other.value) / 2, (found.slope - other.slope) / 2,
-                         (found.curve + other.curve) / 2};
+        double sum = 0, d[pairs_together], value[pairs_together];
+        const auto last = std::min((task + 1) * task_pairs, n);
+        for (auto first = task * task_pairs; first < last; first += pairs_together) {
+            const auto size = std::min(pairs_together, last - first);
+            for (std::ptrdiff_t k = 0; k < size; ++k)
+                d[k] = scores[pairs_->winner[first + k]] - scores[pairs_->loser[first + k]];
+            set_block(first, size, d, value);
+            for (std::ptrdiff_t k = 0; k < size; ++k) {
+                const double w = pairs_->weight[first + k];
+                sum += w * value[k];
+                slope_[first + k] *= w;
+                curve_[first + k] *= w;
             }
-            const double w = pairs_->weight[p];
-            sum += w * found.value;
-            slope_[p] = w * found.slope;
-            curve_[p] = w * found.curve;
         }
         losses[task] = sum;
     });

@@ -31,6 +31,8 @@ class comparison_loss {
     void product(const double* u, double* out, int n_threads) const;
 
   private:
+    void set_block(std::ptrdiff_t first, std::ptrdiff_t n, const double* d, double* value);
+
     std::shared_ptr<const comparisons> pairs_;
     buffer<double> margin_;  // (n_pairs,)
     pair_loss loss_;

@@ -7,6 +7,7 @@
 // (a_i − b_j)². So the active rows below i are those among the first n_below of the order of upper
 // bounds whose b is less than a_i. One sweep by a and b, with a Fenwick tree over that order, gives
 // every row's sums over them; a second one gives those over the rows above. O(n_rows log n_rows).
+// The squared loss has all pairs active, so that its sums are those of `interval_pairs`. O(n_rows).
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ class interval_loss {
     void product(const double* u, double* out, int n_threads) const;
 
   private:
-    // The rows that are winners, or losers, of a pair.
+    // The rows that are winners, or losers, of a pair; empty for the squared loss.
     struct side {
         const buffer<std::int64_t>* n_partners;  // (n_rows,) those that may be active come first
         buffer<std::ptrdiff_t> place;            // (n_rows,) in the order of the partners of these
@@ -45,19 +46,22 @@ class interval_loss {
         buffer<double> degree;                   // (n_rows,) active partners
     };
 
+    double pivot(std::ptrdiff_t query, const double* scores) const;
+    double set_all(const double* scores, double* gradient, int n_threads) const;
     void sort(std::ptrdiff_t query, const double* scores, const double* bounds, side& rows) const;
 
-    // sums[i] of the rows of one side = Σ values[p] over the active partners p on the other side.
+    // Calls store(i, Σ value(p)) for the rows i of one side, over the active partners p on the
+    // other side.
+    template <class Value, class Store>
     void sum_partners(std::ptrdiff_t query, const side& rows, const side& partners,
-                      const double* values, double* sums) const;
+                      const Value& value, const Store& store) const;
 
-    // Adds count (x_i − mean) of ties to out_i, times a factor; returns the sum of products with x.
+    // Adds count (x_i − mean) of ties to out_i; returns the sum of products with x.
     double add_ties(std::ptrdiff_t query, const double* x, double* out) const;
 
     std::shared_ptr<const interval_pairs> pairs_;
     buffer<double> low_, high_;  // (n_rows,)
     pair_loss loss_;
-    buffer<double> ones_;  // (n_rows,)
     side winners_, losers_;
 };
 

@@ -6,9 +6,11 @@
 #include <type_traits>
 
 #include "data/query_rows.hpp"
+#include "linear_algebra/dot.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/prefix_sums.hpp"
+#include "support/simd.hpp"
 
 namespace pairgram {
 
@@ -76,6 +78,15 @@ void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* 
         for (; p >= 0 && score[i] - score[p] < reach; --p) smaller.add(level[p], loser[p]);
         below[i] = smaller.smaller(level[i]) - (counts_itself ? loser[i] : 0.0);
     }
+}
+
+// Pairs of a winner and n rows from `first` on, which stand from `at` on among pairs of others.
+struct pairs_of_winner {
+    std::ptrdiff_t winner, first, at, n;
+};
+
+PAIRGRAM_CLONES void subtract(std::ptrdiff_t n, double factor, const double* x, double* out) {
+    for (std::ptrdiff_t k = 0; k < n; ++k) out[k] -= factor * x[k];
 }
 
 }  // namespace
@@ -260,49 +271,87 @@ void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double
     }
 }
 
-// Calls visit(i, j, W_ij, the loss) for every pair of a query, of which row i has the higher label.
+// Calls visit(n_pairs, d, runs, last) for all pairs of a query, at most `pairs_together` at a time:
+// d are the differences of their scores, and [runs, last) tells whose they are.
 template <class Visit>
-void pair_operator::visit_pairs(std::ptrdiff_t query, const double* scores,
-                                const Visit& visit) const {
+void pair_operator::visit_pairs(std::ptrdiff_t query, const Visit& visit) const {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
-    const auto* const level = level_.data() + begin;
-    const auto* const v = weight_.data() + begin;
-    const auto* const win = win_.data() + begin;
-    const bool of_clicks = n_levels_[query] == 0;
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
+    const auto* const score = sorted_score_.data() + begin;
+    const auto* const level = sorted_level_.data() + begin;
+    double d[pairs_together];
+    pairs_of_winner runs[pairs_together];
+    std::ptrdiff_t n_pairs = 0, n_runs = 0;
+    for (std::ptrdiff_t i = 0, n_losers = 0; i < n; ++i) {
         check_interrupt();
-        for (std::ptrdiff_t j = 0; j < n; ++j)
-            if (of_clicks ? i != j && win[i] > 0 : level[i] > level[j])
-                visit(i, j, factor_[query] * win[i] * v[j],
-                      loss_at(loss_, 1.0, scores[i] - scores[j]));
+        if (level[i] > level[n_losers]) n_losers = i;
+        for (std::ptrdiff_t first = 0; first < n_losers;) {
+            const auto m = std::min(pairs_together - n_pairs, n_losers - first);
+            for (std::ptrdiff_t k = 0; k < m; ++k) d[n_pairs + k] = score[i] - score[first + k];
+            runs[n_runs++] = {i, first, n_pairs, m};
+            first += m;
+            n_pairs += m;
+            if (n_pairs < pairs_together) continue;
+            visit(n_pairs, d, runs, runs + n_runs);
+            n_pairs = n_runs = 0;
+        }
     }
+    visit(n_pairs, d, runs, runs + n_runs);
 }
 
-double pair_operator::set_logistic(std::ptrdiff_t query, const double* scores, double* gradient) {
+double pair_operator::set_logistic(std::ptrdiff_t query, const double* scores, double* gradient,
+                                   workspace& w) {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
-    std::copy_n(scores, n, sorted_score_.begin() + begin);  // which products read
-    std::fill_n(gradient, n, 0.0);
-    double loss = 0;
-    if (factor_[query] == 0) return loss;
-    visit_pairs(query, scores,
-                [&](std::ptrdiff_t i, std::ptrdiff_t j, double w, const loss_of_pair& at) {
-                    loss += w * at.value;
-                    gradient[i] += w * at.slope;
-                    gradient[j] -= w * at.slope;
-                });
+    const auto* const order = order_.data() + begin;
+    auto* const v = sorted_weight_.data() + begin;
+    w.reserve(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        sorted_score_[begin + i] = scores[order[i]];
+        sorted_level_[begin + i] = level_[begin + order[i]];
+        v[i] = weight_[begin + order[i]];
+        w.y[i] = 0;
+    }
+    const double c = factor_[query];
+    double loss = 0, value[pairs_together], slope[pairs_together], curve[pairs_together];
+    if (c > 0)
+        visit_pairs(query, [&](std::ptrdiff_t n_pairs, const double* d, const pairs_of_winner* run,
+                               const pairs_of_winner* last) {
+            logistic_losses(n_pairs, d, value, slope, curve);
+            for (; run < last; ++run) {
+                const auto [i, first, at, m] = *run;
+                loss += c * v[i] * dot(m, v + first, value + at);
+                w.y[i] += dot(m, v + first, slope + at);
+                subtract(m, v[i], slope + at, w.y.data() + first);
+            }
+        });
+    for (std::ptrdiff_t i = 0; i < n; ++i) gradient[order[i]] = c * v[i] * w.y[i];
     return loss;
 }
 
-void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, double* out) const {
+void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, double* out,
+                                      workspace& w) const {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
-    std::fill_n(out, n, 0.0);
-    if (factor_[query] == 0) return;
-    visit_pairs(query, sorted_score_.data() + begin,
-                [&](std::ptrdiff_t i, std::ptrdiff_t j, double w, const loss_of_pair& at) {
-                    const double pull = w * at.curve * (u[i] - u[j]);
-                    out[i] += pull;
-                    out[j] -= pull;
-                });
+    const auto* const order = order_.data() + begin;
+    const auto* const v = sorted_weight_.data() + begin;
+    w.reserve(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        w.x[i] = u[order[i]];
+        w.y[i] = 0;
+    }
+    const double c = factor_[query];
+    double pull[pairs_together];
+    if (c > 0)
+        visit_pairs(query, [&](std::ptrdiff_t n_pairs, const double* d, const pairs_of_winner* run,
+                               const pairs_of_winner* last) {
+            logistic_curves(n_pairs, d, pull);
+            for (; run < last; ++run) {
+                const auto [i, first, at, m] = *run;
+                const double* const x = w.x.data();
+                for (std::ptrdiff_t k = 0; k < m; ++k) pull[at + k] *= x[i] - x[first + k];
+                w.y[i] += dot(m, v + first, pull + at);
+                subtract(m, v[i], pull + at, w.y.data() + first);
+            }
+        });
+    for (std::ptrdiff_t i = 0; i < n; ++i) out[order[i]] = c * v[i] * w.y[i];
 }
 
 double pair_operator::set_scores(const double* scores, double* gradient, int n_threads) {
@@ -312,7 +361,7 @@ double pair_operator::set_scores(const double* scores, double* gradient, int n_t
         workspace w;
         for (auto q = tasks_[task]; q < tasks_[task + 1]; ++q)
             losses[q] = loss_ == pair_loss::logistic
-                            ? set_logistic(q, scores + first_row(q), gradient + first_row(q))
+                            ? set_logistic(q, scores + first_row(q), gradient + first_row(q), w)
                             : set_query(q, scores + first_row(q), gradient + first_row(q), w);
     });
     return std::accumulate(losses.begin(), losses.end(), 0.0);
@@ -332,7 +381,7 @@ void pair_operator::product(std::ptrdiff_t first, std::ptrdiff_t last, const dou
     for (auto q = first; q < last; ++q) {
         const auto at = first_row(q) - first_row(first);
         if (loss_ == pair_loss::logistic)
-            multiply_logistic(q, u + at, out + at);
+            multiply_logistic(q, u + at, out + at, w);
         else
             multiply_query(q, u + at, out + at, w);
     }

@@ -13,7 +13,8 @@
 // of those with higher or lower labels, so that two sweeps give every row's sums over them.
 //
 // The logistic loss, log(1 + exp(−(f_i − f_j))) of every pair, has no such sums: all pairs of a
-// query are gone through, and none is stored.
+// query are gone through, and none is stored. With the rows in the order of their labels the losers
+// of a row are the first ones, so that many pairs are computed at once.
 //
 // O(n log n) to set scores; O(n · levels) for a product with few levels, else O(n log levels).
 // Source: Chen et al. 2017, eq. 23-25 (A the pairs' differences, D the active ones, never formed).
@@ -61,9 +62,9 @@ class pair_operator {
     struct workspace;
 
     template <class Visit>
-    void visit_pairs(std::ptrdiff_t query, const double* scores, const Visit& visit) const;
-    double set_logistic(std::ptrdiff_t query, const double* scores, double* gradient);
-    void multiply_logistic(std::ptrdiff_t query, const double* u, double* out) const;
+    void visit_pairs(std::ptrdiff_t query, const Visit& visit) const;
+    double set_logistic(std::ptrdiff_t query, const double* scores, double* gradient, workspace& w);
+    void multiply_logistic(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
     double set_query(std::ptrdiff_t query, const double* scores, double* gradient, workspace& w);
     void multiply_query(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
     void count_pairs(const ranking_problem& problem, std::ptrdiff_t query);
@@ -81,7 +82,8 @@ class pair_operator {
     buffer<double> weight_;           // (n,) v: of a row as the loser of a pair
     buffer<double> win_;              // (n,) v or a v: of a row as the winner
     buffer<std::int32_t> level_;      // (n,) rank of the label within its query
-    // In the order of the scores, which the queries' rows keep until new ones are set.
+    // In the order of the scores, which the queries' rows keep until new ones are set. The logistic
+    // loss keeps them in the order of the labels.
     buffer<std::ptrdiff_t> order_;       // (n,) row within the query
     buffer<double> sorted_score_;        // (n,)
     buffer<double> sorted_weight_;       // (n,)

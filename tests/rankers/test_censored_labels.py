@@ -116,6 +116,33 @@ def test_compiled_pairs(n_threads):
     np.testing.assert_allclose(squares, lists)
 
 
+def test_many_lists_are_judged_by_any_number_of_threads():
+    """Lists that are longer than a task's share, and short ones that are judged together."""
+    sizes = [3, 4500, 1, 700, 2000, 1500, 9, 5000, 40]
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    low = rng.integers(0, 50, len(qid)).astype(float)
+    high = np.where(rng.random(len(qid)) < 0.3, np.inf, low)
+    y = Preferences.from_intervals(low, high, qid)
+    scores = np.round(rng.normal(size=(2, len(qid))), 1)
+    expected = np.zeros((2, len(sizes)))
+    for list_, model in np.ndindex(len(sizes), 2):
+        own = y.lists.index() == list_
+        above = low[own, None] > high[own]
+        difference = scores[model, own, None] - scores[model, own]
+        expected[model, list_] = (np.sign(difference) / 2 + 0.5)[above].sum()
+    for n_threads in (1, 2, 3):
+        np.testing.assert_array_equal(y.pairs.concordant(scores, n_threads), expected)
+    for loss in ("squared_hinge", "squared"):
+        found = set()
+        for n_threads in (1, 2, 3):
+            of_pairs = y.loss(len(qid), loss)
+            value, gradient = of_pairs.set_scores(scores[0], n_threads)
+            product = of_pairs.product(scores[1], n_threads)
+            found.add((value, gradient.tobytes(), product.tobytes()))
+        assert len(found) == 1
+
+
 @pytest.mark.parametrize("scoring", ["accuracy", "squared_error"])
 @pytest.mark.parametrize("started", [False, True])
 def test_every_list_is_held_out(scoring, started):

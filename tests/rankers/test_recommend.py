@@ -12,6 +12,7 @@ from pairgram import (
     PointwiseELM,
     RandomFourier,
     RankRLS,
+    _core,
     fit_many,
     load_model,
     recommend,
@@ -193,6 +194,22 @@ def with_weights(*weights):
     return batch
 
 
+@pytest.mark.parametrize("n_users", [1, 8, 9, 70, 130])
+def test_places_and_bits_for_any_number_of_threads(n_users):
+    """Of things in several strips, the largest of which comes last."""
+    rng = np.random.default_rng(n_users)
+    users, items = rng.normal(size=(n_users, 37)), rng.normal(size=(2500, 37))
+    items[-1] *= 1e60
+    found, scores = _core.top_products(users, items, 5)
+    np.testing.assert_array_equal(found, sorted_places(users @ items.T, 5))
+    expected = np.take_along_axis(users @ items.T, found, 1)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    for n_threads in (2, 3, 20):
+        again = _core.top_products(users, items, 5, n_threads=n_threads)
+        np.testing.assert_array_equal(again[0], found)
+        np.testing.assert_array_equal(again[1], scores)
+
+
 def test_scores_that_are_equal_in_float():
     """The best come last, by less than the products in float32 can tell."""
     items = np.random.default_rng(0).normal(size=8) + np.zeros((5000, 1))
@@ -206,6 +223,12 @@ def test_sizes_whose_product_is_no_normal_number():
     found = recommend(with_weights([2.0**-530]), [0], items, 3)
     assert found.places.tolist() == [[299, 298, 297]]
     np.testing.assert_array_equal(found.scores, [2.0**-1065 * np.array([299, 298, 297])])
+
+
+def test_a_score_that_overflows_hides_no_better_one():
+    user, items = np.array([[1e200, 1.0]]), np.array([[-1e200, 0.0], [0.0, 5.0]])
+    found, scores = _core.top_products(user, items, 1)
+    assert (found, scores) == (1, 5.0)
 
 
 def test_scores_that_overflow(world):

@@ -10,7 +10,7 @@ import reference_svm
 from problems import pair_operator, problems
 
 WEIGHTINGS = st.sampled_from(["pairs", "documents", "queries"])
-LOSSES = st.sampled_from(["squared_hinge", "squared"])
+LOSSES = st.sampled_from(["squared_hinge", "squared", "logistic"])
 
 
 def grouped(problem):
@@ -104,6 +104,47 @@ def test_any_number_of_levels_and_long_queries(n_levels, sizes):
         np.testing.assert_allclose(value, expected, rtol=1e-12)
         np.testing.assert_allclose(gradient, expected_gradient, rtol=0, atol=1e-8)
         np.testing.assert_allclose(pairs.product(u, n_threads), expected_product, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_levels", [2, 5, None])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_logistic_loss_of_long_queries(n_levels, scale):
+    """Losers that fill several blocks, and the last one in part."""
+    rng, y, offsets = many_rows(n_levels, [900, 1, 7, 0, 300])
+    f, u = scale * rng.normal(size=len(y)), rng.normal(size=len(y))
+    v = rng.random(len(y))
+    query = np.repeat(np.arange(5), np.diff(offsets))
+    A, W = reference_svm.preference_pairs(y, query, v)
+    expected, expected_gradient, D = reference_svm.pair_loss(f, A, W, "logistic")
+    first = None
+    for n_threads in (1, 3):
+        pairs = pair_operator(y, offsets, "logistic", row_weights=v)
+        value, gradient = pairs.set_scores(f, n_threads)
+        product = pairs.product(u, n_threads)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(product, 2 * A.T @ (D * (A @ u)), rtol=1e-10, atol=1e-10)
+        first = first or (value, gradient.tobytes(), product.tobytes())
+        assert first == (value, gradient.tobytes(), product.tobytes())
+
+
+def test_logistic_loss_of_a_pair_to_the_last_digits():
+    """Within 4 ulp, the derivatives within 8: of differences that are tiny, large, or near 0."""
+    rng = np.random.default_rng(0)
+    size = np.concatenate((10.0 ** rng.uniform(-18, 2.8, 1000), rng.uniform(0, 40, 1000), [0, 1e6]))
+    for d in np.concatenate((size, -size)):
+        pairs = pair_operator(np.array([1.0, 0.0]), np.array([0, 2]), "logistic")
+        value, gradient = pairs.set_scores(np.array([d, 0.0]))
+        product = pairs.product(np.array([1.0, 0.0]))
+        small = np.exp(-np.abs(np.longdouble(d)))
+        expected = np.log1p(small) + max(-np.longdouble(d), 0)
+        less = (small if d > 0 else 1) / (1 + small)
+        curve = small / (1 + small) ** 2
+        if small == 0 or small > 1e-300:  # else the results have fewer digits
+            for found, exact, ulp in ((value, expected, 4), (-gradient[0], less, 8)):
+                assert abs(found - exact) <= ulp * np.spacing(float(exact)), d
+            assert abs(product[0] - curve) <= 8 * np.spacing(float(curve)), d
+        assert gradient[1] == -gradient[0] and product[1] == -product[0]
 
 
 def of_row(i, rows, y, f, u):
