@@ -33,11 +33,10 @@ struct strip_rows {
     std::int32_t cell[most];
 };
 
-// Copies n rows of width numbers to rows of 8, whose others are 0.
+// Copies n rows of width numbers to rows of 8, whose others stay as they are.
 template <class T>
 void load_rows(std::ptrdiff_t n, std::ptrdiff_t width, const T* rows, std::ptrdiff_t ld,
                double* out) {
-    std::fill_n(out, n * strip_width, 0.0);
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t j = 0; j < width; ++j)
             out[i * strip_width + j] = static_cast<double>(rows[i * ld + j]);
@@ -139,7 +138,7 @@ void apply(const function_strip& strip, std::ptrdiff_t n, const T* rows, std::pt
         if (strip.first_step > 0) search(n * strip_width, strip, found);
         interpolate(n, strip, found, out, ldo);
     } else {
-        double wide[strip_rows::most], made[strip_rows::most];
+        double wide[strip_rows::most] = {}, made[strip_rows::most];
         load_rows(n, strip.width, rows, ldr, wide);
         place(n, wide, strip_width, strip, found);
         if (strip.first_step > 0) search(n * strip_width, strip, found);
