@@ -282,7 +282,7 @@ def get_metric(
         convention, as in ir_measures.
     clip : float from 0 to 1
         For ips_dcg, propensities below this are raised to it. It is 0 in every convention, which
-        means no clipping: a clip makes the mean less noisy, but biased.
+        means no clipping: a clip makes the mean less noisy, but biased. Tables take no clip.
 
     Returns
     -------

@@ -340,7 +340,7 @@ def _compared(before: _Looked, now: _Looked, level: float) -> Drift:
             now.outside[1:],
         )
     seen = (m_known > 0) & (n_known > 0)
-    # That the highest, or those with a gap, are all among the queries of today.
+    # The queries that reach beyond the range of before are all among those of today.
     top = _p_of_subset(ends.max(axis=0), m_known, m_known + n_known)
     p = {
         "p_shift": _p_of_ratios(difference, *means),
