@@ -502,6 +502,18 @@ def test_rows_and_weights_of_any_size(width):
         RankSVM(1e300).fit(X, y, qid=qid, sample_weight=np.full(60, 1e50))
 
 
+def test_steps_end_where_rounding_errors_leave_no_curvature():
+    rng = np.random.default_rng(0)
+    X, y, qid = (
+        1e18 * rng.normal(size=(14, 16)),
+        rng.integers(0, 3, 14),
+        np.repeat(range(3), [3, 5, 6]),
+    )
+    search = RankSVMCV(Cs=[0.01, 1.0], tol=1e-9, cv=2).fit(X, y, qid=qid)
+    assert np.isfinite(search.scores_).all()
+    assert np.isfinite(search.predict(X)).all()
+
+
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_weights_whose_products_overflow_are_refused(data, weighting):
     X, y, qid = data

@@ -627,7 +627,10 @@ class PairSolver:
             product[self._constant] = 0.0
             product *= C
             product += direction
-            length = size / float(direction @ product)
+            curvature = float(direction @ product)
+            if not curvature > 0:  # it is positive, but for rounding errors
+                break
+            length = size / curvature
             step += length * direction
             along += length * scores
             residual -= length * product
