@@ -174,6 +174,8 @@ CHANGES: dict[str, Change] = {
     "repeated rows": _repeated,
     "whole numbers": lambda X, rng: np.round(3 * X),
     "0 and 1": lambda X, rng: (X > 0).astype(float),
+    "one of the columns": lambda X, rng: np.eye(X.shape[1])[np.argmax(X, axis=1)],
+    "a sum": lambda X, rng: np.hstack([X[:, 1:], X[:, 1:].sum(axis=1, keepdims=True)]),
     "a constant": _one_column(lambda column, rng: 7.5),
     "a large constant": _one_column(lambda column, rng: 1.7e9),
     "nearly constant": _one_column(lambda column, rng: 1.0 + 1e-9 * column),

@@ -89,7 +89,7 @@ def outcome_of(
     if hasattr(model, "scores_"):
         equal["choice"] = {
             name: str(getattr(model, name))
-            for name in ("pairs_", "target_", "scale_")
+            for name in ("pairs_", "target_", "scale_", "inputs_")
             if hasattr(model, name)
         }
     return Outcome(numbers, equal, amplification=_amplification(journey, model))
@@ -122,7 +122,7 @@ def _within_queries(scores: np.ndarray, query: np.ndarray) -> np.ndarray:
 def _amplification(journey: Journey, model: Any) -> dict[str, Any]:
     """Return bounds of λ_max / alpha, by which rounding errors of scores are multiplied."""
     values = filled(model, journey.rows.X)
-    before = np.ptp(values, axis=0)
+    before, squares = np.ptp(values, axis=0), float((values**2).sum())
     if getattr(model, "inputs_", None) is not None:
         values = model.inputs_.transform(values)
     if getattr(model, "feature_map_", None) is not None:
@@ -141,10 +141,12 @@ def _amplification(journey: Journey, model: Any) -> dict[str, Any]:
     without = 0.0 if before.any() and not deviations.any() else np.inf
     with np.errstate(divide="ignore"):
         common = np.abs(values).max(axis=0) / np.where(deviations > 0, deviations, without)
+    # Not every entry of a search has the inputs that it chose.
+    sizes = dict.fromkeys(ridges, size) | {"results": max(size, squares)}
     # The solver of a RankSVM stops at its own tolerance, which is that of a gradient.
     times = max(1.0, getattr(model, "tol", 0.0) / EPSILON)
     found = {
-        name: times * np.maximum(1.0, 8 * len(values) * size / np.maximum(ridge, 1e-300))
+        name: times * np.maximum(1.0, 8 * len(values) * sizes[name] / np.maximum(ridge, 1e-300))
         for name, ridge in ridges.items()
     }
     return found | {"order": np.array(1.0 + common.max(initial=0.0))}
@@ -180,7 +182,8 @@ class Reference:
     nudge_values : bool
         See `Road`.
     exact : bool
-        False: rounding errors may turn over the order of held-out scores, and so the choice.
+        False: rounding errors may turn over the order of held-out scores, and so the choice. A
+        metric of that order must then be a number where it is one.
     """
 
     def __init__(
@@ -215,6 +218,8 @@ class Reference:
 
     def _faults(self, other: Outcome, moved: list[Outcome], share: float) -> list[str]:
         mine = self.outcome
+        if mine.error is None and "rounding error" in str(other.error):
+            other = Outcome({"results": np.full_like(mine.numbers["results"], np.nan)})
         if mine.error is not None or other.error is not None:
             one, two = type(mine.error), type(other.error)
             if issubclass(one, two) or issubclass(two, one):
@@ -228,13 +233,18 @@ class Reference:
             name = name if name in ALONG else "predict"
             known = [one.amplification.get(name, np.array(1.0)) for one in (mine, other)]
             fit = [way for way in known if way.shape in ((), value.shape)]
-            return EPSILON * share / NUDGE * np.max(np.broadcast_arrays(*fit, value * 0.0), axis=0)
+            return (
+                EPSILON
+                * share
+                / NUDGE
+                * np.max(np.broadcast_arrays(*fit, np.zeros(value.shape)), axis=0)
+            )
 
         faults = []
         bounds = {}
         for name, value in mine.numbers.items():
             theirs = other.numbers.get(name)
-            if theirs is None or (name in JUDGED and not self.exact and mine.equal["ranks"]):
+            if theirs is None:
                 continue
             if theirs.shape != value.shape:
                 faults.append(f"{name}: shape {theirs.shape} in place of {value.shape}")
@@ -249,7 +259,8 @@ class Reference:
             bounds[name] = _bound(name, value, numbers, share_off, size)
             if name in JUDGED and mine.equal["ranks"]:
                 order_off = share_off * mine.amplification["order"]
-                bounds[name] = np.where(order_off > LARGEST_SHARE, np.nan, bounds[name])
+                bound = bounds[name] if self.exact else np.inf  # any number will do, but NaN
+                bounds[name] = np.where(order_off > LARGEST_SHARE, np.nan, bound)
         undecided = _undecided(mine, other, bounds, self.exact)
         for name, bound in bounds.items():
             if undecided and name not in ALONG:

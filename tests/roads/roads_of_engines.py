@@ -18,7 +18,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from pairgram import export
 
 # Engines that have no kernels, nodes or quantiles say so.
-CANNOT = ("would be too long", "takes linear models", "cannot", "has no", "do not", "does not")
+CANNOT = (
+    "would be too long",
+    "takes linear models",
+    "cannot",
+    "has no",
+    "do not",
+    "does not",
+    "multiply no",
+)
 
 
 @road(refuses=CANNOT, nudge_values=True)

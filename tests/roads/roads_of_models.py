@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 from journeys import KINDS, Journey, Rows
 from outcomes import Outcome, outcome_of, predicted, reads_lists
 from road import COMPARED, OF_CLICKS, OF_GROUPS, plain, road
@@ -50,14 +51,21 @@ def copies(journey: Journey) -> Outcome:
 
 @road()
 def fitted_again(journey: Journey) -> Outcome:
-    """A model that was fitted to other rows before keeps nothing of them."""
-    rows = journey.rows
+    """A model that was fitted before, with other settings to other rows, keeps nothing of that."""
+    rows, known = journey.rows, journey.parameters
     wide = np.hstack([rows.X, rows.X])[::-1] + 1.0
     other = Rows(wide, np.arange(len(wide)) % 3 * 1.0, rows.query[::-1])
+    frame = pandas.DataFrame(wide).add_prefix("f")
+    prior = RankRLS().fit(frame.fillna(0.0), other.y, qid=other.query)
+    settings = {"missing": "mean", "keep_covariance": True, "prior": prior}
+    choices = [{}, {"inputs": "rank"}, {"pairs": None}, {name: settings[name] for name in settings}]
+    changed = choices[journey.seed % 4]
     model = clone(journey.estimator)
+    model.set_params(**{name: value for name, value in changed.items() if name in known})
+    offset = {"offset": other.y} if journey.seed % 3 else {}
     with suppress(ValueError):
-        model.fit(other.X, other.y, qid=other.query)
-    again = model.set_params(**journey.parameters).fit(rows.X, rows.labels, **rows.fit_arguments)
+        model.fit(frame, other.y, qid=other.query, **offset)
+    again = model.set_params(**known).fit(rows.X, rows.labels, **rows.fit_arguments)
     fresh = journey.fit()
     assert vars(again).keys() == vars(fresh).keys()
     _same_bits(predicted(again, rows.X, rows.query), predicted(fresh, rows.X, rows.query))
