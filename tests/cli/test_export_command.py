@@ -152,6 +152,7 @@ def test_a_profile_and_its_onnx_file_stand_side_by_side(files):
     found = run(*arguments)
     assert found.exit_code == 2
     assert "--to vespa needs --output FILE" in found.output.replace("\n", " ")
+    assert "rank-profile" not in found.output  # nothing is printed before it is refused
 
 
 def test_a_pipeline_that_chooses_columns_by_name(files):
@@ -244,7 +245,7 @@ def test_features_of_fields_are_written_beside_the_model(to, tmp_path):
         named = json.loads(model["model"]["model"]["definition"]).keys()
     assert named - {one["name"] for one in features} == {"rating"}
     found = run(tmp_path / "model", "--to", to)
-    assert found.exit_code != 0 and "needs --output FILE for a model with features" in found.output
+    assert found.exit_code != 0 and "model.features.json is written beside it" in found.output
 
 
 def test_an_order_that_changes_is_an_exit_code(tmp_path):

@@ -146,16 +146,17 @@ def export(
         own["name"] = name
     with opt.warnings_as_notes():
         exported = function(ranker, **own)
-    _write(exported, output)
+    beside: dict[str, Any] = {}
     if getattr(exported, "onnx", None) is not None:
-        if str(output) == "-":
-            raise ValueError("--to vespa needs --output FILE for a model that is no expression")
-        _write(exported.onnx, output.with_name(f"{name}.onnx"))
+        beside[f"{name}.onnx"] = exported.onnx
     if definitions := getattr(exported, "definitions", None):
-        if str(output) == "-":
-            raise ValueError(f"--to {to} needs --output FILE for a model with features of fields")
         listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
-        _write(listed, output.with_name(f"{name}.features.json"))
+        beside[f"{name}.features.json"] = listed
+    if beside and str(output) == "-":
+        raise ValueError(f"--to {to} needs --output FILE: {next(iter(beside))} is written beside it")
+    _write(exported, output)
+    for file, content in beside.items():
+        _write(content, output.with_name(file))
     if verify is not None:
         if to == "sql" and find_spec("duckdb") is None:
             exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
