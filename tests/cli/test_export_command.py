@@ -245,7 +245,7 @@ def test_features_of_fields_are_written_beside_the_model(to, tmp_path):
         named = json.loads(model["model"]["model"]["definition"]).keys()
     assert named - {one["name"] for one in features} == {"rating"}
     found = run(tmp_path / "model", "--to", to)
-    assert found.exit_code != 0 and "model.features.json is written beside it" in found.output
+    assert found.exit_code != 0 and "model.features.json stands beside it" in found.output
 
 
 def test_an_order_that_changes_is_an_exit_code(tmp_path):

@@ -153,7 +153,7 @@ def export(
         listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
         beside[f"{name}.features.json"] = listed
     if beside and str(output) == "-":
-        raise ValueError(f"--to {to} needs --output FILE: {next(iter(beside))} is written beside it")
+        raise ValueError(f"--to {to} needs --output FILE: {next(iter(beside))} stands beside it")
     _write(exported, output)
     for file, content in beside.items():
         _write(content, output.with_name(file))

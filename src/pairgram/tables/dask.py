@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import cloudpickle
@@ -12,7 +13,17 @@ from dask.delayed import delayed
 
 from pairgram._support.machine import at_most_threads
 from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
-from pairgram.tables.passes import Part, Progress, Task, fold, in_tree, name_of_places, placing
+from pairgram.tables.passes import (
+    Part,
+    Partition,
+    Partitions,
+    Progress,
+    Task,
+    fold,
+    in_tree,
+    name_of_places,
+    placing,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -22,6 +33,25 @@ S = TypeVar("S")
 
 # This many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
+
+
+@dataclass(frozen=True, eq=False)
+class DaskPartition(Partition):
+    """A partition of a frame of Dask, which is there when a worker reads it."""
+
+    number: int
+    frame: pandas.DataFrame | None = None
+
+    @property
+    def name(self) -> str:
+        """The number of the partition."""
+        return f"partition {self.number}"
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        assert self.frame is not None
+        batches = in_batches(to_arrow(self.frame[columns.names(features)]))
+        yield from rows_of_batches(batches, number, self.name, columns, features)
 
 
 class DaskEngine:
@@ -44,7 +74,7 @@ class DaskEngine:
         self._client, self._frame = client, frame
 
     def run(
-        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
+        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         # Dask fuses small partitions, differently for every choice of columns. All passes ask for
@@ -65,7 +95,7 @@ class DaskEngine:
         return part
 
     def map(
-        self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
+        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
         """Yield what a function makes of every batch; see `Engine`."""
         sources = self._sources(partitions, columns.names())
@@ -127,7 +157,8 @@ class DaskEngine:
     def _sources(self, partitions: Sequence[Any], names: list[str]) -> list[Any]:
         if self._frame is None:
             return [delayed(partition, traverse=False) for partition in partitions]
-        return list(self._frame[names].to_delayed())
+        parts = enumerate(self._frame[names].to_delayed())
+        return [delayed(DaskPartition)(number, part) for number, part in parts]
 
 
 def _numbered(part: pandas.DataFrame, number: int, place: str) -> Any:
@@ -150,18 +181,18 @@ def _packed(value: object) -> bytes:
     return cloudpickle.dumps(value, protocol=4)  # type: ignore[no-any-return]
 
 
-def _part_of(source: Any, number: int, columns: Columns, packed: bytes) -> bytes:
+def _part_of(source: Partition, number: int, columns: Columns, packed: bytes) -> bytes:
     task = cloudpickle.loads(packed)
     with at_most_threads(1):
-        batches = _batches(source, number, columns, task.reads_features)
-        return _packed(fold(batches, task, _name(source, number)))
+        batches = source.batches(number, columns, task.reads_features)
+        return _packed(fold(batches, task, source.name))
 
 
-def _map(source: Any, number: int, columns: Columns, packed: bytes) -> list[tuple[Any, int]]:
+def _map(source: Partition, number: int, columns: Columns, packed: bytes) -> list[tuple[Any, int]]:
     function, results = cloudpickle.loads(packed), []
     with at_most_threads(1):
-        for batch in _batches(source, number, columns, True):
-            with placing(_name(source, number), batch):
+        for batch in source.batches(number, columns, True):
+            with placing(source.name, batch):
                 results.append((function(batch), batch.n_rows))
     return results
 
@@ -170,15 +201,3 @@ def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
     with at_most_threads(1):
         part: Part[Any] = cloudpickle.loads(first)
         return _packed(part.join(cloudpickle.loads(second), cloudpickle.loads(packed)))
-
-
-def _name(source: Any, number: int) -> str:
-    return source.name if hasattr(source, "batches") else f"partition {number}"
-
-
-def _batches(source: Any, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-    if hasattr(source, "batches"):
-        yield from source.batches(number, columns, features)
-        return
-    table = to_arrow(source[columns.names(features)])
-    yield from rows_of_batches(in_batches(table), number, _name(source, number), columns, features)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
@@ -256,15 +257,44 @@ def name_of_places(names: Iterable[str]) -> str:
     return name
 
 
-class Partition(Protocol):
+class Partition(ABC):
     """Consecutive rows of a table, which can be read again and again."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What messages call the place: a file, or a part of the table."""
 
+    @property
+    def files(self) -> Sequence[str]:
+        """The paths of the files on this machine that are read."""
+        return ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the rows stand in files of text, whose types are guessed."""
+        return False
+
+    @property
+    def folders(self) -> Collection[str]:
+        """The columns whose values stand in the names of folders, not in files."""
+        return ()
+
+    @property
+    def leaves_zeros_out(self) -> bool:
+        """Whether rows hold no zeros, so that the last features may be absent."""
+        return False
+
+    @abstractmethod
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
+
+    def with_texts(self, names: Iterable[str]) -> Self:
+        """Return the partition, of which some columns are text, if its types are guessed."""
+        return self
+
+
+Partitions: TypeAlias = Sequence[Partition]
 
 
 class Engine(Protocol):
@@ -279,7 +309,7 @@ class Engine(Protocol):
     keeps_order: bool
 
     def run(
-        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
+        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows.
 
@@ -287,7 +317,7 @@ class Engine(Protocol):
         """
 
     def map(
-        self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
+        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
         """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
 
@@ -302,7 +332,7 @@ class LocalEngine:
     keeps_order = True
 
     def run(
-        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
+        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         with _ReadAhead(partitions, columns, task.reads_features) as reader:
@@ -318,7 +348,7 @@ class LocalEngine:
             return in_tree(0, len(partitions), leaf, lambda a, b: a.join(b, task))
 
     def map(
-        self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
+        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
         """Yield what a function makes of every batch; see `Engine`."""
         with _ReadAhead(partitions, columns, True) as reader:
@@ -332,7 +362,7 @@ class LocalEngine:
 class _ReadAhead:
     """Reads all partitions in a thread, `READ_AHEAD` batches before they are asked for."""
 
-    def __init__(self, partitions: Sequence[Any], columns: Columns, features: bool) -> None:
+    def __init__(self, partitions: Partitions, columns: Columns, features: bool) -> None:
         self._partitions, self._columns, self._features = partitions, columns, features
         self._ready: queue.Queue[Any] = queue.Queue(READ_AHEAD)
         self._stop = threading.Event()

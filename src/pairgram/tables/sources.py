@@ -51,11 +51,12 @@ from pairgram.tables.columns import (
     whole_numbers,
     with_floats,
 )
+from pairgram.tables.passes import Partition
 from pairgram.tables.survey import NO_FILES, SeenFiles
 
 
 @dataclass(frozen=True, eq=False)
-class LetorPartition:
+class LetorPartition(Partition):
     """A LETOR file, plain or compressed.
 
     Its ids are text, because one piece of the file does not know what ids another has.
@@ -68,6 +69,11 @@ class LetorPartition:
     def name(self) -> str:
         """The path."""
         return shown(self.path)
+
+    @property
+    def files(self) -> list[str]:
+        """The path."""
+        return [self.path]
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
@@ -159,7 +165,7 @@ class Source:
         The files that hold the rows, as they are before anything of them is read.
     """
 
-    partitions: tuple[Any, ...]
+    partitions: tuple[Partition, ...]
     schema: Any = None
     n_features: int | None = None
     has_queries: bool = True
@@ -172,19 +178,17 @@ class Source:
 
     def typed(self, columns: Columns) -> Source:
         """Return the source with the types that files of text are read as, given the columns."""
-        first = self.partitions[0] if self.partitions else None
-        if not (isinstance(first, _FragmentPartition) and first.is_text):
+        files = [part for part in self.partitions if isinstance(part, _FragmentPartition)]
+        if not files or not files[0].is_text:
             return self
         chosen = (*columns.features, columns.label, columns.weight)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
         schema, whole = with_floats(self.schema, numbers)
         for name in (columns.label, columns.weight):
-            if name in numbers and _has_large_numbers(self.partitions[0], self.schema, name):
+            if name in numbers and _has_large_numbers(files[0], self.schema, name):
                 whole |= {name}
-        parts = [
-            replace(part, schema=schema, whole=whole - {*columns.features})
-            for part in self.partitions
-        ]
+        own = whole - {*columns.features}
+        parts = [replace(part, schema=schema, whole=own) for part in files]
         for name in (columns.qid, columns.groups):
             if name is not None and name not in self.folders:
                 parts, schema = _with_ids(parts, schema, name)
@@ -511,7 +515,7 @@ def _groups(fragment: Any) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _FragmentPartition:
+class _FragmentPartition(Partition):
     """A file that pyarrow reads, or some row groups of it.
 
     Attributes
@@ -539,12 +543,12 @@ class _FragmentPartition:
         return _is_text(self.fragment)
 
     @property
-    def path(self) -> str | None:
-        """The path of a file on this machine; None for others."""
+    def files(self) -> list[str]:
+        """The path of a file on this machine; none for others."""
         from pyarrow.fs import LocalFileSystem
 
         local = isinstance(getattr(self.fragment, "filesystem", None), LocalFileSystem)
-        return str(self.fragment.path) if local else None
+        return [str(self.fragment.path)] if local else []
 
     @property
     def name(self) -> str:
@@ -790,7 +794,7 @@ def _snapshot(frame: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _FramePartition:
+class _FramePartition(Partition):
     """Rows of a pyarrow table in memory, from row `start` of `frame` on.
 
     A frame of pandas notices that others write to it for as long as it is kept.
@@ -816,7 +820,7 @@ class _FramePartition:
 
 
 @dataclass(frozen=True, eq=False)
-class _DatasetPartition:
+class _DatasetPartition(Partition):
     """A pyarrow dataset without files."""
 
     dataset: Any
@@ -851,10 +855,11 @@ class _DatasetPartition:
 
 def _of_dask(frame: Any) -> Source:
     arrow = pyarrow_for("Dask")
-    from pairgram.tables.dask import DaskEngine
+    from pairgram.tables.dask import DaskEngine, DaskPartition
 
     schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
-    return Source(tuple(range(frame.npartitions)), schema, engine=DaskEngine(frame=frame))
+    parts = tuple(map(DaskPartition, range(frame.npartitions)))
+    return Source(parts, schema, engine=DaskEngine(frame=frame))
 
 
 def _of_spark(frame: Any) -> Source:
@@ -876,7 +881,7 @@ def _of_lazy_frame(frame: Any) -> Source:
 
 
 @dataclass(frozen=True, eq=False)
-class _LazyPartition:
+class _LazyPartition(Partition):
     """A lazy frame of polars, which reads the columns that are needed."""
 
     frame: Any
@@ -921,7 +926,7 @@ def _of_factory(factory: Callable[[], Any]) -> Source:
 
 
 @dataclass(frozen=True, eq=False)
-class _FactoryPartition:
+class _FactoryPartition(Partition):
     """What a function yields, which is called for every pass over the rows.
 
     A batch is copied before the next one is asked for, because the function may use its memory

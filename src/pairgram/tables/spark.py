@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairgram._support.machine import at_most_threads
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import Part, Progress, Task, fold, join_by_id, name_of_places
+from pairgram.tables.passes import (
+    Part,
+    Partitions,
+    Progress,
+    Task,
+    fold,
+    join_by_id,
+    name_of_places,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
@@ -42,7 +50,7 @@ class SparkEngine:
         self._frame = frame
 
     def run(
-        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
+        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         names = columns.names(task.reads_features)
@@ -61,7 +69,7 @@ class SparkEngine:
         return part
 
     def map(
-        self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
+        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
         """Yield what a function makes of every batch; see `Engine`.
 

@@ -30,7 +30,7 @@ from pairgram.tables.columns import (
     together,
 )
 from pairgram.tables.gaps import means_of, medians_of
-from pairgram.tables.passes import Engine, Progress, Task
+from pairgram.tables.passes import Engine, Partition, Progress, Task
 from pairgram.tables.survey import (
     COPIES,
     NO_FILES,
@@ -92,7 +92,7 @@ class Table:
 
     layout: Columns
     schema: Any
-    partitions: tuple[Any, ...]
+    partitions: tuple[Partition, ...]
     engine: Engine
     missing: Missing | None = None
     source_has_queries: bool = False
@@ -138,7 +138,7 @@ class Table:
     def leaves_zeros_out(self) -> bool:
         """Whether the rows come from LETOR files, in which the last features may be absent."""
         parts = self.partitions if self.ungrouped is None else self.ungrouped.partitions
-        return bool(parts) and all(getattr(part, "leaves_zeros_out", False) for part in parts)
+        return bool(parts) and all(part.leaves_zeros_out for part in parts)
 
     @property
     def names_of_columns(self) -> list[str]:
@@ -261,8 +261,8 @@ class Table:
 
     def _name_of(self, number: int) -> str:
         """Return what messages call a partition."""
-        known = number < len(self.partitions) and hasattr(self.partitions[number], "name")
-        return str(self.partitions[number].name) if known else f"partition {number}"
+        known = number < len(self.partitions)
+        return self.partitions[number].name if known else f"partition {number}"
 
     def in_memory(self) -> TableRows | None:
         """Return all rows, which are read once, or None if they and their copies do not fit.
@@ -473,8 +473,8 @@ class Table:
             entries = {*entries_of(column, width + 1)}.intersection(fitted)
             require_width(column, len(entries) if width else 0, width)
         source = (self if self.ungrouped is None else self.ungrouped).partitions
-        is_text = any(getattr(part, "is_text", False) for part in source)
-        folders = {name for part in source[:1] for name in getattr(part, "folders", ())}
+        is_text = any(part.is_text for part in source)
+        folders = {name for part in source[:1] for name in part.folders}
         texts = {
             name: GAPS - known if is_text and name not in folders else frozenset()
             for name, known in texts.items()
@@ -487,10 +487,7 @@ class Table:
             texts=texts,
             refused=None,
         )
-        parts = tuple(
-            part.with_texts(texts) if hasattr(part, "with_texts") else part
-            for part in self.partitions
-        )
+        parts = tuple(part.with_texts(texts) for part in self.partitions)
         return replace(self, layout=layout, partitions=parts)
 
     def with_features(self, names: Sequence[Any] | None) -> Table:
@@ -553,8 +550,7 @@ class Table:
         """
         target = os.path.realpath(os.fspath(output))
         for part in (self if self.ungrouped is None else self.ungrouped).partitions:
-            path = getattr(part, "path", None)
-            for file in [path] if path is not None else getattr(part, "files", ()):
+            for file in part.files:
                 if os.path.realpath(file) == target:
                     raise ValueError(
                         f"{name} must not be a file that the table reads, got {shown(file)}"
