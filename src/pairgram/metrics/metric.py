@@ -160,6 +160,12 @@ def metric_names() -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_loss(name: str) -> bool:
+    """Tell whether less is better for a metric, by its name here or in another tool."""
+    family = FAMILIES.get(SHORT_NAMES.get(name, name))
+    return family is not None and not family.greater_is_better
+
+
 def check_option(option: str, value: Any) -> Any:
     """Return an option after checking it, or the default for None."""
     default, setting = _OPTIONS[option]
