@@ -168,9 +168,14 @@ def test_differences():
     assert other["difference"].mean() == pytest.approx(
         np.nanmean(values["none"]) - np.nanmean(values["first"])
     )
+    found = compare(Y, QID, systems, "misranking", n_permutations=100, n_resamples=100)
+    plot = plots.differences(found, ("fitted", "first"))
+    at = np.flatnonzero(found.differences["system"] == "first")[0]
+    words = [one.get_text() for one in plot.ax.get_legend().get_texts()]
+    assert f"first better: {found.differences['wins'][at]}" in words
     with pytest.raises(ValueError, match="must have 'second', has fitted, first, none"):
         plots.differences(found, ("fitted", "second"))
-    with pytest.raises(ValueError, match="must have 'map', has ndcg@10, auc"):
+    with pytest.raises(ValueError, match="must have 'map', has misranking"):
         plots.differences(found, metric="map")
 
 

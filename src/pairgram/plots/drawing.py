@@ -372,13 +372,14 @@ def differences(
     both = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if not len(both):
         raise ValueError(f"{metric} is defined in no query of {names[0]} and {names[1]}")
-    change = (one - other)[both]
+    change = np.where(np.isclose(one, other, 1e-12, 1e-12), 0.0, one - other)[both]
     order = np.argsort(change, kind="stable")
     change, queries = change[order], comparison.qid[both[order]]
     ax = axes_of(ax)
-    colours = np.where(change > 0, BLUE, ORANGE)
+    gain = -change if metric in comparison.losses else change
+    colours = np.where(gain > 0, BLUE, ORANGE)
     ax.bar(np.arange(len(change)), change, width=1.0, color=colours.tolist(), lw=0)
-    counts = [(change > 0).sum(), (change < 0).sum(), (change == 0).sum()]
+    counts = [(gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()]
     first, second = map(shortened, names)
     ax.axhline(0, color="black", lw=0.6)
     ax.axhline(change.mean(), color=GREY, ls="--", lw=1.2, label=f"mean: {change.mean():+.4f}")
