@@ -274,6 +274,8 @@ def test_ranks_have_names_and_intervals():
     for name in ("score", "deviation", "best", "worst"):
         np.testing.assert_array_equal(data[name], found[name][:3])
     assert check(plots.ranks(found))["name"].tolist() == [f"row {row}" for row in found["row"]]
+    column = plots.ranks(found, pd.Series(names, index=[3, 2, 1, 0])).data["name"]
+    assert column.tolist() == [names[row] for row in found["row"]]  # as they stand, not by index
     with pytest.raises(ValueError, match="names must have a name for each of 4 rows, got 2"):
         plots.ranks(found, ["a", "b"])
     several = arena.rank_ranges(np.eye(4), qid=[0, 0, 1, 1])

@@ -248,7 +248,8 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
         raise ValueError(f"names must have a name for each of {n_rows} rows, got {len(names)}")
     data = _columns_of(table, wanted, "rank_ranges", n_first)
     rows = data.pop("row")
-    of_rows = [f"row {row}" for row in rows] if names is None else [str(names[row]) for row in rows]
+    known = None if names is None else [*names]  # a column of pandas may have another index
+    of_rows = [f"row {row}" if known is None else str(known[row]) for row in rows]
     data = {"name": np.array(of_rows, object), **data}
     places = np.arange(len(rows))[::-1]
     ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(rows))
