@@ -107,6 +107,22 @@ def test_a_standard_error_that_is_not_known():
     assert np.isnan(data["standard_error"]).all()
 
 
+def test_standard_errors_of_comparisons_and_of_queries_with_a_value():
+    battles = Preferences(np.arange(60), np.arange(60)[::-1] + 60)
+    search = RankRLSCV(cv="leave-comparison-out", store_held_out=True).fit(X[:120], battles)
+    data = plots.scores(search).data
+    values = search.per_query_["accuracy"]
+    error = values.std() / 60**0.5
+    assert data["standard_error"][data["score"] == search.best_score_][0] == pytest.approx(error)
+    labels = np.where(QID < QID.max() // 2, Y, 0)
+    search = RankRLSCV(scoring="misranking", store_held_out=True).fit(X, labels, qid=QID)
+    values = search.per_query_["misranking"]
+    values = values[~np.isnan(values)]
+    data = plots.scores(search).data
+    error = values.std() / len(values) ** 0.5
+    assert data["standard_error"][data["score"] == search.best_score_][0] == pytest.approx(error)
+
+
 def test_coefficients():
     data = check(plots.coefficients(SEARCH, n_named=3))
     order = np.argsort(SEARCH.alphas_)

@@ -503,7 +503,8 @@ def _standard_errors(
     rows = [by_value.get(value) for value in tried.tolist()]
     splits = [name for name in results if name.startswith("split")]
     per_query = getattr(search, "per_query_", None)
-    size = len(splits) or (0 if per_query is None else len(per_query["qid"]))
+    values = () if per_query is None else per_query[search.scoring_.name]
+    size = len(splits) or np.isfinite(values).sum()
     if size < 2 or None in rows:
         return unknown
     deviations = np.asarray(results["std_test_score"], np.float64)[np.array(rows, np.int64)]
