@@ -75,7 +75,7 @@ def read_feature_log(
         the ids of the lists that were shown.
     unjudged : {"drop", "zero"}, default="drop"
         How to treat documents without a label, such as those without a click: leave them out, or
-        give them the label 0.
+        give them the label 0. A label below 0 is none, as in `evaluate_run`.
     features : sequence of str, mapping of str to float, or None
         The columns of features and their order. None takes all, in the order in which they first
         appear. A mapping gives the value that a feature has where the engine left it out (see
@@ -131,7 +131,7 @@ def read_feature_log(
     check_text("unjudged", unjudged, get_args(Unjudged))
     if isinstance(features, str):
         raise ArgumentError("features", f"must be a list of names, got the text {features!r}")
-    judged = None if qrels is None else qrels_of(qrels)
+    judged = None if qrels is None else _judged(qrels)
     read = _READERS[engine]
     lists: dict[str, dict[str, tuple[int, Features]]] = {}
     for place, response in _responses(source):
@@ -179,6 +179,14 @@ def read_feature_log(
         values = (found.get(name) for *_, found in rows)
         columns[name] = np.array([other if value is None else value for value in values], float)
     return columns
+
+
+def _judged(qrels: object) -> dict[str, dict[str, float]]:
+    """Return judgements without the labels below 0, which say that there is none."""
+    return {
+        query: {name: label for name, label in own.items() if label >= 0}
+        for query, own in qrels_of(qrels).items()
+    }
 
 
 def _responses(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
