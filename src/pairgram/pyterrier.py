@@ -158,8 +158,7 @@ def _rows(
             f"qrels must judge a result: none of the {len(results)} results has its qid and docno "
             "among them"
         )
-    y = labels.fillna(0).clip(lower=0).to_numpy(np.float64)
-    return _matrix(results), y, results["qid"].to_numpy()
+    return _matrix(results), labels.fillna(0).clip(0).to_numpy(float), results["qid"].to_numpy()
 
 
 def _matrix(results: pandas.DataFrame) -> NDArray[Any]:

@@ -131,7 +131,7 @@ def read_feature_log(
     check_text("unjudged", unjudged, get_args(Unjudged))
     if isinstance(features, str):
         raise ArgumentError("features", f"must be a list of names, got the text {features!r}")
-    judged = None if qrels is None else _judged(qrels)
+    judged = None if qrels is None else qrels_of(qrels)
     read = _READERS[engine]
     lists: dict[str, dict[str, tuple[int, Features]]] = {}
     for place, response in _responses(source):
@@ -152,7 +152,7 @@ def read_feature_log(
         (qid, name, position, found)
         for qid, own in lists.items()
         for name, (position, found) in own.items()
-        if judged is None or unjudged == "zero" or name in judged.get(qid, {})
+        if judged is None or unjudged == "zero" or judged.get(qid, {}).get(name, -1.0) >= 0
     ]
     if not rows:
         what = "a document" if judged is None else "a document that is judged"
@@ -164,7 +164,7 @@ def read_feature_log(
         "position": np.array([row[2] for row in rows], np.int64),
     }
     if judged is not None:
-        labels = [judged.get(qid, {}).get(name, 0.0) for qid, name, *_ in rows]
+        labels = [max(0.0, judged.get(qid, {}).get(name, 0.0)) for qid, name, *_ in rows]
         columns["label"] = np.array(labels, np.float64)
     wanted = names if features is None else list(features)
     lacking = [name for name in wanted if name not in names]
@@ -179,14 +179,6 @@ def read_feature_log(
         values = (found.get(name) for *_, found in rows)
         columns[name] = np.array([other if value is None else value for value in values], float)
     return columns
-
-
-def _judged(qrels: object) -> dict[str, dict[str, float]]:
-    """Return judgements without the labels below 0, which say that there is none."""
-    return {
-        query: {name: label for name, label in own.items() if label >= 0}
-        for query, own in qrels_of(qrels).items()
-    }
 
 
 def _responses(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

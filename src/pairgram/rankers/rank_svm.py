@@ -366,8 +366,8 @@ class _Probabilities:
             )
         if reads_lists(model):
             raise ValueError(
-                "probability_preferred compares single rows, but the inputs of the model or of its "
-                "prior look at the other rows of their list: take differences of predict(X, qid=...)"
+                "probability_preferred compares single rows, but inputs of the model or its prior "
+                "look at the other rows of their list: take differences of predict(X, qid=...)"
             )
         a = model.predict(Xa, offset=offset_a).astype(np.float64)
         b = model.predict(Xb, offset=offset_b)
