@@ -90,6 +90,15 @@ def test_a_ranker_uses_the_column_of_ids():
     np.testing.assert_allclose(ranker.estimator_.coef_, own.coef_, rtol=1e-9)
 
 
+def test_labels_below_0_are_no_judgements():
+    from pairgram.pyterrier import Ranker
+
+    below = RESULTS[["qid", "docno"]].assign(label=np.where(Y > 0, Y, -2).astype(int))
+    own, other = (Ranker(RankRLSCV()).fit(RESULTS, each).estimator_ for each in (QRELS, below))
+    assert own.scoring_ == other.scoring_
+    np.testing.assert_array_equal(own.coef_, other.coef_)
+
+
 def test_an_experiment_and_a_pipeline_of_scikit_learn():
     from pairgram.pyterrier import Ranker
 

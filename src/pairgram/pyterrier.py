@@ -28,7 +28,8 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
     """Rerank results by a ranker of this package.
 
     Put it at the end of a pipeline that computes features, such as ``bm25 >> features >> Ranker(
-    RankRLSCV())``. Documents that were not judged count as not relevant, with the label 0.
+    RankRLSCV())``. Documents that were not judged, or have a label below 0, which says the same,
+    count as not relevant, with the label 0.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def _rows(
             f"qrels must judge a result: none of the {len(results)} results has its qid and docno "
             "among them"
         )
-    return _matrix(results), labels.fillna(0).to_numpy(np.float64), results["qid"].to_numpy()
+    return _matrix(results), labels.fillna(0).clip(0).to_numpy(float), results["qid"].to_numpy()
 
 
 def _matrix(results: pandas.DataFrame) -> NDArray[Any]:

@@ -73,6 +73,12 @@ def test_forms(engine, tmp_path):
     zero = read_feature_log(lines, engine, qrels=QRELS, unjudged="zero")
     assert zero["docno"].tolist() == ["a", "b", "x", "c"]
     assert zero["label"].tolist() == [2.0, 0.0, 0.0, 1.0] and zero["position"].tolist()[2] == 3
+    # A label below 0 says that a document was not judged.
+    below = {query: {"x": -2} | own for query, own in QRELS.items()}
+    for unjudged, expected in (("drop", found), ("zero", zero)):
+        found = read_feature_log(lines, engine, qrels=below, unjudged=unjudged)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
     bare = read_feature_log(lines, engine)
     assert "label" not in bare and len(bare["qid"]) == 4
     some = read_feature_log(lines, engine, features={"price": 9.0})

@@ -112,7 +112,7 @@ FRAMES = {
 def test_frames_keep_their_names(kind, model):
     made = FRAMES[kind]
     model.fit(made(FRAME), Y, qid=QID)
-    named = {"qid": QID, "random_state": 0, "n_repeats": 2}
+    named = {"qid": QID, "random_state": 0, "n_repeats": np.int64(2)}
     found = query_permutation_importance(model, made(FRAME), Y, **named)
     assert found.feature_names == list("fbdace")
     expected = query_permutation_importance(

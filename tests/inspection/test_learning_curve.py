@@ -87,7 +87,8 @@ def test_every_size_is_of_whole_queries_and_holds_the_smaller_ones():
     ids=lambda one: type(one).__name__,
 )
 def test_every_ranker(estimator):
-    curve = learning_curve(estimator, X, Y, qid=QID, sizes=[0.2, 1.0], random_state=0)
+    named = {"sizes": [0.2, 1.0], "cv": np.int64(5), "random_state": 0}
+    curve = learning_curve(estimator, X, Y, qid=QID, **named)
     assert curve.n_queries.tolist() == [6, 32]
     assert np.isfinite(curve.scores).all()
 

@@ -107,6 +107,22 @@ def test_a_standard_error_that_is_not_known():
     assert np.isnan(data["standard_error"]).all()
 
 
+def test_standard_errors_of_comparisons_and_of_queries_with_a_value():
+    battles = Preferences(np.arange(60), np.arange(60)[::-1] + 60)
+    search = RankRLSCV(cv="leave-comparison-out", store_held_out=True).fit(X[:120], battles)
+    data = plots.scores(search).data
+    values = search.per_query_["accuracy"]
+    error = values.std() / 60**0.5
+    assert data["standard_error"][data["score"] == search.best_score_][0] == pytest.approx(error)
+    labels = np.where(np.isin(QID, QID[: len(QID) // 2]), Y, 0)
+    search = RankRLSCV(scoring="misranking", store_held_out=True).fit(X, labels, qid=QID)
+    values = search.per_query_["misranking"]
+    values = values[~np.isnan(values)]
+    data = plots.scores(search).data
+    error = values.std() / len(values) ** 0.5
+    assert data["standard_error"][data["score"] == search.best_score_][0] == pytest.approx(error)
+
+
 def test_coefficients():
     data = check(plots.coefficients(SEARCH, n_named=3))
     order = np.argsort(SEARCH.alphas_)
@@ -168,9 +184,14 @@ def test_differences():
     assert other["difference"].mean() == pytest.approx(
         np.nanmean(values["none"]) - np.nanmean(values["first"])
     )
+    found = compare(Y, QID, systems, "misranking", n_permutations=100, n_resamples=100)
+    plot = plots.differences(found, ("fitted", "first"))
+    at = np.flatnonzero(found.differences["system"] == "first")[0]
+    words = [one.get_text() for one in plot.ax.get_legend().get_texts()]
+    assert f"first better: {found.differences['wins'][at]}" in words
     with pytest.raises(ValueError, match="must have 'second', has fitted, first, none"):
         plots.differences(found, ("fitted", "second"))
-    with pytest.raises(ValueError, match="must have 'map', has ndcg@10, auc"):
+    with pytest.raises(ValueError, match="must have 'map', has misranking"):
         plots.differences(found, metric="map")
 
 
@@ -269,6 +290,8 @@ def test_ranks_have_names_and_intervals():
     for name in ("score", "deviation", "best", "worst"):
         np.testing.assert_array_equal(data[name], found[name][:3])
     assert check(plots.ranks(found))["name"].tolist() == [f"row {row}" for row in found["row"]]
+    column = plots.ranks(found, pd.Series(names, index=[3, 2, 1, 0])).data["name"]
+    assert column.tolist() == [names[row] for row in found["row"]]  # as they stand, not by index
     with pytest.raises(ValueError, match="names must have a name for each of 4 rows, got 2"):
         plots.ranks(found, ["a", "b"])
     several = arena.rank_ranges(np.eye(4), qid=[0, 0, 1, 1])

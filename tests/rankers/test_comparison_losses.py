@@ -172,8 +172,10 @@ def test_probabilities(tmp_path):
     with pytest.raises(ValueError, match="Xb must have the 5 rows of Xa, got 4"):
         search.probability_preferred(X[:5], X[:4])
     ranks = RankSVM(loss="logistic", inputs="rank").fit(X, y)
-    with pytest.raises(ValueError, match="probability_preferred compares single rows"):
-        ranks.probability_preferred(X, X)
+    after = RankSVM(loss="logistic", prior=ranks).fit(X, y)
+    for model in (ranks, after):
+        with pytest.raises(ValueError, match="probability_preferred compares single rows"):
+            model.probability_preferred(X, X)
 
 
 def test_probabilities_are_calibrated():

@@ -75,7 +75,7 @@ def read_feature_log(
         the ids of the lists that were shown.
     unjudged : {"drop", "zero"}, default="drop"
         How to treat documents without a label, such as those without a click: leave them out, or
-        give them the label 0.
+        give them the label 0. A label below 0 is none, as in `evaluate_run`.
     features : sequence of str, mapping of str to float, or None
         The columns of features and their order. None takes all, in the order in which they first
         appear. A mapping gives the value that a feature has where the engine left it out (see
@@ -152,7 +152,7 @@ def read_feature_log(
         (qid, name, position, found)
         for qid, own in lists.items()
         for name, (position, found) in own.items()
-        if judged is None or unjudged == "zero" or name in judged.get(qid, {})
+        if judged is None or unjudged == "zero" or judged.get(qid, {}).get(name, -1.0) >= 0
     ]
     if not rows:
         what = "a document" if judged is None else "a document that is judged"
@@ -164,7 +164,7 @@ def read_feature_log(
         "position": np.array([row[2] for row in rows], np.int64),
     }
     if judged is not None:
-        labels = [judged.get(qid, {}).get(name, 0.0) for qid, name, *_ in rows]
+        labels = [max(0.0, judged.get(qid, {}).get(name, 0.0)) for qid, name, *_ in rows]
         columns["label"] = np.array(labels, np.float64)
     wanted = names if features is None else list(features)
     lacking = [name for name in wanted if name not in names]

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import pairgram
 from pairgram._support.arrays import predicted, reads_lists
+from pairgram._support.parameters import check_size
 from pairgram.data.queries import Queries
 
 if TYPE_CHECKING:
@@ -217,8 +218,7 @@ def query_permutation_importance(
     >>> found.importances.shape
     (5, 5)
     """
-    if not isinstance(n_repeats, int) or isinstance(n_repeats, bool) or n_repeats < 1:
-        raise ValueError(f"n_repeats must be an integer >= 1, got {n_repeats!r}")
+    check_size("n_repeats", n_repeats)
     if qid is None:
         raise ValueError("qid must be the query ids of the rows, got None")
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring

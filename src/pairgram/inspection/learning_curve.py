@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def learning_curve(
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(labels), "sample_weight")
-    if cv is None or isinstance(cv, int):
+    if cv is None or isinstance(cv, Integral):
         seed = int(rng.randint(2**31 - 1))
         cv = pairgram.QueryKFold(5 if cv is None else cv, shuffle=True, random_state=seed)
     splits = list(cv.split(X, labels, groups=query))

@@ -16,7 +16,7 @@ from pairgram._support.parameters import check_size
 from pairgram._support.tabled import Table, Tabled, rows_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
-from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
+from pairgram.metrics.metric import Metric, is_loss, listed_metrics
 from pairgram.metrics.runs import evaluate_run
 
 Values = NDArray[np.float64]
@@ -206,6 +206,8 @@ class Comparison(Tabled):
         The values of every metric and system in every query; NaN in queries of other arms.
     confidence : float
         The probability that the intervals stand for.
+    losses : frozenset of str
+        The metrics for which less is better.
 
     Examples
     --------
@@ -224,6 +226,7 @@ class Comparison(Tabled):
     qid: NDArray[Any]
     values: dict[str, dict[str, NDArray[np.float64]]] = field(repr=False)
     confidence: float = 0.95
+    losses: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three tables as lists of rows of plain numbers and texts, ready for JSON.
@@ -396,7 +399,6 @@ def compare(
             else {one: np.where(own, values[0], np.nan) for one, own in arms.items()}
             for name, values in found.items()
         },
-        {metric.name for metric in wanted if not metric.greater_is_better},
         are_paired=arm is None,
         baseline=baseline,
         confidence=confidence,
@@ -472,7 +474,6 @@ def compare_runs(
     return _comparison(
         ids,
         values,
-        {name for name in values if name in FAMILIES and not FAMILIES[name].greater_is_better},
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,
@@ -501,7 +502,6 @@ def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") ->
 def _comparison(
     ids: list[Any],
     values: dict[str, dict[str, NDArray[np.float64]]],
-    losses: set[str],
     *,
     are_paired: bool = True,
     baseline: str | None,
@@ -511,7 +511,7 @@ def _comparison(
     n_changed: int,
     random_state: int | None,
 ) -> Comparison:
-    """Return the comparison of values of every metric and system; `losses` names metrics."""
+    """Return the comparison of values of every metric and system."""
     names = list(next(iter(values.values())))
     if baseline is not None and baseline not in names:
         raise ValueError(f"baseline must be one of {', '.join(names)}, got {baseline!r}")
@@ -554,6 +554,7 @@ def _comparison(
         "high": high[:n],
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
+    losses = frozenset(filter(is_loss, values))
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
     counts = {
         "wins": (sign * paired > 0).sum(axis=0),
@@ -574,7 +575,7 @@ def _comparison(
         "p_t_holm": _by_metric(p_t, len(pairs)),
     }
     changed = _changed(qid, values, of_pair, paired, n_changed)
-    return Comparison(means, differences, changed, qid, values, confidence)
+    return Comparison(means, differences, changed, qid, values, confidence, losses)
 
 
 def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:

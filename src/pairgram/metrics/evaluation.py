@@ -503,7 +503,7 @@ def evaluate(
         queries for which the metric is undefined. The mean leaves them out, and is NaN if no query
         is left. For a table, `per_query` adds the ids of the queries, as "qid".
 
-        With propensities, and without `per_query`, there are four more numbers for every metric:
+        With `propensity`, and without `per_query`, there are four more numbers for every metric:
         "ips_dcg@10 standard error", over queries; "ips_dcg@10 self-normalised", the mean divided by
         the mean of all clicks / propensities, which is at most the first discount and varies less;
         "ips_dcg@10 clipped", the share of clicked rows whose propensity is below the clip; and

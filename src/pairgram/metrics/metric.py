@@ -160,6 +160,12 @@ def metric_names() -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_loss(name: str) -> bool:
+    """Tell whether less is better for a metric, by its name here or in another tool."""
+    family = FAMILIES.get(SHORT_NAMES.get(name, name))
+    return family is not None and not family.greater_is_better
+
+
 def check_option(option: str, value: Any) -> Any:
     """Return an option after checking it, or the default for None."""
     default, setting = _OPTIONS[option]
@@ -718,22 +724,22 @@ def _of_clicks(
     labels = clicks if shown is None else clicks / shown
     every: list[Vector] = []
     told: dict[str, Any] = {}
-    share = np.ones(queries.n_queries) if weights is None else weights
+    share = (queries.sizes > 0) * (1.0 if weights is None else weights)
     gains_of = [metric.judged_labels(labels, shown) for metric in metrics]
     assert shown is not None  # a clip without propensities has been refused
     for metric, gains in zip(metrics, gains_of, strict=True):
         values = per_query_scores((metric,), gains, scores, queries, n_threads)[0]
         every.append(values)
-        clicked, name = clicks > 0, metric.name
+        clicked, name, filled = clicks > 0, metric.name, np.nan_to_num(values)
         of_row = share[queries.index()] * gains
-        deviations = share * (values - Metric.mean(values, weights)[..., None])
+        deviations = share * (filled - Metric.mean(values, weights)[..., None])
         n_counted = max(1, int(np.count_nonzero(share)) - 1)
         told |= {
             f"{name} standard error": np.sqrt(
                 (deviations**2).sum(axis=-1) * ((n_counted + 1) / n_counted)
             )
             / share.sum(),
-            f"{name} self-normalised": (share * values).sum(axis=-1) / of_row.sum(),
+            f"{name} self-normalised": (share * filled).sum(axis=-1) / of_row.sum(),
             f"{name} clipped": np.mean(shown[clicked] < (metric.clip or 0.0)),
             f"{name} effective clicks": of_row.sum() ** 2 / (of_row**2).sum(),
         }

@@ -248,7 +248,8 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
         raise ValueError(f"names must have a name for each of {n_rows} rows, got {len(names)}")
     data = _columns_of(table, wanted, "rank_ranges", n_first)
     rows = data.pop("row")
-    of_rows = [f"row {row}" for row in rows] if names is None else [str(names[row]) for row in rows]
+    known = None if names is None else [*names]  # a column of pandas may have another index
+    of_rows = [f"row {row}" if known is None else str(known[row]) for row in rows]
     data = {"name": np.array(of_rows, object), **data}
     places = np.arange(len(rows))[::-1]
     ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(rows))
@@ -372,13 +373,14 @@ def differences(
     both = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if not len(both):
         raise ValueError(f"{metric} is defined in no query of {names[0]} and {names[1]}")
-    change = (one - other)[both]
+    change = np.where(np.isclose(one, other, 1e-12, 1e-12), 0.0, one - other)[both]
     order = np.argsort(change, kind="stable")
     change, queries = change[order], comparison.qid[both[order]]
     ax = axes_of(ax)
-    colours = np.where(change > 0, BLUE, ORANGE)
+    gain = -change if metric in comparison.losses else change
+    colours = np.where(gain > 0, BLUE, ORANGE)
     ax.bar(np.arange(len(change)), change, width=1.0, color=colours.tolist(), lw=0)
-    counts = [(change > 0).sum(), (change < 0).sum(), (change == 0).sum()]
+    counts = [(gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()]
     first, second = map(shortened, names)
     ax.axhline(0, color="black", lw=0.6)
     ax.axhline(change.mean(), color=GREY, ls="--", lw=1.2, label=f"mean: {change.mean():+.4f}")
@@ -501,7 +503,8 @@ def _standard_errors(
     rows = [by_value.get(value) for value in tried.tolist()]
     splits = [name for name in results if name.startswith("split")]
     per_query = getattr(search, "per_query_", None)
-    size = len(splits) or (0 if per_query is None else len(per_query["qid"]))
+    values = () if per_query is None else per_query[search.scoring_.name]
+    size = len(splits) or np.isfinite(values).sum()
     if size < 2 or None in rows:
         return unknown
     deviations = np.asarray(results["std_test_score"], np.float64)[np.array(rows, np.int64)]

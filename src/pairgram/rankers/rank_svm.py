@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import check_alphas
+from pairgram._support.arrays import check_alphas, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
@@ -364,9 +364,9 @@ class _Probabilities:
                 f"probability_preferred needs loss='logistic', got loss={model.loss!r}, whose "
                 "scores are no log-odds"
             )
-        if model.inputs_ is not None and model.inputs_.reads_lists:
+        if reads_lists(model):
             raise ValueError(
-                f"probability_preferred compares single rows, but inputs={model.inputs_.kind!r} "
+                "probability_preferred compares single rows, but inputs of the model or its prior "
                 "look at the other rows of their list: take differences of predict(X, qid=...)"
             )
         a = model.predict(Xa, offset=offset_a).astype(np.float64)
