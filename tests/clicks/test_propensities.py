@@ -1,5 +1,7 @@
 """Propensities of positions, against the likelihood that is written out and against the truth."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -168,3 +170,15 @@ def test_ids_of_every_size_are_told_apart(dtype):
     wanted = estimate_propensities(log.position, log.click, item=item.astype(str), qid=qid)
     found = estimate_propensities(log.position, log.click, item=item, qid=qid)
     np.testing.assert_allclose(found.propensity, wanted.propensity)
+
+
+def test_a_far_position_takes_no_memory():
+    log, qid, _ = log_of(n_impressions=40)
+    expected = estimate_propensities(log.position, log.click, qid=qid, item=log.row)
+    far = np.where(log.position == 6, 10**8, log.position)
+    tracemalloc.start()
+    found = estimate_propensities(far, log.click, qid=qid, item=log.row)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.position[-1] == 10**8 and most < 2**26
+    np.testing.assert_array_equal(found.propensity, expected.propensity)

@@ -271,7 +271,11 @@ class _Cells(NamedTuple):
     @classmethod
     def of(cls, place: Rows, clicks: Vector, item: Rows, query: Rows | None) -> _Cells:
         """Count, and check that all positions are linked."""
-        n_places, n_items = int(place.max()) + 1, int(item.max()) + 1
+        known = np.arange(min(int(place.max()) + 1, 2**16))
+        if place.max() >= len(known):  # such as 999,999,999 for the place of what nobody saw
+            known, place = np.unique(np.append(place, 0), return_inverse=True)
+            place = place[:-1]
+        n_places, n_items = len(known), int(item.max()) + 1
         if query is not None:
             item = query * n_items + item  # fewer than n_rows² numbers
         seen = place > 0
@@ -293,7 +297,7 @@ class _Cells(NamedTuple):
         owner = np.arange(len(sizes))
         if query is not None:
             owner = _numbered(item[begin[tells]] // n_items)
-        cells = cls(every, shown, clicked, owner)
+        cells = cls(known[every], shown, clicked, owner)
         cells._require_links()
         return cells
 
