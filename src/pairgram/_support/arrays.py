@@ -888,6 +888,16 @@ def predicted(
     return scores
 
 
+def judged(
+    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
+) -> NDArray[Any]:
+    """Return the scores of `predicted` for a metric, which would take NaN for not retrieved."""
+    scores = np.asarray(predicted(model, X, qid, **named))
+    if np.isnan(scores).any():
+        raise ValueError(f"{type(model).__name__}.predict returned NaN, want numbers")
+    return scores
+
+
 def without_names(model: BaseEstimator) -> Any:
     """Return a fitted model that scores arrays whose column names have been checked."""
     if hasattr(model, "_without_names"):

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram
-from pairgram._support.arrays import predicted, reads_lists
+from pairgram._support.arrays import judged, reads_lists
 from pairgram._support.parameters import check_size
 from pairgram.data.queries import Queries
 
@@ -242,7 +242,7 @@ def query_permutation_importance(
         found = pairgram.evaluate(metric, y, scores, qid, n_threads=n_threads)
         return float(next(iter(found.values())))
 
-    own = np.asarray(predicted(model, X, qid), np.float64)
+    own = np.asarray(judged(model, X, qid), np.float64)
     baseline, weights = mean(own), _weights(model, n_features)
     importances = np.empty((n_features, n_repeats))
     order = np.empty(n_rows, np.int64)
@@ -253,7 +253,7 @@ def query_permutation_importance(
             if weights is not None and values is not None:
                 scores = own + weights[j] * (values[order] - values)
             else:
-                scores = predicted(model, _with_shuffled(X, j, order), qid)
+                scores = judged(model, _with_shuffled(X, j, order), qid)
             importances[j, repeat] = sign * (baseline - mean(scores))
     return Bunch(
         importances=importances,

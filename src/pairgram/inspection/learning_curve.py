@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 import pairgram
-from pairgram._support.arrays import predicted, require_label_each, take_rows
+from pairgram._support.arrays import judged, require_label_each, take_rows
 from pairgram._support.tabled import Table, Tabled
 from pairgram.data.queries import Queries, check_weights
 
@@ -156,7 +155,7 @@ def learning_curve(
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(labels), "sample_weight")
-    if cv is None or isinstance(cv, Integral):
+    if cv is None or isinstance(cv, (int, np.integer)):
         seed = int(rng.randint(2**31 - 1))
         cv = pairgram.QueryKFold(5 if cv is None else cv, shuffle=True, random_state=seed)
     splits = list(cv.split(X, labels, groups=query))
@@ -180,7 +179,7 @@ def learning_curve(
             found = pairgram.evaluate(
                 metric,
                 labels[test],
-                predicted(model, held, query[test]),
+                judged(model, held, query[test]),
                 query[test],
                 n_threads=n_threads,
             )

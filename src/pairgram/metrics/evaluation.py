@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.arrays import predicted
+from pairgram._support.arrays import judged
 from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.preferences import as_preferences
@@ -82,7 +82,7 @@ def _judged(
     """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
     assert rows.y is not None
     queries = Queries.of_sizes(rows.sizes, rows.ids)
-    scores = np.asarray(predicted(model, rows.X, queries.index()), np.float64)
+    scores = np.asarray(judged(model, rows.X, queries.index()), np.float64)
     values = per_query_scores(metrics, rows.y, scores[None], queries, n_threads)[:, 0]
     if per_query:
         return values, rows.ids
@@ -148,12 +148,9 @@ class RankingScorer:
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
         named = {} if offset is None else {"offset": offset}
-        score = predicted(estimator, X, qid, **named)
-        if np.isnan(np.asarray(score)).any():  # a metric would take it for not retrieved
-            raise ValueError(f"{type(estimator).__name__}.predict returned NaN, want numbers")
         value = self.metric(
             y,
-            score,
+            judged(estimator, X, qid, **named),
             qid,
             sample_weight=sample_weight,
             propensity=propensity,
