@@ -28,6 +28,7 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, hash_ids, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.queries import plain_ids
 from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, refuse_sparse
@@ -395,8 +396,9 @@ class Pairgram:
         ids, left = data.queries.ids, self
         assert ids is not None
         hashes, known = hash_ids(ids)
-        factors = np.where(known, self._ids.hashes.factors_of(hashes), 1.0)
-        factors[np.isnan(factors)] = 1.0  # of ids that are not there, which the subtraction refuses
+        factors = np.where(known, self._ids.hashes.factors_of(hashes), np.nan)
+        lost = np.isnan(factors)
+        factors[lost] = 1.0  # the subtraction refuses them, if all ids are known
         for factor in np.unique(factors).tolist():
             own = data.take(np.flatnonzero((factors == factor)[data.queries.index()]))
             own_ids = ids[factors == factor][own.queries.ids]
@@ -408,6 +410,9 @@ class Pairgram:
             )
             with naming_not_finite(names):
                 left = left - factor * _of_data(empty, own)
+        if lost.any():
+            (found,) = plain_ids(ids[lost][:1])
+            raise ValueError(f"cannot forget query {found!r}: its id is not remembered here")
         self._total, self._ids, self._seen = left._total, left._ids, left._seen
         return self
 
