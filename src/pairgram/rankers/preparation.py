@@ -493,8 +493,8 @@ class GivenArrays:
         self.arguments: dict[str, Any] = {"X": X, "y": y, **info._asdict()}
         self.has_queries = info.has_queries
         preparation.refuse(model, info)
-        if info.groups is not None and not (info.has_queries or model._needs_queries):
-            info = info._replace(qid=info.groups, groups=None)  # queries only are held out
+        if info.groups is not None and not (info.has_queries or model._reads_queries):
+            info = info._replace(qid=info.groups)  # which nothing but the metric sees
         self.data: RankingData = model._check_rows(X, y, info)
         self.fill: Vector | None = None
         if preparation.missing is not None:
