@@ -785,8 +785,8 @@ class GivenTable:
             each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
             if cv is None:
                 cv = held_by_default(n_held, survey.n_rows, each_group)
-            leaves_out &= groups is None
-            folds = None if leaves_out else Folds.of(held, cv)
+            folds = None if leaves_out and groups is None else Folds.of(held, cv)
+            leaves_out &= folds is None or cv is None
         metric = table_metric(held, search.scoring)
         return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
 

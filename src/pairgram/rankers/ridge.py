@@ -764,7 +764,8 @@ class RidgeSpec(LeastSquares):
             return ONE_RIDGE
         n_alphas = len(DEFAULT_POWERS) if self.alphas is None else len(self.alphas)
         n_folds = 0 if judge.folds is None else judge.folds.n
-        return Work(n_alphas, 1 + n_folds, path=True, exact=judge.leaves_out)
+        exact = judge.leaves_out and judge.folds is None
+        return Work(n_alphas, 1 + n_folds, path=True, exact=exact)
 
     def _in_coordinates(self, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
         """Return the primal coordinates of a table, and the reader of its rows in them."""
