@@ -164,7 +164,7 @@ QID = np.array([0, 0, 1, 1, 1, 2, 2])
 SEARCH = {"scoring": "evidence"}
 REFUSED = {
     "lists of several sizes": (SEARCH, {}, "noise of a label would depend on the size of its list"),
-    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "where query_weight, or the fact"),
+    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "where query_weight differs"),
     "other pairs": ({**TOLD, "pairs": "without_ties"}, {}, "labels make the weights"),
     "a choice of pairs": ({**TOLD, "pairs": ["with_ties", None]}, {}, "cannot be compared"),
     "targets": ({**TOLD, "target": ["label", "gain"]}, {}, "cannot be compared"),
@@ -214,6 +214,10 @@ def test_who_has_no_evidence():
     total = Pairgram.from_rows(X, y, qid=qid, weighting="documents")
     with pytest.raises(ValueError, match="decays must be None with scoring='evidence'"):
         RankRLSCV.from_pairgrams([total], decays=0.5, scoring="evidence")
+    weighted = {"query_weight": 1.0 + qid, "weighting": "documents"}
+    total = total + Pairgram.from_rows(X, y, qid=qid + 10, **weighted)
+    with pytest.raises(ValueError, match="where query_weight differs"):
+        RankRLSCV.from_pairgrams([Pairgram.from_bytes(total.to_bytes())], scoring="evidence")
     censored = Preferences.from_intervals(y, np.where(y > 1, np.inf, y), qid=qid)
     with pytest.raises(ValueError, match="censored"):
         RankRLSCV(scoring="evidence").fit(X, censored)

@@ -300,11 +300,8 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 1,000,000.
         """
-        others = {
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-            "propensity": propensity,
-        }
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        others = weights | {"propensity": propensity}
         table = as_table(X, y=y, qid=qid, group=group, **others)
         of_clicks = propensity is not None if table is None else table.is_of_clicks
         self._require_clicks(of_clicks)
@@ -372,11 +369,8 @@ class Pairgram:
         >>> total.forget(X[gone], y[gone], qid=qid[gone]).n_queries
         90
         """
-        others = {
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-            "propensity": propensity,
-        }
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        others = weights | {"propensity": propensity}
         if self._ids.hashes is None or not len(self._ids):
             raise ValueError("forget needs statistics that remember the ids of their queries")
         table = as_table(X, y=y, qid=qid, **others)
@@ -815,6 +809,7 @@ class Pairgram:
             "_pair_weight": total.sums_weight,
             "_weight": 0.0 if total.mean is None else total.mean.weight,
             "_degrees": total.degrees,
+            "_query_weight": total.query_weight,
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
@@ -881,6 +876,7 @@ class Pairgram:
             mean,
             arrays.get("varying"),
             degrees=state.get("_degrees"),
+            query_weight=state.get("_query_weight", 1.0),
             fill=fill,
         )
         first, last = state.get("_first_id"), state["_last_id"]
