@@ -86,7 +86,7 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
     return data
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _listed(value: object) -> Sequence[Any]:
     """Return the values that a parameter may have: those to choose from, or the only one."""
     return value if isinstance(value, (list, tuple)) else (value,)
 

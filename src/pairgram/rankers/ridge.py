@@ -455,10 +455,8 @@ class RidgeSpec(LeastSquares):
                     coordinates = coordinates.instead().keeping_statistics()
                     targets = [coordinates.of_target(judge.data.y) for judge in judges]
                     here = [one.within(of.data) for one, of in zip(judges, targets, strict=True)]
-                    iterate, found = (
-                        False,
-                        self._along(own, coordinates, settings, scale, labels, here),
-                    )
+                    iterate = False
+                    found = self._along(own, coordinates, settings, scale, labels, here)
                 assert found is not None
                 candidates.append(found)
         return [

@@ -239,9 +239,7 @@ class EigenPath:
     n_free: int = 0
 
     @classmethod
-    def of(
-        cls, G: Vector, g: Vector, *, lower: bool = False, is_dual: bool = False
-    ) -> EigenPath:
+    def of(cls, G: Vector, g: Vector, *, lower: bool = False, is_dual: bool = False) -> EigenPath:
         """Decompose `G`, of which the upper triangle is read, or the lower; it is overwritten.
 
         The dual form has rows in place of features, and keeps the directions of all of them.
