@@ -874,8 +874,9 @@ prior_scale_ :
 
         Notes
         -----
-        For T days and d features it takes one decomposition without `decays`, and T for each decay.
-        Each takes O(d³) time. Memory is T d² numbers besides the statistics.
+        For T days and d features it takes one decomposition without `decays`, and T for each decay
+        or with ``scope="global"``. Each takes O(d³) time. Memory is T d² numbers besides the
+        statistics.
 
         Examples
         --------
