@@ -448,6 +448,26 @@ def test_statistics_know_as_much_of_labels_as_rows(weighting, setting):
         assert found.label_noise == pytest.approx(expected.label_noise)
 
 
+@pytest.mark.parametrize("setting", [{"weighting": "documents"}, {"pairs": None}], ids=str)
+@pytest.mark.parametrize("alike", [True, False])
+def test_statistics_know_the_weights_of_queries(setting, alike):
+    lists = Lists(sizes=[3, 8, 8, 12])
+    X, y, qid = lists.X, lists.y, lists.qid
+    weight = np.full(31, 4.0) if alike else 1.0 + qid
+    days = [qid < 2, qid >= 2]
+    total = sum(
+        Pairgram.from_rows(X[d], y[d], qid=qid[d], query_weight=weight[d], **setting) for d in days
+    )
+    total = Pairgram.from_bytes((0.5 * total).to_bytes())
+    found = RankRLS.from_pairgram(total, 2.0, keep_covariance=True).posterior_
+    plain = Pairgram.from_rows(X, y, qid=qid, **setting)
+    expected = RankRLS.from_pairgram(plain, 1.0, keep_covariance=True).posterior_
+    if alike:
+        assert found.label_noise == pytest.approx(expected.label_noise)
+    else:
+        assert found.kind == "approximate" and found.label_noise is None
+
+
 def test_statistics_of_comparisons():
     rng = np.random.default_rng(0)
     X, pairs = rng.normal(size=(12, 3)), np.array([rng.choice(12, 2, False) for _ in range(300)])

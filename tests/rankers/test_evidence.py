@@ -84,6 +84,18 @@ def test_a_large_system_and_all_forms():
     np.testing.assert_allclose(single.scores_, primal.scores_, rtol=0, atol=1e-2)
 
 
+@pytest.mark.parametrize("pairs", ["with_ties", None])
+@pytest.mark.parametrize("alike", [0.0, 1.0])
+def test_rows_that_tell_nothing_have_labels_with_noise(pairs, alike):
+    """The kernel values of the rows of a list that are 0, or all equal, have no differences."""
+    rng = np.random.default_rng(4)
+    qid, X, y = np.repeat(np.arange(4), 8), rng.normal(size=(32, 3)), rng.normal(size=32)
+    X[8:16] = alike
+    told = {**TOLD, "alphas": [10.0, 1.0, 0.1], "pairs": pairs}
+    primal, dual = (RankRLSCV(**told, form=form).fit(X, y, qid=qid) for form in ("primal", "dual"))
+    np.testing.assert_allclose(dual.scores_, primal.scores_, rtol=0, atol=1e-9)
+
+
 def test_it_finds_the_ridge_of_the_model():
     found = []
     for seed in range(40):
@@ -164,7 +176,7 @@ QID = np.array([0, 0, 1, 1, 1, 2, 2])
 SEARCH = {"scoring": "evidence"}
 REFUSED = {
     "lists of several sizes": (SEARCH, {}, "noise of a label would depend on the size of its list"),
-    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "where query_weight, or the fact"),
+    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "where query_weight differs"),
     "other pairs": ({**TOLD, "pairs": "without_ties"}, {}, "labels make the weights"),
     "a choice of pairs": ({**TOLD, "pairs": ["with_ties", None]}, {}, "cannot be compared"),
     "targets": ({**TOLD, "target": ["label", "gain"]}, {}, "cannot be compared"),
@@ -214,6 +226,10 @@ def test_who_has_no_evidence():
     total = Pairgram.from_rows(X, y, qid=qid, weighting="documents")
     with pytest.raises(ValueError, match="decays must be None with scoring='evidence'"):
         RankRLSCV.from_pairgrams([total], decays=0.5, scoring="evidence")
+    weighted = {"query_weight": 1.0 + qid, "weighting": "documents"}
+    total = total + Pairgram.from_rows(X, y, qid=qid + 10, **weighted)
+    with pytest.raises(ValueError, match="where query_weight differs"):
+        RankRLSCV.from_pairgrams([Pairgram.from_bytes(total.to_bytes())], scoring="evidence")
     censored = Preferences.from_intervals(y, np.where(y > 1, np.inf, y), qid=qid)
     with pytest.raises(ValueError, match="censored"):
         RankRLSCV(scoring="evidence").fit(X, censored)

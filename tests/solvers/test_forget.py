@@ -1,5 +1,8 @@
 """forget: queries of many days leave statistics as if they had never been seen."""
 
+import re
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -112,3 +115,17 @@ def test_errors_leave_statistics_as_they_were():
     np.testing.assert_array_equal(total.G, before)
     with pytest.raises(ValueError, match="remember the ids"):
         Pairgram(ids=None).update(X, y, qid=QUERY).forget(X, y, qid=QUERY)
+
+
+def test_ids_that_are_not_remembered_have_no_factor_and_are_refused():
+    ids = np.array([Fraction(one, 7) if one % 2 else int(one) for one in QUERY], dtype=object)
+    total = 0.5 * Pairgram.from_rows(X, y, qid=ids)
+    before = total.G.copy()
+    for number, gone in (("Fraction(1, 7)", QUERY == 1), ("100", QUERY == 2)):
+        given_ids = ids[gone] if number != "100" else ids[gone] + 98
+        with pytest.raises(ValueError, match=rf"forget query {re.escape(number)}: its id is not"):
+            total.forget(X[gone], y[gone], qid=given_ids)
+    np.testing.assert_array_equal(total.G, before)
+    total.forget(X[QUERY == 2], y[QUERY == 2], qid=ids[QUERY == 2])
+    expected = 0.5 * Pairgram.from_rows(X[QUERY != 2], y[QUERY != 2], qid=ids[QUERY != 2])
+    np.testing.assert_allclose(total.G, expected.G, atol=1e-9)

@@ -43,8 +43,6 @@ def test_folds_of_a_table(files, cv, group_queries):
 @pytest.mark.parametrize("cv", [None, 3, "forward"])
 def test_other_searches_and_settings(files, cv):
     for search in (RankSVMCV([0.1, 1.0]), RankRLSCV(ALPHAS, inputs="standard", scale=True)):
-        if cv is None and isinstance(search, RankRLSCV):
-            search.set_params(scale=False)  # the scale is that of the rows that a model knows
         found, expected, _, _ = both(search, files, cv)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 

@@ -68,7 +68,8 @@ class Cross(FeatureMap):
     common_ridge : float > 0 or None, default=1.0
         The ridge of the part that is the same for everybody, as a multiple of the ridge of the
         products. None leaves this part out. To choose it, give `RankRLSCV` a list of maps with
-        different values as `feature_map`.
+        different values as `feature_map`. A ranker with ``scale=True`` scales this part as all
+        others, so that no value but None makes a difference.
     n_threads : int or None, default=None
         Number of threads of `transform`.
 

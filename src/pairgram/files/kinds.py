@@ -297,6 +297,7 @@ STATISTICS: Mapping[str, Kind] = {
                 "_pair_weight": number(),
                 "_weight": AT_LEAST_0,
                 "_degrees?": optional(AT_LEAST_0),  # not in files of earlier versions
+                "_query_weight?": optional(AT_LEAST_0),  # nor this
                 "_first_id?": LAST_ID,
                 "_last_id": LAST_ID,
                 "_ids_without_hash?": FLAG,  # not in files of earlier versions

@@ -412,7 +412,7 @@ class TableJudge:
         None if there is a validation table, or if every query is held out in turn.
     n_threads : int or None
     leaves_out : bool
-        Whether every query is held out in turn.
+        Whether every query, or every group, is held out in turn. All rows then scale the features.
     """
 
     held: Table

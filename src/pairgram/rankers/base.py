@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -30,7 +31,7 @@ from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_label
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
-from pairgram.features.inputs import GAPS, FittedInputs
+from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
 from pairgram.features.kernels import kernel_in_file
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
@@ -85,6 +86,11 @@ def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
     return data
 
 
+def _listed(value: object) -> Sequence[Any]:
+    """Return the values that a parameter may have: those to choose from, or the only one."""
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
@@ -110,7 +116,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else (self.inputs,)
+        kinds = _listed(self.inputs)
         precomputed = getattr(self, "kernel", None) == "precomputed"
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
         fills = self.missing is not None
@@ -262,11 +268,16 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     @property
     def _needs_queries(self) -> bool:
         """Whether the model is fitted to pairs within queries."""
-        pairs = getattr(self, "pairs", "with_ties")
-        rows_alone = pairs is None
-        if isinstance(pairs, (list, tuple)):
-            rows_alone = all(one is None for one in pairs)
-        return getattr(self, "scope", "query") == "query" and not rows_alone
+        of_pairs = any(one is not None for one in _listed(getattr(self, "pairs", "with_ties")))
+        return getattr(self, "scope", "query") == "query" and of_pairs
+
+    @property
+    def _reads_queries(self) -> bool:
+        """Whether a fit depends on queries: on pairs, weights of single rows, or inputs."""
+        alone = None in _listed(getattr(self, "pairs", "with_ties"))
+        weighs = alone and getattr(self, "weighting", "pairs") == "queries"
+        reads = any(kind in LIST_KINDS for kind in _listed(self.inputs))
+        return self._needs_queries or weighs or reads
 
     def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
         return with_validation(self, named)
@@ -756,7 +767,8 @@ class LinearSearch(LinearRanker):
             Ids of what is held out together, if that is larger than a query: days, sellers, judges,
             all impressions of a text. Pairs are formed within queries all the same. No group may
             cut a query. ``cv=None`` then holds every group out in turn where it would hold out
-            every query, and folds are folds of groups. `cv` of a search says more.
+            every query, and folds are folds of groups. `cv` of a search says more. Without query
+            ids, if a fit does not depend on them, the metric takes groups for queries.
         propensity : array-like of shape (n_rows,), or None
             As in `RankRLS.fit`. `scoring` is then "ips_dcg@10" if it is None, which counts clicks
             as the fit does: clicks that are held out have the same bias as others.

@@ -232,11 +232,8 @@ class DrawnSpec(LeastSquares):
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         cv = _folds(search.cv, data)
-        cv = (
-            held_by_default(data.held_together.n_filled, len(data.y))
-            if held is None and cv is None
-            else cv
-        )
+        if held is None and cv is None:
+            cv = held_by_default(data.held_together.n_filled, len(data.y))
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         splits = judges[0].splits
         self._warn_of_time(data, 1 + (0 if splits is None else len(splits)))

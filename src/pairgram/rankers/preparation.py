@@ -493,8 +493,8 @@ class GivenArrays:
         self.arguments: dict[str, Any] = {"X": X, "y": y, **info._asdict()}
         self.has_queries = info.has_queries
         preparation.refuse(model, info)
-        if info.groups is not None and not (info.has_queries or model._needs_queries):
-            info = info._replace(qid=info.groups, groups=None)  # queries only are held out
+        if info.groups is not None and not (info.has_queries or model._reads_queries):
+            info = info._replace(qid=info.groups)  # which nothing but the metric sees
         self.data: RankingData = model._check_rows(X, y, info)
         self.fill: Vector | None = None
         if preparation.missing is not None:
@@ -785,8 +785,8 @@ class GivenTable:
             each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
             if cv is None:
                 cv = held_by_default(n_held, survey.n_rows, each_group)
-            leaves_out &= groups is None
-            folds = None if leaves_out else Folds.of(held, cv)
+            folds = None if leaves_out and groups is None else Folds.of(held, cv)
+            leaves_out &= folds is None or cv is None
         metric = table_metric(held, search.scoring)
         return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
 

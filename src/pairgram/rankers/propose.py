@@ -411,13 +411,10 @@ def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
     reaches = np.cumsum(len(order) - np.arange(1, len(order)))
     widest = min(max(WINDOW, int(np.searchsorted(reaches, n)) + 1), len(order) - 1)
     gaps = range(1, widest + 1)
-    first, second = (
-        np.concatenate([order[:-gap] for gap in gaps]),
-        np.concatenate([order[gap:] for gap in gaps]),
-    )
-    if len(first) > (
-        most := max(limits.now.proposed_rows, 4 * n)
-    ):  # those whose difference is no surprise
+    first = np.concatenate([order[:-gap] for gap in gaps])
+    second = np.concatenate([order[gap:] for gap in gaps])
+    most = max(limits.now.proposed_rows, 4 * n)
+    if len(first) > most:  # those whose difference is no surprise
         reach = np.sqrt(joint.variances[first]) + np.sqrt(joint.variances[second])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (scores[first] - scores[second]) / reach

@@ -645,8 +645,9 @@ class RankRLSCV(Certain, LinearSearch):
         With ``store_held_out=True``, the score of every row by the model with the chosen settings
         that was fitted without it: without its query, row or fold, as `cv` says. It is the mean
         over repeated splits, and NaN for rows that no split held out. Models of different queries
-        differ, so compare these scores within a query only. With a validation set, these are the
-        scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
+        and splits differ, in the dual form also by a constant, so compare these scores within a
+        query, and of a query that is split within a split only. With a validation set, these are
+        the scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
         comparisons they are differences of scores, (n_pairs,), and with "leave-item-out" the mean
         of the two differences. `per_query_` then has a row for every comparison: its number, and
         the metric, which is NaN where it is undefined, such as the accuracy of a tie.
@@ -873,8 +874,9 @@ prior_scale_ :
 
         Notes
         -----
-        For T days and d features it takes one decomposition without `decays`, and T for each decay.
-        Each takes O(d³) time. Memory is T d² numbers besides the statistics.
+        For T days and d features it takes one decomposition without `decays`, and T for each decay
+        or with ``scope="global"``. Each takes O(d³) time. Memory is T d² numbers besides the
+        statistics.
 
         Examples
         --------

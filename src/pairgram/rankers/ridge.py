@@ -455,10 +455,8 @@ class RidgeSpec(LeastSquares):
                     coordinates = coordinates.instead().keeping_statistics()
                     targets = [coordinates.of_target(judge.data.y) for judge in judges]
                     here = [one.within(of.data) for one, of in zip(judges, targets, strict=True)]
-                    iterate, found = (
-                        False,
-                        self._along(own, coordinates, settings, scale, labels, here),
-                    )
+                    iterate = False
+                    found = self._along(own, coordinates, settings, scale, labels, here)
                 assert found is not None
                 candidates.append(found)
         return [
@@ -764,7 +762,8 @@ class RidgeSpec(LeastSquares):
             return ONE_RIDGE
         n_alphas = len(DEFAULT_POWERS) if self.alphas is None else len(self.alphas)
         n_folds = 0 if judge.folds is None else judge.folds.n
-        return Work(n_alphas, 1 + n_folds, path=True, exact=judge.leaves_out)
+        exact = judge.leaves_out and judge.folds is None
+        return Work(n_alphas, 1 + n_folds, path=True, exact=exact)
 
     def _in_coordinates(self, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
         """Return the primal coordinates of a table, and the reader of its rows in them."""

@@ -44,9 +44,12 @@ class JudgedDays:
         total = reduce(add, days)
         path = total.decompose(scale=scale, basis=True)
         alphas = path.default_alphas() if alphas is None else alphas
-        coefs, held = models_without(path.eigen, alphas, days)
-        # Where a day holds nearly all of a large direction, what is left has lost its digits.
-        lost = (alphas * LARGEST_HELD < held[:, None]) | np.isnan(coefs).any(axis=2)
+        coefs = np.empty((len(days), len(alphas), total.n_features))
+        lost = np.full(coefs.shape[:2], True)
+        if not total.is_scatter:  # whose pairs join rows of different days, so that they do not add
+            coefs, held = models_without(path.eigen, alphas, days)
+            # Where a day holds nearly all of a large direction, what is left has lost its digits.
+            lost = (alphas * LARGEST_HELD < held[:, None]) | np.isnan(coefs).any(axis=2)
         for number in np.flatnonzero(lost.any(axis=1)).tolist():
             rest = reduce(add, [*days[:number], *days[number + 1 :]])
             coefs[number, lost[number]] = rest.path_at(path.factor).coef(alphas[lost[number]])

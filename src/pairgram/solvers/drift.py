@@ -335,10 +335,8 @@ def _compared(before: _Looked, now: _Looked, level: float) -> Drift:
         outside = np.full(len(shift), np.nan)
         ends = np.array([new.range[0] < old.range[0], new.range[1] > old.range[1]], float)
     else:
-        outside, ends = (
-            now.outside[0] / np.where(new.sums[0] > 0, new.sums[0], np.nan),
-            now.outside[1:],
-        )
+        outside = now.outside[0] / np.where(new.sums[0] > 0, new.sums[0], np.nan)
+        ends = now.outside[1:]
     seen = (m_known > 0) & (n_known > 0)
     # The queries that reach beyond the range of before are all among those of today.
     top = _p_of_subset(ends.max(axis=0), m_known, m_known + n_known)

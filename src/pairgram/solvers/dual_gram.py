@@ -265,7 +265,7 @@ class DualGram:
         `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
-        ridge = EigenPath.of(matrix, target, lower=lower)
+        ridge = EigenPath.of(matrix, target, lower=lower, is_dual=True)
         # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(labelled, positive, positive - trace, largest)

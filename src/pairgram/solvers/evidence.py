@@ -171,9 +171,8 @@ def _refuse_settings(settings: PairSettings, weight: float | None) -> None:
     if weight is None and settings.weighting == "documents":
         raise ArgumentError(
             "scoring",
-            f"must not be {EVIDENCE.name!r} where query_weight, or the factors of statistics, "
-            "differ, so that the noise of a label would depend on its list: sample_weight says "
-            "how sure a label is",
+            f"must not be {EVIDENCE.name!r} where query_weight differs, so that the noise of a "
+            "label would depend on its list: sample_weight says how sure a label is",
         )
     if weight is None:
         raise ArgumentError(

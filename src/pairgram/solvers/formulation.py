@@ -217,11 +217,8 @@ class Coordinates:
         """
         fewer = data.X.shape[0] < data.n_features
         if not kernel and (scale or form == "primal" or not (fewer or form == "dual")):
-            rows, of_columns = (
-                compared(data, data.features()),
-                parts_of(data.feature_map)[1] is None,
-            )
-            return cls(rows, scale=scale, work=work, compares=of_columns)
+            rows, feature_map = compared(data, data.features()), parts_of(data.feature_map)[1]
+            return cls(rows, scale=scale, work=work, compares=feature_map is None)
         n_items = data.X.shape[0]
         require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
         H: Any = None

@@ -56,10 +56,8 @@ def scores_by_sums(
     scores = np.empty((len(alphas), len(data.y)))
     groups = map(as_slice, data.rows_held_together())  # a block takes as many as it has models
     sums = list(parts)
-    at_once, threads = (
-        max(1, BYTES_AT_ONCE // (8 * data.n_features**2)),
-        resolve_n_threads(n_threads),
-    )
+    at_once = max(1, BYTES_AT_ONCE // (8 * data.n_features**2))
+    threads = resolve_n_threads(n_threads)
     some = (sums[first : first + at_once] for first in range(0, len(sums), at_once))
     with ThreadPoolExecutor(threads) as pool:
         for coefs, of_groups in pool.map(partial(models_without, ridge.eigen, alphas), some):

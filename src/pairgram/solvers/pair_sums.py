@@ -90,6 +90,8 @@ class PairSums:
     degrees : float or None
         The sum over lists of how many rows count, less one, times what the sums were multiplied by:
         the labels' noise times this is what the best model leaves. None if it is not known.
+    query_weight : float or None
+        The weight of every query that counts, as it was given with the rows; None if they differ.
     fill : ndarray of shape (n_columns,), or of shape () before the first rows, or None
         What takes the place of missing values of X. Rows without any suit every fill.
     """
@@ -107,6 +109,7 @@ class PairSums:
     parts: tuple[PairSums, ...] = ()
     free: Vector | None = None
     degrees: float | None = None
+    query_weight: float | None = 1.0
     fill: Vector | None = None
 
     @classmethod
@@ -180,7 +183,7 @@ class PairSums:
         settings = self.settings
         of_rows = settings.pairs is None and settings.weighting == "pairs"
         if settings.weighting == "documents" or of_rows or self.n_queries == 0:
-            return 1.0  # comparisons are of no list
+            return self.query_weight  # comparisons are of no list
         return self.factor if settings.joins_all_rows and self.mean is not None else None
 
     def required(self) -> NDArray[np.float64]:
@@ -339,6 +342,10 @@ class PairSums:
         if self.is_scatter:
             settings = PairSettings("with_ties", "global", "documents", settings.target)
             mean = Mean(*mean_of(data, settings))
+        query_weight: float | None = 1.0
+        if data.query_weights is not None:
+            known = np.unique(data.query_weights[data.query_weights > 0])
+            query_weight = float(known[0]) if len(known) == 1 else None
         varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
         sums, sums_weight = sums_of(
             data, settings, n_threads, varying=varying, may_vanish=may_vanish
@@ -356,6 +363,7 @@ class PairSums:
             self.n_threads,
             free=data.free,
             degrees=degrees_of(data, settings) if counts and data.has_root else None,
+            query_weight=query_weight,
             fill=self.fill,
         )
         merged = added if self.sums is None else self + added
@@ -510,6 +518,7 @@ class PairSums:
             varying=varying,
             parts=(),
             degrees=degrees,
+            query_weight=self.query_weight if self.query_weight == other.query_weight else None,
             fill=other.fill if self.fill is None else self.fill,
         )
 

@@ -28,6 +28,7 @@ from pairgram._support.parameters import Scope, Target, Weighting, check, check_
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, hash_ids, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.queries import plain_ids
 from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, refuse_sparse
@@ -299,11 +300,8 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 1,000,000.
         """
-        others = {
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-            "propensity": propensity,
-        }
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        others = weights | {"propensity": propensity}
         table = as_table(X, y=y, qid=qid, group=group, **others)
         of_clicks = propensity is not None if table is None else table.is_of_clicks
         self._require_clicks(of_clicks)
@@ -371,11 +369,8 @@ class Pairgram:
         >>> total.forget(X[gone], y[gone], qid=qid[gone]).n_queries
         90
         """
-        others = {
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-            "propensity": propensity,
-        }
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        others = weights | {"propensity": propensity}
         if self._ids.hashes is None or not len(self._ids):
             raise ValueError("forget needs statistics that remember the ids of their queries")
         table = as_table(X, y=y, qid=qid, **others)
@@ -395,8 +390,9 @@ class Pairgram:
         ids, left = data.queries.ids, self
         assert ids is not None
         hashes, known = hash_ids(ids)
-        factors = np.where(known, self._ids.hashes.factors_of(hashes), 1.0)
-        factors[np.isnan(factors)] = 1.0  # of ids that are not there, which the subtraction refuses
+        factors = np.where(known, self._ids.hashes.factors_of(hashes), np.nan)
+        lost = np.isnan(factors)
+        factors[lost] = 1.0  # the subtraction refuses them, if all ids are known
         for factor in np.unique(factors).tolist():
             own = data.take(np.flatnonzero((factors == factor)[data.queries.index()]))
             own_ids = ids[factors == factor][own.queries.ids]
@@ -408,6 +404,9 @@ class Pairgram:
             )
             with naming_not_finite(names):
                 left = left - factor * _of_data(empty, own)
+        if lost.any():
+            (found,) = plain_ids(ids[lost][:1])
+            raise ValueError(f"cannot forget query {found!r}: its id is not remembered here")
         self._total, self._ids, self._seen = left._total, left._ids, left._seen
         return self
 
@@ -810,6 +809,7 @@ class Pairgram:
             "_pair_weight": total.sums_weight,
             "_weight": 0.0 if total.mean is None else total.mean.weight,
             "_degrees": total.degrees,
+            "_query_weight": total.query_weight,
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
@@ -876,6 +876,7 @@ class Pairgram:
             mean,
             arrays.get("varying"),
             degrees=state.get("_degrees"),
+            query_weight=state.get("_query_weight", 1.0),
             fill=fill,
         )
         first, last = state.get("_first_id"), state["_last_id"]

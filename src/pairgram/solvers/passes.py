@@ -402,7 +402,8 @@ def solve_path(
         found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
         scores = partial(linear_scores, found or [solved])
         return SolvedPath(coordinates, alphas, solved, scores)
-    ridge = total.decompose(scale=scale, basis=judge.leaves_out)
+    by_identities = judge.leaves_out and judge.folds is None
+    ridge = total.decompose(scale=scale, basis=by_identities)
     started = coordinates.data.offset is not None
     alphas = ridge.default_alphas(started) if alphas is None else alphas
     rounding = ridge.rounding(coordinates.data.dtype)
@@ -410,12 +411,15 @@ def solve_path(
     solved, evidence = ridge.coef(alphas), None
     if judge.metric is EVIDENCE:
         evidence = judged_by(evidence_of_sums(total, ridge, alphas, rounding))
-    if judge.leaves_out:
+    if by_identities:
         if whole.n_with_pairs < 2:
             raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
         scores = partial(_left_out_scores, settings, ridge, ties)
     else:
-        paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
+        paths = [
+            rest.path_at(ridge.factor) if judge.leaves_out else rest.decompose(scale=scale)
+            for rest in rests
+        ] or [ridge]
         scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
     return SolvedPath(coordinates, alphas, solved, scores, evidence)
 

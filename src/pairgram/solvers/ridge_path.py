@@ -239,14 +239,15 @@ class EigenPath:
     n_free: int = 0
 
     @classmethod
-    def of(cls, G: Vector, g: Vector, *, lower: bool = False) -> EigenPath:
+    def of(cls, G: Vector, g: Vector, *, lower: bool = False, is_dual: bool = False) -> EigenPath:
         """Decompose `G`, of which the upper triangle is read, or the lower; it is overwritten.
 
+        The dual form has rows in place of features, and keeps the directions of all of them.
         Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
         on one thread, so the result has the same bits for any number.
         """
         require_time_for_eigenvectors(len(G))
-        constant = G.diagonal() == 0
+        constant = (G.diagonal() == 0) & (not is_dual)
         with single_threaded_blas:
             # The transpose is the same matrix, in the memory order of LAPACK.
             eigenvalues, vectors = scipy.linalg.eigh(

@@ -199,6 +199,31 @@ def test_without_pairs_within_queries_groups_serve_as_ids():
         assert not found.uses_qid_
 
 
+@pytest.mark.parametrize("settings", [{"scope": "global"}, {"pairs": None}])
+def test_without_query_ids_groups_have_an_order(settings):
+    X, y, _, groups = rows_in_groups(10)
+    for cv, first in (("forward", 1), (TimeSeriesSplit(3), 3)):
+        found = RankRLSCV(ALPHAS, cv=cv, **settings).fit(X, y, groups=groups)
+        ends = range(first, 6)
+        splits = [(np.flatnonzero(groups < k), np.flatnonzero(groups == k)) for k in ends]
+        again = RankRLSCV(ALPHAS, cv=splits, **settings).fit(X, y, qid=groups)
+        np.testing.assert_allclose(found.scores_, again.scores_, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"pairs": None, "weighting": "queries"},
+        {"pairs": None, "inputs": "rank"},
+        {"scope": "global", "inputs": [None, "list-standard"]},
+    ],
+)
+def test_without_query_ids_groups_change_no_model(settings):
+    X, y, _, groups = rows_in_groups(11)
+    with pytest.raises(ValueError, match="groups must be constant within a query"):
+        RankRLSCV(**settings).fit(X, y, groups=groups)
+
+
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_scikit_learn_routes_groups(routing):
     X, y, qid, groups = rows_in_groups(8)
