@@ -175,7 +175,7 @@ class Source:
         first = self.partitions[0] if self.partitions else None
         if not (isinstance(first, _FragmentPartition) and first.is_text):
             return self
-        chosen = (*columns.features, columns.label, columns.weight)
+        chosen = (*columns.features, columns.label, columns.weight, columns.propensity)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
         schema, whole = with_floats(self.schema, numbers)
         for name in (columns.label, columns.weight):
