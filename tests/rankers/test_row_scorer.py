@@ -127,6 +127,19 @@ def test_categories_that_an_encoder_refuses():
         same(scorer(given), model.predict(given.astype(object)))
 
 
+def test_categories_that_one_of_two_encoders_refuses():
+    rows = pd.DataFrame({"brand": np.resize(["a", "b"], 40), "stock": np.arange(40.0)})
+    filled = make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder())
+    for other in (filled, OneHotEncoder(categories=[["a", "b", "c"]])):
+        for two in ((OneHotEncoder(), other), (other, OneHotEncoder())):
+            columns = shop.columns(*((encoder, ["brand"]) for encoder in two))
+            model = make_pipeline(columns, RankRLS()).fit(rows, np.arange(40) % 5)
+            new = rows.assign(brand=rows["brand"].replace("b", np.nan if other is filled else "c"))
+            for score in (model.predict, row_scorer(model)):
+                with pytest.raises(ValueError, match=r"unknown categories|row 1 of X has"):
+                    score(new)
+
+
 def test_arrays_of_numbers_that_an_encoder_refuses():
     X = np.column_stack([np.resize([0.0, 1, 2], 30), np.arange(30) % 7])
     columns = ColumnTransformer([("one", OneHotEncoder(), [0])], remainder="passthrough")

@@ -11,6 +11,7 @@ installed version of scikit-learn keeps for itself. Then the fitted values of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -564,8 +565,8 @@ class PipelineScorer:
         self._ranker, self._coef, self._constant = ranker, None, 0.0
         # Of all columns, also of those whose weight is 0.
         encoded = [leaf for c in columns for leaf in leaves(c) if isinstance(leaf, Lookup)]
-        accepted = {one.source: one.accepted for one in encoded if one.accepted is not None}
-        self._accepted = list(accepted.items())
+        of_encoders = {(one.source, one.accepted) for one in encoded if one.accepted is not None}
+        self._accepted = sorted(of_encoders, key=itemgetter(0))
         if ranker.linear is not None:  # all categories of a source become one column
             coef, self._constant = ranker.linear
             sums = []
@@ -583,7 +584,7 @@ class PipelineScorer:
             keys = one.keys if isinstance(one, Lookup) else ()
             if own := {key for key in keys if isinstance(key, str)}:
                 texts.setdefault(one.source, set()).update(own)
-        read = {one.source for one in found} | accepted.keys()
+        read = {one.source for one in found}
         sources = sorted(read) or [0]  # to know how many rows there are
         names = self.feature_names_in_ or range(self.n_features_in_)
         self.names = tuple(names[source] for source in sources)
