@@ -321,6 +321,8 @@ def refused():
     log = FunctionTransformer(np.log1p)
     yield numbers, OrdinalEncoder(), "'stock' has no number for unknown categories, and an engine"
     yield numbers, FunctionTransformer(np.cbrt), "FunctionTransformer of <ufunc 'cbrt'>, which can"
+    narrow = FunctionTransformer(np.log1p, kw_args={"dtype": np.float16, "casting": "same_kind"})
+    yield numbers.astype(np.float32), narrow, "log1p, log, sqrt, without kw_args"
     yield numbers, PolynomialFeatures(3), r"PolynomialFeatures\(degree=3\) cannot be exported: eng"
     yield numbers, SimpleImputer(missing_values=2), r"SimpleImputer\(missing_values=2\) cannot be"
     yield (

@@ -378,10 +378,10 @@ class Function(Transformer):
         if step.func is None:
             return columns
         name = next((name for name in FUNCTIONS if step.func is getattr(np, name)), None)
-        if name is None:
+        if name is None or step.kw_args:
             raise ValueError(
                 f"{place} is a FunctionTransformer of {step.func!r}, which cannot be exported: the "
-                f"known functions are those of NumPy, {', '.join(FUNCTIONS)}"
+                f"known functions are those of NumPy, {', '.join(FUNCTIONS)}, without kw_args"
             )
         return [_curved(column, name, f"{place}: np.{name}") for column in columns]
 
