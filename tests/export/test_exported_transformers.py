@@ -383,6 +383,23 @@ def test_empty_text_and_missing_text_where_they_are_one():
         assert export.verify(ENGINES[engine](model), model, known).n_reordered == 0
 
 
+@pytest.mark.parametrize(
+    "encoder",
+    [  # the first makes no column for the empty text, the second one alone
+        OneHotEncoder(drop="first", handle_unknown="ignore"),
+        OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=0.2),
+    ],
+)
+def test_empty_text_and_filled_text_where_they_are_one(encoder):
+    colour = np.resize(np.array(["", "", "", "", "", "red"], object), len(TRAINING))
+    rows = TRAINING.assign(colour=colour)
+    filled_in = make_pipeline(SimpleImputer(strategy="constant", fill_value="red"), encoder)
+    model = make_pipeline(columns((filled_in, ["colour"])), RankRLS(0.1)).fit(rows, targets(rows))
+    for engine in ("onnx", "vespa"):
+        with pytest.raises(ValueError, match="'colour' has the empty text as a category, and"):
+            ENGINES[engine](model)
+
+
 def test_missing_text_without_a_number_has_no_score():
     ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     step = columns((ordinal, ["colour"]), (LOG, ["stock"]))
