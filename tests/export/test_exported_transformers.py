@@ -17,6 +17,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    RobustScaler,
     StandardScaler,
 )
 
@@ -295,6 +296,18 @@ def test_inputs_after_transformers(inputs):
                 continue
             parity = export.verify(ENGINES[engine](model), model, SAFE[1], QID)
             assert parity.max_error <= (1e-11 if engine in EXACT else parity.bound)
+
+
+@pytest.mark.parametrize(
+    ("scaler", "name"),
+    [(StandardScaler(), "with_std"), (RobustScaler(), "with_scaling")],
+)
+def test_a_scaler_whose_parameters_change_after_its_fit(scaler, name):
+    X, y, qid = make_ranking(20, 10, 3, random_state=0)
+    model = make_pipeline(scaler, RankRLS()).fit(5 + 3 * X, y)
+    model[0].set_params(**{name: False})  # which its transform heeds
+    source = export.to_python(model, features=list("abc"))
+    assert export.verify(source, model, 5 + 3 * X, qid).max_error < 1e-12
 
 
 def test_a_ranker_that_fills_what_the_steps_leave():

@@ -455,12 +455,12 @@ def _scaled(centre: float, scale: float, factor: float, offset: float, value: fl
 
 
 def _over_scale(
-    step: BaseEstimator, centre: Vector | None = None
+    step: BaseEstimator, centre: Vector | None, scale: Vector | None
 ) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return the parts of columns less `centre` over the scale of a scaler."""
+    """Return the parts of columns less `centre` over `scale`, each of which a scaler may lack."""
     none = np.zeros(step.n_features_in_)
-    scale = none + 1 if step.scale_ is None else step.scale_
-    return none if centre is None else centre, scale, none + 1, none
+    found = none if centre is None else centre, none + 1 if scale is None else scale
+    return *found, none + 1, none
 
 
 COLUMNWISE: tuple[Transformer, ...] = (
@@ -469,7 +469,9 @@ COLUMNWISE: tuple[Transformer, ...] = (
         "StandardScaler",
         {"copy": FLAG, "with_mean": FLAG, "with_std": FLAG},
         {"mean_?": FLOATS, "var_?": FLOATS, "scale_?": FLOATS, "n_samples_seen_": COUNTS},
-        of=lambda step: _over_scale(step, step.mean_ if step.with_mean else None),
+        of=lambda step: _over_scale(
+            step, step.mean_ if step.with_mean else None, step.scale_ if step.with_std else None
+        ),
         needed={"with_mean": ("mean_",), "with_std": ("var_", "scale_")},
     ),
     Scaler(
@@ -489,7 +491,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
         "MaxAbsScaler",
         {"copy": FLAG, "clip?": FLAG},
         {"max_abs_": FLOATS, "scale_": FLOATS, "n_samples_seen_": COUNTS},
-        of=_over_scale,
+        of=lambda step: _over_scale(step, None, step.scale_),
     ),
     Scaler(
         "sklearn.preprocessing",
@@ -499,7 +501,11 @@ COLUMNWISE: tuple[Transformer, ...] = (
             "quantile_range": RANGE,
         },
         {"center_?": FLOATS, "scale_?": FLOATS},
-        of=lambda step: _over_scale(step, step.center_),
+        of=lambda step: _over_scale(
+            step,
+            step.center_ if step.with_centering else None,
+            step.scale_ if step.with_scaling else None,
+        ),
         needed={"with_centering": ("center_",), "with_scaling": ("scale_",)},
     ),
     Imputer(
