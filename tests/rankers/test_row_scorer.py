@@ -213,9 +213,16 @@ def test_what_is_refused():
     scorer = row_scorer(shop.fitted("shop", rows))
     for changed, message in (
         ({"colour": None}, "X has no column 'colour'"),
-        ({"price": ["dear"] * 300}, "'price' of X is not a column of numbers: .*'dear'"),
+        ({"price": ["dear"] * 300}, r"'price' of X must hold numbers, got text \('dear' in row 0"),
+        ({"price": ["1"] * 300}, r"'price' of X must hold numbers, got text \('1' in row 0"),
+        ({"price": np.full(300, "1")}, "'price' of X must hold numbers, got text"),
+        ({"price": pd.date_range("1960", periods=300)}, "must hold numbers, got times"),
+        ({"rating": [[1.0]] * 300}, "column 'rating' of X must hold numbers, got lists"),
         ({"rating": [1.0]}, "column 'rating' of X has 1 values, and column 'price' has 300"),
-        ({"rating": [[1.0]] * 300}, r"column 'rating' of X must be \(n,\), got shape \(300, 1\)"),
+        (
+            {"rating": np.ones((300, 1))},
+            r"column 'rating' of X must be \(n,\), got shape \(300, 1\)",
+        ),
     ):
         given = {**rows.to_dict("list"), **changed}
         given = {name: values for name, values in given.items() if values is not None}

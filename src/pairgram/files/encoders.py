@@ -55,8 +55,7 @@ FREQUENCY = Setting(
 
 def same_category(a: object, b: object) -> bool:
     """Tell whether two values are one category: NaN is itself."""
-    both_nan = a != a and b != b
-    return bool(both_nan or a == b)
+    return bool((a != a and b != b) or a == b)
 
 
 def _check_categories(record: Mapping[str, Any], name: str) -> list[Any]:
@@ -313,11 +312,10 @@ def _looked_up(
     if not (isinstance(column, Affine) and column.is_plain):
         return column.mapped(of, place)
     keys, values = tuple(known), np.array([*known.values()])
-    is_filled = not column.has_gaps  # by an imputer
+    at_gap, is_filled = of(column.missing), not column.has_gaps  # by an imputer
     if accepted is not None and is_filled:
         accepted |= {None}
-    missing_value = of(column.missing)
-    return Lookup(column.source, keys, values, other, accepted, is_filled, missing=missing_value)
+    return Lookup(column.source, keys, values, other, accepted, is_filled, missing=at_gap)
 
 
 def _groups_of(step: BaseEstimator, k: int) -> tuple[NDArray[Any], int | None]:
