@@ -166,3 +166,10 @@ def test_drift_names_the_columns_that_changed(days):
     assert run("drift", "total", "total").startswith("0 of 4 columns changed")
     assert "want --qid" in run("drift", "total", "2.parquet", "--label", "y", code=2)
     assert "level must be" in run("drift", "total", "total", "--level", 2, code=2)
+
+
+def test_propensities_are_for_statistics_of_clicks(days):
+    options = (*COLUMNS, "--propensity", "a")
+    found = run("update", "total", "0.parquet", *options, code=2)
+    assert "--propensity must be None for statistics with --pairs with_ties: make them" in found
+    assert found.rstrip().endswith("with --pairs clicks")

@@ -17,6 +17,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    RobustScaler,
     StandardScaler,
 )
 
@@ -297,6 +298,18 @@ def test_inputs_after_transformers(inputs):
             assert parity.max_error <= (1e-11 if engine in EXACT else parity.bound)
 
 
+@pytest.mark.parametrize(
+    ("scaler", "name"),
+    [(StandardScaler(), "with_std"), (RobustScaler(), "with_scaling")],
+)
+def test_a_scaler_whose_parameters_change_after_its_fit(scaler, name):
+    X, y, qid = make_ranking(20, 10, 3, random_state=0)
+    model = make_pipeline(scaler, RankRLS()).fit(5 + 3 * X, y)
+    model[0].set_params(**{name: False})  # which its transform heeds
+    source = export.to_python(model, features=list("abc"))
+    assert export.verify(source, model, 5 + 3 * X, qid).max_error < 1e-12
+
+
 def test_a_ranker_that_fills_what_the_steps_leave():
     X, y, qid = make_ranking(20, 10, 3, random_state=0)
     from pairgram import scan
@@ -321,6 +334,8 @@ def refused():
     log = FunctionTransformer(np.log1p)
     yield numbers, OrdinalEncoder(), "'stock' has no number for unknown categories, and an engine"
     yield numbers, FunctionTransformer(np.cbrt), "FunctionTransformer of <ufunc 'cbrt'>, which can"
+    narrow = FunctionTransformer(np.log1p, kw_args={"dtype": np.float16, "casting": "same_kind"})
+    yield numbers.astype(np.float32), narrow, "log1p, log, sqrt, without kw_args"
     yield numbers, PolynomialFeatures(3), r"PolynomialFeatures\(degree=3\) cannot be exported: eng"
     yield numbers, SimpleImputer(missing_values=2), r"SimpleImputer\(missing_values=2\) cannot be"
     yield (
@@ -379,6 +394,23 @@ def test_empty_text_and_missing_text_where_they_are_one():
     model.fit(known, targets(rows))
     for engine in ("onnx", "vespa"):
         assert export.verify(ENGINES[engine](model), model, known).n_reordered == 0
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [  # the first makes no column for the empty text, the second one alone
+        OneHotEncoder(drop="first", handle_unknown="ignore"),
+        OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=0.2),
+    ],
+)
+def test_empty_text_and_filled_text_where_they_are_one(encoder):
+    colour = np.resize(np.array(["", "", "", "", "", "red"], object), len(TRAINING))
+    rows = TRAINING.assign(colour=colour)
+    filled_in = make_pipeline(SimpleImputer(strategy="constant", fill_value="red"), encoder)
+    model = make_pipeline(columns((filled_in, ["colour"])), RankRLS(0.1)).fit(rows, targets(rows))
+    for engine in ("onnx", "vespa"):
+        with pytest.raises(ValueError, match="'colour' has the empty text as a category, and"):
+            ENGINES[engine](model)
 
 
 def test_missing_text_without_a_number_has_no_score():

@@ -127,6 +127,19 @@ def test_categories_that_an_encoder_refuses():
         same(scorer(given), model.predict(given.astype(object)))
 
 
+def test_categories_that_one_of_two_encoders_refuses():
+    rows = pd.DataFrame({"brand": np.resize(["a", "b"], 40), "stock": np.arange(40.0)})
+    filled = make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder())
+    for other in (filled, OneHotEncoder(categories=[["a", "b", "c"]])):
+        for two in ((OneHotEncoder(), other), (other, OneHotEncoder())):
+            columns = shop.columns(*((encoder, ["brand"]) for encoder in two))
+            model = make_pipeline(columns, RankRLS()).fit(rows, np.arange(40) % 5)
+            new = rows.assign(brand=rows["brand"].replace("b", np.nan if other is filled else "c"))
+            for score in (model.predict, row_scorer(model)):
+                with pytest.raises(ValueError, match=r"unknown categories|row 1 of X has"):
+                    score(new)
+
+
 def test_arrays_of_numbers_that_an_encoder_refuses():
     X = np.column_stack([np.resize([0.0, 1, 2], 30), np.arange(30) % 7])
     columns = ColumnTransformer([("one", OneHotEncoder(), [0])], remainder="passthrough")
@@ -200,9 +213,16 @@ def test_what_is_refused():
     scorer = row_scorer(shop.fitted("shop", rows))
     for changed, message in (
         ({"colour": None}, "X has no column 'colour'"),
-        ({"price": ["dear"] * 300}, "'price' of X is not a column of numbers: .*'dear'"),
+        ({"price": ["dear"] * 300}, r"'price' of X must hold numbers, got text \('dear' in row 0"),
+        ({"price": ["1"] * 300}, r"'price' of X must hold numbers, got text \('1' in row 0"),
+        ({"price": np.full(300, "1")}, "'price' of X must hold numbers, got text"),
+        ({"price": pd.date_range("1960", periods=300)}, "must hold numbers, got times"),
+        ({"rating": [[1.0]] * 300}, "column 'rating' of X must hold numbers, got lists"),
         ({"rating": [1.0]}, "column 'rating' of X has 1 values, and column 'price' has 300"),
-        ({"rating": [[1.0]] * 300}, r"column 'rating' of X must be \(n,\), got shape \(300, 1\)"),
+        (
+            {"rating": np.ones((300, 1))},
+            r"column 'rating' of X must be \(n,\), got shape \(300, 1\)",
+        ),
     ):
         given = {**rows.to_dict("list"), **changed}
         given = {name: values for name, values in given.items() if values is not None}

@@ -959,18 +959,19 @@ def test_numbers_of_text_that_come_after_the_first_rows(tmp_path, early, late):
         assert np.array_equal(read(table)[0][:, 0], np.where(np.isnan(values), 0.0, values))
 
 
-@pytest.mark.parametrize("column", ["label", "weight"])
+@pytest.mark.parametrize("column", ["label", "weight", "propensity"])
 def test_labels_and_weights_of_text_that_come_after_the_first_rows(tmp_path, column):
     n = 150_000
-    values = ["2"] * n + ["0.5"]
+    values = ["1"] * n + ["0.5"]
     (tmp_path / "a.csv").write_text(csv_rows(["1"] * (n + 1), values))
     if column == "label":
         y, _ = read_labels(tmp_path / "a.csv", "y", "q")
         rows = list(scan(tmp_path / "a.csv", label="y", qid="q").each(lambda rows: rows))
         assert np.array_equal(y, np.concatenate([one.y for one in rows]))
     else:
-        table = scan(tmp_path / "a.csv", label="price", weight="y", features="q")
-        y = np.concatenate([one.weights for one in table.each(lambda rows: rows)])
+        table = scan(tmp_path / "a.csv", label="price", features="q", **{column: "y"})
+        rows = list(table.each(lambda rows: rows))
+        y = np.concatenate([1 / one.y if column == "propensity" else one.weights for one in rows])
     assert np.array_equal(y, [float(one) for one in values])
 
 

@@ -233,6 +233,15 @@ def _column(X: Any, number: int, label: object) -> Any:
     return np.asarray(X.iloc[:, number] if hasattr(X, "iloc") else X[label])
 
 
+def kind_in(values: object) -> str:
+    """Return "numbers", or the kind of the first value of a column that is no number."""
+    if is_plain(values) or (isinstance(values, list) and {*map(type, values)} <= {float, int}):
+        return "numbers"  # without a copy
+    own = getattr(values, "dtype", None)
+    kind = "objects" if own is None else kind_of(own)
+    return _kind_of_values(np.asarray(values, object)) if kind == "objects" else kind
+
+
 def _kind_of_values(column: NDArray[Any]) -> str:
     """Return the kind of the first value that is no number, and the value, or "numbers"."""
     if column.dtype.kind != "O":

@@ -435,8 +435,8 @@ def require_gaps_apart(form: Form, engine: str) -> None:
     with_empty = {leaf.source for leaf in lookups if "" in leaf.keys}
     for leaf in lookups:
         own = float(leaf.values[leaf.keys.index("")]) if "" in leaf.keys else leaf.other
-        is_other = not leaf.has_gaps and leaf.fill not in (own, leaf.other)
-        if leaf.source in with_empty and is_other:
+        same = (own,) if leaf.is_filled else (own, leaf.other)
+        if leaf.source in with_empty and not leaf.has_gaps and leaf.fill not in same:
             raise ValueError(
                 f"column {form.names[leaf.source]!r} has the empty text as a category, and a "
                 f"missing text counts as another: {engine} has no missing text, so write one of "

@@ -595,8 +595,7 @@ def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     }
     given = [column if j in asked else _filled(column) for j, column in enumerate(columns)]
     given = [x if x.dtype.kind == "O" else x.astype(np.float64) for x in given]
-    scores = _evaluated(tree, given)
-    return np.asarray(scores + np.zeros(len(given[0])))
+    return np.asarray(_evaluated(tree, given) + np.zeros(len(given[0])))
 
 
 OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}

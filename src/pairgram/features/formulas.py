@@ -200,12 +200,15 @@ class Lookup(OfSource):
     other : float
     accepted : frozenset, or None
         The values that `predict` takes, with None if one may be missing. None stands for all.
+    is_filled : bool
+        Whether a step before has put a category in the place of missing values.
     """
 
     keys: tuple[Value, ...]
     values: Vector
     other: float = 0.0
     accepted: frozenset[Value | None] | None = None
+    is_filled: bool = False
 
     def known(self, x: NDArray[Any]) -> Vector:
         """Return the values for values of the source."""
@@ -421,9 +424,9 @@ def combined(columns: Sequence[Column], weights: Sequence[float]) -> list[tuple[
             at[:] = keys
             values, rest = np.zeros(len(keys)), 0.0
             for one, weight in group:
-                if len(one.keys) == 1 and math.isfinite(one.other):  # one category of thousands
+                if len(one.keys) < 3 and math.isfinite(one.other):  # of thousands of categories
                     rest += weight * one.other
-                    values[place[one.keys[0]]] += weight * (one.values[0] - one.other)
+                    values[[place[key] for key in one.keys]] += weight * (one.values - one.other)
                 else:
                     values += weight * one.known(at)
             other = sum(weight * one.other for one, weight in group)

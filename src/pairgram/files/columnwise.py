@@ -378,10 +378,10 @@ class Function(Transformer):
         if step.func is None:
             return columns
         name = next((name for name in FUNCTIONS if step.func is getattr(np, name)), None)
-        if name is None:
+        if name is None or step.kw_args:
             raise ValueError(
                 f"{place} is a FunctionTransformer of {step.func!r}, which cannot be exported: the "
-                f"known functions are those of NumPy, {', '.join(FUNCTIONS)}"
+                f"known functions are those of NumPy, {', '.join(FUNCTIONS)}, without kw_args"
             )
         return [_curved(column, name, f"{place}: np.{name}") for column in columns]
 
@@ -455,12 +455,12 @@ def _scaled(centre: float, scale: float, factor: float, offset: float, value: fl
 
 
 def _over_scale(
-    step: BaseEstimator, centre: Vector | None = None
+    step: BaseEstimator, centre: Vector | bool, scale: Vector | bool
 ) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return the parts of columns less `centre` over the scale of a scaler."""
-    none = np.zeros(step.n_features_in_)
-    scale = none + 1 if step.scale_ is None else step.scale_
-    return none if centre is None else centre, scale, none + 1, none
+    """Return the parts of columns less `centre` over `scale`; False stands for none."""
+    zeros, ones = np.zeros(step.n_features_in_), np.ones(step.n_features_in_)
+    found = zeros if isinstance(centre, bool) else centre
+    return found, ones if isinstance(scale, bool) else scale, ones, zeros
 
 
 COLUMNWISE: tuple[Transformer, ...] = (
@@ -469,7 +469,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
         "StandardScaler",
         {"copy": FLAG, "with_mean": FLAG, "with_std": FLAG},
         {"mean_?": FLOATS, "var_?": FLOATS, "scale_?": FLOATS, "n_samples_seen_": COUNTS},
-        of=lambda step: _over_scale(step, step.mean_ if step.with_mean else None),
+        of=lambda s: _over_scale(s, s.with_mean and s.mean_, s.with_std and s.scale_),
         needed={"with_mean": ("mean_",), "with_std": ("var_", "scale_")},
     ),
     Scaler(
@@ -489,7 +489,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
         "MaxAbsScaler",
         {"copy": FLAG, "clip?": FLAG},
         {"max_abs_": FLOATS, "scale_": FLOATS, "n_samples_seen_": COUNTS},
-        of=_over_scale,
+        of=lambda s: _over_scale(s, False, s.scale_),
     ),
     Scaler(
         "sklearn.preprocessing",
@@ -499,7 +499,7 @@ COLUMNWISE: tuple[Transformer, ...] = (
             "quantile_range": RANGE,
         },
         {"center_?": FLOATS, "scale_?": FLOATS},
-        of=lambda step: _over_scale(step, step.center_),
+        of=lambda s: _over_scale(s, s.with_centering and s.center_, s.with_scaling and s.scale_),
         needed={"with_centering": ("center_",), "with_scaling": ("scale_",)},
     ),
     Imputer(

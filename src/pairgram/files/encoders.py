@@ -55,8 +55,7 @@ FREQUENCY = Setting(
 
 def same_category(a: object, b: object) -> bool:
     """Tell whether two values are one category: NaN is itself."""
-    both_nan = a != a and b != b
-    return bool(both_nan or a == b)
+    return bool((a != a and b != b) or a == b)
 
 
 def _check_categories(record: Mapping[str, Any], name: str) -> list[Any]:
@@ -232,14 +231,14 @@ class Encoder(Transformer):
         made: list[Column] = []
         for k, column in enumerate(columns):
             categories = _plain_values(step.categories_[k])
-            gaps = [j for j, value in enumerate(categories) if is_gap(value)]
+            gaps = [j for j, value in enumerate(categories) if is_gap(value) or value == ""]
             accepted: frozenset[Any] | None = None
             if getattr(step, "handle_unknown", "") == "error":
                 accepted = frozenset(None if is_gap(value) else value for value in categories)
             values, others = self.codes(step, k)
             for own, other in zip(values.T, others.tolist(), strict=True):
                 # Most columns of a OneHotEncoder have one category of thousands.
-                at = [*np.flatnonzero(own != other), *gaps]
+                at = [*np.flatnonzero(own != other), *gaps]  # and where engines know no text
                 found = {categories[j]: float(own[j]) for j in at}
                 found_at = f"{place}: {self.name}"
                 made.append(_looked_up(column, found, other, found_at, accepted))
@@ -313,9 +312,10 @@ def _looked_up(
     if not (isinstance(column, Affine) and column.is_plain):
         return column.mapped(of, place)
     keys, values = tuple(known), np.array([*known.values()])
-    if accepted is not None and not column.has_gaps:  # an imputer came before
+    at_gap, is_filled = of(column.missing), not column.has_gaps  # by an imputer
+    if accepted is not None and is_filled:
         accepted |= {None}
-    return Lookup(column.source, keys, values, other, accepted, missing=of(column.missing))
+    return Lookup(column.source, keys, values, other, accepted, is_filled, missing=at_gap)
 
 
 def _groups_of(step: BaseEstimator, k: int) -> tuple[NDArray[Any], int | None]:

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 
 import pairgram._core as _core
 from pairgram._support import limits
+from pairgram._support.arrays import kind_in
 from pairgram._support.parameters import (
     FLAG,
     NAMES,
@@ -564,8 +565,8 @@ class PipelineScorer:
         self._ranker, self._coef, self._constant = ranker, None, 0.0
         # Of all columns, also of those whose weight is 0.
         encoded = [leaf for c in columns for leaf in leaves(c) if isinstance(leaf, Lookup)]
-        accepted = {one.source: one.accepted for one in encoded if one.accepted is not None}
-        self._accepted = list(accepted.items())
+        accepted = ((one.source, one.accepted) for one in encoded if one.accepted is not None)
+        self._accepted = [*dict.fromkeys(accepted)]
         if ranker.linear is not None:  # all categories of a source become one column
             coef, self._constant = ranker.linear
             sums = []
@@ -583,8 +584,7 @@ class PipelineScorer:
             keys = one.keys if isinstance(one, Lookup) else ()
             if own := {key for key in keys if isinstance(key, str)}:
                 texts.setdefault(one.source, set()).update(own)
-        read = {one.source for one in found} | accepted.keys()
-        sources = sorted(read) or [0]  # to know how many rows there are
+        sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
         names = self.feature_names_in_ or range(self.n_features_in_)
         self.names = tuple(names[source] for source in sources)
         self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
@@ -676,11 +676,12 @@ class PipelineScorer:
 def _column_of(given: Any, name: Any, dtype: type) -> NDArray[Any]:
     """Return the values of a column, (n_rows,)."""
     try:
-        found: NDArray[Any] = np.asarray(given[name], dtype)
+        values = given[name]
     except KeyError:
         raise ValueError(f"X has no column {name!r}") from None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"column {name!r} of X is not a column of numbers: {error}") from error
+    if dtype is float and (kind := kind_in(values)) != "numbers":  # such as the text "1"
+        raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
+    found: NDArray[Any] = np.asarray(values, dtype)
     if found.ndim != 1:
         raise ValueError(f"column {name!r} of X must be (n,), got shape {found.shape}")
     return found

@@ -414,8 +414,8 @@ class Pairgram:
         if of_clicks and not self.settings.is_of_clicks:
             raise ArgumentError(
                 "propensity",
-                "must be None for statistics with {pairs=}"
-                f"{verbatim(repr(self.settings.pairs))}: make them with pairs='clicks'",
+                f"must be None for statistics with {{pairs={self.settings.pairs!r}}}: make them "
+                "with {pairs='clicks'}",
             )
 
     def _update_table(self, table: Table) -> Self:

@@ -181,7 +181,7 @@ class Source:
         files = [part for part in self.partitions if isinstance(part, _FragmentPartition)]
         if not files or not files[0].is_text:
             return self
-        chosen = (*columns.features, columns.label, columns.weight)
+        chosen = (*columns.features, columns.label, columns.weight, columns.propensity)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
         schema, whole = with_floats(self.schema, numbers)
         for name in (columns.label, columns.weight):
