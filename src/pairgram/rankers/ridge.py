@@ -56,7 +56,7 @@ from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
-from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap
@@ -78,8 +78,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.validation import Validation
 
-# What holds rows, or comparisons, out of a ridge problem and judges their scores.
-HeldOut = HoldOut | LeavePairOut | ByEvidence
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -421,7 +419,7 @@ class RidgeSpec(LeastSquares):
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         self._require_evidence(held is not None, data.group_of is not None)
-        judges: Sequence[HeldOut] = []
+        judges: Sequence[PathJudge] = []
         candidates: list[list[_Candidate]] = []
         iterate: bool | None = None
         for own in self._mapped(data):
@@ -510,7 +508,7 @@ class RidgeSpec(LeastSquares):
         form: str,
         held: RankingData | None,
         exact: bool = True,
-    ) -> Sequence[HeldOut]:
+    ) -> Sequence[PathJudge]:
         """Return the object that holds rows out, for every target."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
@@ -521,8 +519,8 @@ class RidgeSpec(LeastSquares):
             exact = exact and self.constraints is None
             judge = judge_of_comparisons(data, *told, exact=exact)
             if isinstance(judge, IntervalJudge):
-                return [HeldOutIntervals(judge.rows, judge, n_threads)]
-            return [HeldOutComparisons(judge.rows, judge, n_threads)]
+                return [HeldOutIntervals(judge.rows, n_threads, judge)]
+            return [HeldOutComparisons(judge.rows, n_threads, judge)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(
@@ -547,9 +545,9 @@ class RidgeSpec(LeastSquares):
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
-        return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
+        return [HeldOutRows(judge.data, n_threads, judge) for judge in judges]
 
-    def _refuse(self, coordinates: Coordinates, held_out: HeldOut) -> float:
+    def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> float:
         """Raise the errors of the search before a matrix is decomposed.
 
         Otherwise return the seconds that holding out takes besides what the shape tells, for one of
@@ -579,7 +577,7 @@ class RidgeSpec(LeastSquares):
         settings: PairSettings,
         scale: bool,
         labels: Vector | None,
-        judges: Sequence[HeldOut],
+        judges: Sequence[PathJudge],
     ) -> list[_Candidate] | None:
         """Judge one combination along its ridges, for every target.
 
@@ -615,8 +613,8 @@ class RidgeSpec(LeastSquares):
         targets = coordinates.of_targets(labels)
         for judge, target, (ridge, _), one in zip(judges, targets, paths, scores, strict=True):
             statistics = partial(target.statistics, settings, n_threads)
-            judged = judge.judge_path(settings, ridge, alphas, statistics, target.coefs, one)
-            found.append(make(alphas, ridge.coef(alphas), judged))
+            models = RidgeModels(settings, ridge, alphas, statistics, target.coefs, one)
+            found.append(make(alphas, ridge.coef(alphas), judge.judge_path(models)))
         return found
 
     def _chosen(

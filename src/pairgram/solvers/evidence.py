@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,12 +11,13 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
+from pairgram.solvers.formulation import PathJudge, RidgeModels
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import degrees_of_labels
 
 if TYPE_CHECKING:
-    from pairgram.solvers.formulation import Statistics
+    pass
 
 # What a model leaves of the labels is rounding error below so many rounding errors of the labels.
 LEAST_LEFT = 1e3
@@ -85,18 +85,9 @@ def evidence_of_sums(total: PairSums, path: RidgePath, alphas: Vector, rounding:
 
 
 @dataclass(frozen=True, eq=False)
-class ByEvidence:
-    """Judges the models of a path by their evidence; nothing is held out.
+class ByEvidence(PathJudge):
+    """Judges the models of a path by their evidence; nothing is held out."""
 
-    Attributes
-    ----------
-    data : RankingData
-        The rows, or comparisons as rows, in the coordinates in which they are solved.
-    n_threads : int or None
-    """
-
-    data: RankingData
-    n_threads: int | None
     metric: ClassVar[Criterion] = EVIDENCE
 
     @classmethod
@@ -111,10 +102,6 @@ class ByEvidence:
         """Return the same: another feature map does not change the labels."""
         return self
 
-    def within(self, data: RankingData) -> ByEvidence:
-        """Return the same for the same rows in other coordinates."""
-        return replace(self, data=data)
-
     def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
         data = self.data.as_scope(settings)
@@ -128,33 +115,15 @@ class ByEvidence:
         _refuse_settings(settings, degrees_of_labels(data, settings)[1])
         return 0.0
 
-    def n_matrices(self, settings: PairSettings) -> int:
-        """Return 0: no matrix is needed besides the path."""
-        return 0
-
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
-        """Return False: no eigenvectors are needed."""
-        return False
-
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> None:
-        """Return None: there are no splits."""
-
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
+    def judge_path(self, models: RidgeModels) -> Judged:
         """Judge every alpha by `log_evidence`. Call `require` first."""
+        settings = models.settings
         data = self.data.as_scope(settings)
         degrees, _, _ = degrees_of_labels(data, settings)
         targets = np.array(data.target(settings), np.float64)
         rooted = apply_half_laplacian(data.problem(settings), targets, n_threads=self.n_threads)
-        told = float(rooted @ rooted), float(degrees), ridge.rounding(self.data.dtype)
-        return judged_by(log_evidence(ridge, alphas, *told))
+        told = float(rooted @ rooted), float(degrees), models.ridge.rounding(self.data.dtype)
+        return judged_by(log_evidence(models.ridge, models.alphas, *told))
 
 
 def _refuse_settings(settings: PairSettings, weight: float | None) -> None:

@@ -1,12 +1,13 @@
-"""Choose primal, dual or conjugate gradients, and map the solution back to coefficients."""
+"""Choose primal, dual or conjugate gradients, map solutions back, and say what judges them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -42,8 +43,14 @@ from pairgram.solvers.costs import (
 )
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import ColumnSums, smallest_eigenvalue
+from pairgram.solvers.ridge_path import ColumnSums, RidgePath, smallest_eigenvalue
 from pairgram.solvers.systems import Systems
+
+if TYPE_CHECKING:
+    from pairgram.metrics.comparisons import ComparisonMetric
+    from pairgram.metrics.metric import Metric
+    from pairgram.model_selection.judge import Criterion, Judged
+    from pairgram.model_selection.splits import Splits
 
 # The statistics of the primal form, or of the dual one.
 Statistics = PairSums | DualGram
@@ -509,3 +516,81 @@ def _centre_entries(H: Any, data: RankingData) -> None:
     means = np.add.reduceat(values, starts) / counts if len(starts) else values
     values -= np.repeat(np.where(whole, means, 0.0), counts)
     H.data[order] = values
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeModels:
+    """The models of one decomposition of all rows, at several ridges.
+
+    Attributes
+    ----------
+    settings : PairSettings
+    ridge : RidgePath
+        The decomposition of the statistics of all rows.
+    alphas : ndarray of shape (n_alphas,), descending
+    statistics : callable
+        Returns the statistics of all rows. Only refits need them.
+    coefs : callable
+        Maps solutions of `ridge` to coefficients for the features of the validation set.
+    scores : ndarray of shape (n_models, n_held_out_rows), float64, or None
+        If `refits` gave splits, the scores of their test rows by the models at the ridges
+        ``PathTies.of(...).alphas``.
+    """
+
+    settings: PairSettings
+    ridge: RidgePath
+    alphas: Vector
+    statistics: Callable[[], Statistics]
+    coefs: Callable[[Vector], Vector]
+    scores: Vector | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PathJudge(ABC):
+    """Judges the models of all ridges; what a class does not say is that it needs nothing.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows in the coordinates in which their problem is solved.
+    n_threads : int or None
+    """
+
+    data: RankingData
+    n_threads: int | None
+
+    @property
+    @abstractmethod
+    def metric(self) -> Metric | ComparisonMetric | Criterion:
+        """What says which models are better."""
+
+    @abstractmethod
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map of the rows."""
+
+    def within(self, data: RankingData) -> Self:
+        """Return the same for the same rows in other coordinates."""
+        return replace(self, data=data)
+
+    @abstractmethod
+    def require(self, settings: PairSettings, n_alphas: int) -> float:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone.
+
+        Otherwise return the seconds that it takes besides what `costs` tells of a search.
+        """
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
+        return 0
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        return False
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+        """Return the splits that need one fit each; None if there are none."""
+        return None
+
+    @abstractmethod
+    def judge_path(self, models: RidgeModels) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.model_selection.comparison_judge import BY_COMPARISON, BY_GROUP, ComparisonJudge
 from pairgram.model_selection.judge import Judged
+from pairgram.solvers.formulation import RidgeModels
 from pairgram.solvers.leave_out import (
     LARGEST_HELD,
     HoldOut,
@@ -28,7 +29,7 @@ from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
-    from pairgram.solvers.formulation import Statistics
+    pass
 
 # Holding rows out takes so many times the flops of their product with the basis, for each alpha.
 FLOPS_OF_ROWS = 20.0
@@ -50,19 +51,12 @@ class HeldOutComparisons(HoldOut):
 
     judge: ComparisonJudge
 
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
-        """Judge the models of all ridges; see `HoldOut.judge_path`."""
-        ties = PathTies.of(self.data, settings, ridge, alphas)
+    def judge_path(self, models: RidgeModels) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""
+        settings, ridge, scores = models.settings, models.ridge, models.scores
+        ties = PathTies.of(self.data, settings, ridge, models.alphas)
         if self.judge.validation is not None:
-            scores = self.judge.validation_scores(coefs(ridge.coef(ties.alphas)))
+            scores = self.judge.validation_scores(models.coefs(ridge.coef(ties.alphas)))
         if scores is not None:
             return self.judge.judge(ties.join_differences(scores))
         way, rows = self.judge.way, self._compared
@@ -70,12 +64,14 @@ class HeldOutComparisons(HoldOut):
             parts = _one_by_one(rows, ridge, ties.alphas)
         elif way == BY_GROUP:
             parts = _in_blocks(
-                leave_query_out(rows, settings, ridge, ties.alphas, statistics, self.n_threads)
+                leave_query_out(
+                    rows, settings, ridge, ties.alphas, models.statistics, self.n_threads
+                )
             )
         else:
             parts = self._by_item(settings, ridge, ties.alphas)
         joined = ((part, ties.join_differences(of_ridges)) for part, of_ridges in parts)
-        return self.judge.judge_parts(joined, len(alphas))
+        return self.judge.judge_parts(joined, len(models.alphas))
 
     @property
     def _compared(self) -> ComparedRows:

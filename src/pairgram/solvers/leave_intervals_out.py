@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pairgram._support.checks import Vector
 from pairgram.data.pairs import PairSettings
 from pairgram.model_selection.interval_judge import IntervalJudge
 from pairgram.model_selection.judge import Judged
+from pairgram.solvers.formulation import RidgeModels
 from pairgram.solvers.leave_out import HoldOut, PathTies, leave_query_out
-from pairgram.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
-    from pairgram.solvers.formulation import Statistics
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +32,12 @@ class HeldOutIntervals(HoldOut):
         """Tell whether `judge_path` will need eigenvectors: to hold every list out."""
         return self.judge.splits is None and self.judge.validation is None
 
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
-        """Judge the models of all ridges; see `HoldOut.judge_path`."""
-        data, ties = self.data, PathTies.of(self.data, settings, ridge, alphas)
+    def judge_path(self, models: RidgeModels) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""
+        told = self.data, models.settings, models.ridge
+        ties, scores = PathTies.of(*told, models.alphas), models.scores
         if self.judge.validation is not None:
-            scores = self.judge.validation_scores(coefs(ridge.coef(ties.alphas)))
+            scores = self.judge.validation_scores(models.coefs(models.ridge.coef(ties.alphas)))
         elif scores is None:
-            told = data, settings, ridge, ties.alphas, statistics, self.n_threads
-            scores = leave_query_out(*told)
+            scores = leave_query_out(*told, ties.alphas, models.statistics, self.n_threads)
         return self.judge.judge(ties.join(scores, self.judge.held_queries, self.n_threads))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +24,7 @@ from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import BaseJudge, Judge, Judged
 from pairgram.model_selection.splits import GroupSplits, Splits
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
+from pairgram.solvers.formulation import PathJudge, RidgeModels
 from pairgram.solvers.leave_group_out import rests_of_groups, scores_by_sums
 from pairgram.solvers.leave_out_dual import (
     RowRegression,
@@ -477,20 +477,15 @@ def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int,
 
 
 @dataclass(frozen=True, eq=False)
-class HoldOut(ABC):
+class HoldOut(PathJudge):
     """Holds out what a judge says, by the identities of least squares where they hold.
 
     Attributes
     ----------
-    data : RankingData
-        The rows in the coordinates in which their problem is solved.
     judge : BaseJudge
-    n_threads : int or None
     """
 
-    data: RankingData
     judge: BaseJudge
-    n_threads: int | None
 
     @property
     def metric(self) -> Metric | ComparisonMetric:
@@ -501,15 +496,8 @@ class HoldOut(ABC):
         """Return the same with another feature map of the rows, which the validation set shares."""
         return replace(self, judge=self.judge.of(data))
 
-    def within(self, data: RankingData) -> Self:
-        """Return the same for the same rows in other coordinates."""
-        return replace(self, data=data)
-
     def require(self, settings: PairSettings, n_alphas: int) -> float:
-        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone.
-
-        Otherwise return the seconds that it takes besides what `costs` tells of a search: none.
-        """
+        """Raise the ValueErrors of `judge_path`; nothing takes more than `costs` tells."""
         if self.judge.splits is not None:
             for number, (train, _) in enumerate(self.judge.splits):
                 self.data.require_training_pairs(settings, number, train)
@@ -546,33 +534,6 @@ class HoldOut(ABC):
         if splits is None or is_from_decomposition(self.data, settings, ridge.is_dual, splits):
             return None
         return splits
-
-    @abstractmethod
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
-        """Judge the models of all ridges, from the decomposition of all rows.
-
-        Parameters
-        ----------
-        settings : PairSettings
-        ridge : RidgePath
-            The decomposition of the statistics of all rows.
-        alphas : ndarray of shape (n_alphas,), descending
-        statistics : callable
-            Returns the statistics of all rows. Only refits need them.
-        coefs : callable
-            Maps solutions of `ridge` to coefficients for the features of the validation set.
-        scores : ndarray of shape (n_models, n_held_out_rows), float64, or None
-            If `refits` gave splits, the scores of their test rows by the models at the ridges
-            ``PathTies.of(...).alphas``.
-        """
 
     def judge_constrained(
         self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
@@ -638,8 +599,8 @@ class HoldOut(ABC):
         if self.judge.validation is None:
             scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
         statistics = partial(coordinates.statistics, settings, n_threads)
-        judged = self.judge_path(settings, path, alphas, statistics, coordinates.coefs, scores)
-        return alphas, path.coef(alphas), judged
+        models = RidgeModels(settings, path, alphas, statistics, coordinates.coefs, scores)
+        return alphas, path.coef(alphas), self.judge_path(models)
 
 
 @dataclass(frozen=True, eq=False)
@@ -653,42 +614,29 @@ class HeldOutRows(HoldOut):
         data = replace(data, y=self.data.y)
         return replace(self, data=data, judge=self.judge.of(data))
 
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
+    def judge_path(self, models: RidgeModels) -> Judged:
         """Judge the models of all ridges, from the decomposition of all rows."""
-        ties = PathTies.of(self.data, settings, ridge, alphas)
+        ties = PathTies.of(self.data, models.settings, models.ridge, models.alphas)
+        scores = models.scores
         if scores is None:
-            scores = self._scores(settings, ridge, ties.alphas, statistics, coefs)
+            scores = self._scores(replace(models, alphas=ties.alphas))
         queries = self.judge.scored.queries
         return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
 
-    def _scores(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-    ) -> Vector:
+    def _scores(self, models: RidgeModels) -> Vector:
         """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
         data, threads = self.data, self.n_threads
+        settings, ridge, alphas = models.settings, models.ridge, models.alphas
         if self.judge.validation is not None:
-            return self.judge.validation_scores(coefs(ridge.coef(alphas)))
+            return self.judge.validation_scores(models.coefs(ridge.coef(alphas)))
         if self.judge.splits is not None:
             parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
             return np.hstack(parts)
         if data.is_single_query:
-            return leave_row_out(data, settings, ridge, alphas, statistics, threads)
+            return leave_row_out(data, settings, ridge, alphas, models.statistics, threads)
         if ridge.is_dual and _of_all_rows(settings):
             return leave_out_of_all_rows(data, settings, ridge, alphas, threads)
-        return leave_query_out(data, settings, ridge, alphas, statistics, threads)
+        return leave_query_out(data, settings, ridge, alphas, models.statistics, threads)
 
 
 def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form: str) -> bool:

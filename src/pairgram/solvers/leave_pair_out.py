@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import Judged, metric_of
+from pairgram.solvers.formulation import PathJudge, RidgeModels
 from pairgram.solvers.leave_out import PathTies, refuse_long_refits
 from pairgram.solvers.leave_out_dual import (
     SMALLEST_PIVOT,
@@ -38,24 +39,26 @@ MAX_PRODUCTS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class LeavePairOut:
+class LeavePairOut(PathJudge):
     """Holds out every pair of rows with different labels, and counts those in the right order.
+
+    The rows are those of one query, or all form pairs with each other.
 
     Attributes
     ----------
-    data : RankingData
-        Rows of one query, or rows that all form pairs with each other.
-    metric : Metric
+    accuracy : Metric
         Pairwise accuracy.
     first_equal : ndarray of shape (n_rows,), int64
         For each row, the number of the first row that has the same values. The two rows tie.
-    n_threads : int or None
     """
 
-    data: RankingData
-    metric: Metric
+    accuracy: Metric
     first_equal: NDArray[np.int64]
-    n_threads: int | None
+
+    @property
+    def metric(self) -> Metric:
+        """Pairwise accuracy."""
+        return self.accuracy
 
     @classmethod
     def make(cls, data: RankingData, scoring: Scoring, n_threads: int | None) -> LeavePairOut:
@@ -74,15 +77,11 @@ class LeavePairOut:
             )
         rows, one = np.arange(len(data.y)), np.zeros(len(data.y), np.int64)
         first_equal = first_equal_rows(data.X, rows, one, [], n_threads)
-        return cls(data, metric, rows if first_equal is None else first_equal, n_threads)
+        return cls(data, n_threads, metric, rows if first_equal is None else first_equal)
 
     def of(self, data: RankingData) -> LeavePairOut:
         """Return the same with another feature map."""
         return replace(self, data=replace(data, y=self.data.y))
-
-    def within(self, data: RankingData) -> LeavePairOut:
-        """Return the same for the same rows in other coordinates."""
-        return replace(self, data=data)
 
     def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise a ValueError if there are several queries, or if the work would take too long.
@@ -126,18 +125,7 @@ class LeavePairOut:
         """Tell whether `judge_path` will need eigenvectors."""
         return not self._is_refitted(settings)
 
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> None:
-        """Return None: there are no splits."""
-
-    def judge_path(
-        self,
-        settings: PairSettings,
-        ridge: RidgePath,
-        alphas: Vector,
-        statistics: Callable[[], Statistics],
-        coefs: Callable[[Vector], Vector],
-        scores: Vector | None = None,
-    ) -> Judged:
+    def judge_path(self, models: RidgeModels) -> Judged:
         """Judge every alpha by the share of held-out pairs in the right order.
 
         Only pairs with different labels count. The weight of a pair is the product of the weights
@@ -148,8 +136,9 @@ class LeavePairOut:
 
         Call `require` first.
         """
+        settings, ridge, alphas = models.settings, models.ridge, models.alphas
         if self._is_refitted(settings):
-            shares = self._by_refits(statistics(), ridge, alphas)
+            shares = self._by_refits(models.statistics(), ridge, alphas)
         else:
             shares = self._by_hat_matrix(settings, ridge, alphas)
         return Judged(shares, np.full(len(shares), np.nan))
