@@ -243,12 +243,13 @@ class DualGram:
         """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
         ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
         most = ridge.eigenvalues.max(initial=0.0)
-        values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
+        values = np.maximum(ridge.eigenvalues, FLOOR * (most or largest or 1.0))
         with single_threaded_blas:
             projection = np.sqrt(values) * (ridge.basis.T @ target)
         vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
         self._root(labelled, vectors, axis=1, adjoint=True)
-        vectors /= np.sqrt(values)[:, None]
+        # Rows that tell nothing have coefficients of 0; those of rounding errors would be huge.
+        vectors *= (1.0 if most else 0.0) / np.sqrt(values)[:, None]
         return EigenPath(values, self._embedded(vectors.T), projection)
 
     def _decomposed(
