@@ -26,6 +26,7 @@ CANNOT = (
     "do not",
     "does not",
     "multiply no",
+    "weighted sums",
 )
 
 
