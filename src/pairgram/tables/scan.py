@@ -194,7 +194,8 @@ def scan(
     if features is not None and found.schema is not None:
         listed = [features] if isinstance(features, str) else [str(name) for name in features]
         features, widths = columns_of(listed, found.schema.names)
-    columns = _columns(found, label, qid, features, exclude, weight, groups, propensity)
+    named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
+    columns = _columns(found, named | {"propensity": propensity}, features, exclude)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
@@ -238,7 +239,7 @@ def read_labels(
     """
     found = source_of(source, qid)
     if found.schema is None:
-        columns = _columns(found, label, qid, None, None, None, None, None)
+        columns = _columns(found, {"label": label, "qid": qid})
     else:
         if label is None:
             raise ArgumentError("label", "must name the column of labels, got None")
@@ -330,24 +331,13 @@ def _n_columns(rows: TableRows) -> int:
 
 def _columns(
     source: Source,
-    label: str | None,
-    qid: str | None,
-    features: Sequence[str] | str | None,
-    exclude: Sequence[str] | str | None,
-    weight: str | None,
-    groups: str | None,
-    propensity: str | None,
+    named: dict[str, str | None],
+    features: Sequence[str] | str | None = None,
+    exclude: Sequence[str] | str | None = None,
 ) -> Columns:
+    """Return what is read; `named` are the columns that are no features, by arguments of `scan`."""
     if source.schema is None:
-        for name, value in (
-            ("label", label),
-            ("qid", qid),
-            ("features", features),
-            ("exclude", exclude),
-            ("weight", weight),
-            ("groups", groups),
-            ("propensity", propensity),
-        ):
+        for name, value in (named | {"features": features, "exclude": exclude}).items():
             if value is not None:
                 raise ArgumentError(
                     name,
@@ -356,17 +346,48 @@ def _columns(
                 )
         dtype, sparse = source.dtype, source.sparse
         return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
-    schema = source.schema
-    named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
-    named["propensity"] = propensity
-    _require_own(schema, named)
-    if groups is not None and qid is None:
+    _require_own(source.schema, named)
+    if named["groups"] is not None and named["qid"] is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
+    names = _features(source, named, features, exclude)
+    kinds = [value_type(source.schema.field(name).type) for name in names]
+    lists = [_is_list(kind) for kind in kinds]
+    widths = tuple(
+        (getattr(kind, "list_size", 0) or UNKNOWN_WIDTH) if of_lists else 0
+        for kind, of_lists in zip(kinds, lists, strict=True)
+    )
+    wrong, narrow = {}, True
+    for name, kind, of_lists in zip(names, kinds, lists, strict=True):
+        entry = kind.value_type if of_lists else kind
+        narrow &= _is_narrow(entry)
+        if not is_number(entry):
+            wrong[name] = "lists" if of_lists else kind_of(entry)
+    return Columns(
+        tuple(names),
+        named["label"],
+        named["qid"],
+        named["weight"],
+        np.float32 if narrow else np.float64,
+        widths[0] if lists == [True] else None,
+        groups=named["groups"],
+        propensity=named["propensity"],
+        widths=widths if any(lists) and len(lists) > 1 else (),
+        refused=_refused(wrong, features is not None, named["qid"]) if wrong else None,
+    )
+
+
+def _features(
+    source: Source,
+    named: dict[str, str | None],
+    features: Sequence[str] | str | None,
+    exclude: Sequence[str] | str | None,
+) -> list[str]:
+    """Return the names of the columns that are features."""
+    schema = source.schema
     if isinstance(features, str):
         features = [features]
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
-    chosen = features is not None
-    if chosen and exclude is not None:
+    if features is not None and exclude is not None:
         raise ArgumentError(
             "exclude", f"must be None with {{features=}}, got {verbatim(repr(exclude))}"
         )
@@ -388,45 +409,22 @@ def _columns(
             )
     if not names:
         raise ArgumentError("features", "must name a column or more", found=NO_COLUMN)
-    kinds = [value_type(schema.field(name).type) for name in names]
-    widths = tuple(
-        (getattr(kind, "list_size", 0) or UNKNOWN_WIDTH) if _is_list(kind) else 0 for kind in kinds
+    return names
+
+
+def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentError:
+    """Return the error of columns that hold no numbers, or raise it if nobody has chosen them."""
+    advice = (
+        "; give the columns that are features by {features=}, or those that are not by "
+        "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
+        "model has its own as feature_names_in_}"
     )
-    lists = [_is_list(kind) for kind in kinds]
-    kinds = [
-        kind.value_type if of_lists else kind for kind, of_lists in zip(kinds, lists, strict=True)
-    ]
-    wrong = {
-        name: "lists" if of_lists else kind_of(kind)
-        for name, kind, of_lists in zip(names, kinds, lists, strict=True)
-        if not is_number(kind)
-    }
-    refused = None
-    if wrong:
-        advice = (
-            "; give the columns that are features by {features=}, or those that are not by "
-            "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
-            "model has its own as feature_names_in_}"
-        )
-        text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
-        refused = ArgumentError("features", text, found=NO_NUMBERS)
-        refused.kinds = wrong
-        if not chosen:
-            raise refused
-    narrow = all(_is_narrow(kind) for kind in kinds)
-    dtype = np.float32 if narrow else np.float64
-    return Columns(
-        tuple(names),
-        label,
-        qid,
-        weight,
-        dtype,
-        widths[0] if lists == [True] else None,
-        groups=groups,
-        propensity=propensity,
-        widths=widths if any(lists) and len(lists) > 1 else (),
-        refused=refused,
-    )
+    text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
+    refused = ArgumentError("features", text, found=NO_NUMBERS)
+    refused.kinds = wrong
+    if not chosen:
+        raise refused
+    return refused
 
 
 def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:
