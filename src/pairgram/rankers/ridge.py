@@ -62,6 +62,8 @@ from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
+    Key,
+    Totals,
     refuse_folds,
     solve_path,
     statistics_of,
@@ -691,7 +693,6 @@ class RidgeSpec(LeastSquares):
             self._require_evidence(validation is not None, table.survey().group_of is not None)
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
-        prior = rows.prior
         advice = NO_GRAM
         if table.layout.sparse:
             advice = (
@@ -711,48 +712,69 @@ class RidgeSpec(LeastSquares):
         by_evidence = self.search is not None and self.search.by_evidence
         counts = any(self.scales) or by_evidence or bool(self.covariance)
         totals = statistics_of(table, own, self.settings, counts, folds, n_threads)
+        patterns = [reader.pattern for reader in readers]
         if judge is None:
-            (settings,), (scale,) = self.settings, self.scales
-            assert self.alphas is not None
-            total = totals[0, settings, 0].with_pairs(settings)
-            coordinates = replace(pairs[0][1], _known={settings: total})
-            coef, sums, _ = coordinates.solve(
-                settings, self.alphas[0], scale=scale, n_threads=n_threads
-            )
-            solved_in = coordinates, settings, float(self.alphas[0]), scale
-            posterior = self._posterior(None, solved_in, coef)
-            kept = self._kept(readers[0].pattern, prior, {"coef_": coef}, posterior)
-            fitted = {"form_": "primal", "_column_sums": sums} | kept
+            fitted = self._solved_table(rows, totals, patterns[0], pairs[0][1])
         else:
-            paths = []
-            for number, (_, coordinates) in enumerate(pairs):
-                for settings, scale in itertools.product(self.settings, self.scales):
-                    parts = {
-                        fold: one
-                        for (reader_number, of, fold), one in totals.items()
-                        if (reader_number, of) == (number, settings)
-                    }
-                    path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
-                    paths.append((number, settings, scale, path))
-            judged = [path.evidence for *_, path in paths if path.evidence is not None]
-            if not judged:
-                models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
-                judged = judge.judge([reader.data for reader in own], models)
-            candidates = [
-                _Candidate(
-                    readers[number].pattern,
-                    path.coordinates,
-                    settings,
-                    scale,
-                    path.alphas,
-                    path.solved,
-                    one,
-                )
-                for (number, settings, scale, path), one in zip(paths, judged, strict=True)
-            ]
-            fitted = self._chosen(candidates, judge.metric, prior, of_sums=True)
+            fitted = self._searched_table(rows, totals, patterns, pairs, judge)
         warn_of_equal_table(table, totals)
         return fitted
+
+    def _solved_table(
+        self,
+        rows: GivenTable,
+        totals: dict[Key, Totals],
+        pattern: RankingData,
+        coordinates: Coordinates,
+    ) -> dict[str, Any]:
+        """Return the attributes of the model of one ridge."""
+        (settings,), (scale,) = self.settings, self.scales
+        assert self.alphas is not None
+        total = totals[0, settings, 0].with_pairs(settings)
+        coordinates = replace(coordinates, _known={settings: total})
+        threads = self.rows.n_threads
+        coef, sums, _ = coordinates.solve(settings, self.alphas[0], scale=scale, n_threads=threads)
+        solved_in = coordinates, settings, float(self.alphas[0]), scale
+        posterior = self._posterior(None, solved_in, coef)
+        kept = self._kept(pattern, rows.prior, {"coef_": coef}, posterior)
+        return {"form_": "primal", "_column_sums": sums} | kept
+
+    def _searched_table(
+        self,
+        rows: GivenTable,
+        totals: dict[Key, Totals],
+        patterns: Sequence[RankingData],
+        pairs: Sequence[tuple[BlockReader, Coordinates]],
+        judge: TableJudge,
+    ) -> dict[str, Any]:
+        """Return the attributes of the best model of a search."""
+        paths = []
+        for number, (_, coordinates) in enumerate(pairs):
+            for settings, scale in itertools.product(self.settings, self.scales):
+                parts = {
+                    fold: one
+                    for (reader_number, of, fold), one in totals.items()
+                    if (reader_number, of) == (number, settings)
+                }
+                path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
+                paths.append((number, settings, scale, path))
+        judged = [path.evidence for *_, path in paths if path.evidence is not None]
+        if not judged:
+            models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
+            judged = judge.judge([reader.data for reader, _ in pairs], models)
+        candidates = [
+            _Candidate(
+                patterns[number],
+                path.coordinates,
+                settings,
+                scale,
+                path.alphas,
+                path.solved,
+                one,
+            )
+            for (number, settings, scale, path), one in zip(paths, judged, strict=True)
+        ]
+        return self._chosen(candidates, judge.metric, rows.prior, of_sums=True)
 
     def _table_work(self, judge: TableJudge | None) -> Work:
         """Return what is solved of a table for every combination of settings."""
