@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.parameters import check, check_size
 from pairgram.data.pairs import no_pairs
 from pairgram.model_selection.judge import (
@@ -98,16 +98,8 @@ def of_days(
             "scoring",
             f"must be None, the pair loss, or {EVIDENCE.name!r} for statistics, got {scoring!r}",
         )
-    if by_evidence and decays is not None:
-        raise ArgumentError(
-            "decays", f"must be None with {{scoring={EVIDENCE.name!r}}}, which knows no order"
-        )
     given = None if alphas is None else check_alphas(alphas, zero=not by_evidence)
-    grid = None if given is None else np.sort(given)[::-1].copy()
-    listed = [None] if decays is None else as_list(decays, "decays")
-    for decay in listed:
-        if decay is not None and not (isinstance(decay, Real) and 0 < float(decay) <= 1):
-            raise ValueError(f"decays must be > 0 and <= 1, got {decay!r}")
+    listed = _listed(decays, by_evidence)
     least = skip + 1 if decays is not None else 1 if by_evidence else 2
     if len(sums) < least:
         wanted = ("one", "two")[least - 1] if decays is None else f"{skip + 1} with skip={skip}"
@@ -116,17 +108,15 @@ def of_days(
         with _of_day(number):
             _require_pairs(total)
     whole = sum(statistics)  # days that cannot be added, or share a query, are an error
+    grid = None if given is None else np.sort(given)[::-1].copy()
     all_days = JudgedDays.together if by_evidence else JudgedDays.in_turn
     judged = [
         all_days(sums, grid, scale)
         if decay is None
-        else JudgedDays.forward(sums, grid, scale, float(decay), skip)
+        else JudgedDays.forward(sums, grid, scale, decay, skip)
         for decay in listed
     ]
-    means = np.concatenate([one.losses.mean(axis=0) for one in judged])
-    best, sign = int(np.nanargmin(means)), -1.0 if by_evidence else 1.0
-    chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
-    settings = chosen.total.settings
+    settings = judged[0].total.settings
     model: _Ranker = kind(
         alphas,
         pairs=settings.pairs,
@@ -136,6 +126,42 @@ def of_days(
         scale=scale,
         n_threads=statistics[0].n_threads,
     )
+    model.pairs_, model.target_ = settings.pairs, settings.target
+    model.scale_, model.gamma_ = scale, None
+    chosen = _choose(model, judged, listed, given, by_evidence)
+    _tell_of_sums(model, chosen.total)
+    if model.decay_ is not None:
+        whole = reduce(lambda before, day: model.decay_ * before + day, statistics)
+    model.pairgram_ = whole
+    return model
+
+
+def _listed(decays: float | Sequence[float] | None, by_evidence: bool) -> list[float | None]:
+    """Check the decays to choose from; None stands for days without an order."""
+    if decays is None:
+        return [None]
+    if by_evidence:
+        raise ArgumentError(
+            "decays", f"must be None with {{scoring={EVIDENCE.name!r}}}, which knows no order"
+        )
+    listed = as_list(decays, "decays")
+    for decay in listed:
+        if not (isinstance(decay, Real) and 0 < float(decay) <= 1):
+            raise ValueError(f"decays must be > 0 and <= 1, got {decay!r}")
+    return [*map(float, listed)]
+
+
+def _choose(
+    model: BaseEstimator,
+    judged: Sequence[JudgedDays],
+    decays: Sequence[float | None],
+    given: Vector | None,
+    by_evidence: bool,
+) -> JudgedDays:
+    """Tell a model the best ridge and decay, and what was found for the others; return the best."""
+    means = np.concatenate([one.losses.mean(axis=0) for one in judged])
+    best, sign = int(np.nanargmin(means)), -1.0 if by_evidence else 1.0
+    chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
     order = np.arange(len(chosen.alphas))
     if given is not None:
         order = np.argsort(np.argsort(-given, kind="stable"), kind="stable")
@@ -143,25 +169,19 @@ def of_days(
     model.coef_, model.coef_path_ = path[at].copy(), path[order]
     model.alphas_, model.alpha_ = chosen.alphas[order], float(chosen.alphas[at])
     model.scores_ = sign * chosen.losses.mean(axis=0)[order]
-    model.decay_ = listed[best // len(order)]
+    model.decay_ = decays[best // len(order)]
     model.best_score_ = sign * float(means[best])
     rows = (len(order) * np.arange(len(judged))[:, None] + order).ravel()
     model.best_index_ = int(np.argmax(rows == best))
     columns = {"alpha": np.concatenate([one.alphas for one in judged])[rows]}
-    if decays is not None:
-        columns["decay"] = np.repeat(np.array(listed, np.float64), len(order))
+    if model.decay_ is not None:
+        columns["decay"] = np.repeat(np.array(decays, np.float64), len(order))
     losses = sign * np.hstack([one.losses for one in judged])
     spread = np.full(len(means), np.nan) if by_evidence else losses.std(axis=0)
     table = Judged(sign * means, spread, None if by_evidence else losses).take(rows)
     ranks = np.searchsorted(np.sort(means), means)[rows] + 1
     model.cv_results_ = search_results(columns, table, ranks)
-    model.pairs_, model.target_ = settings.pairs, settings.target
-    model.scale_, model.gamma_ = scale, None
-    _tell_of_sums(model, chosen.total)
-    if model.decay_ is not None:
-        whole = reduce(lambda before, day: model.decay_ * before + day, statistics)
-    model.pairgram_ = whole
-    return model
+    return chosen
 
 
 def _sums_of(pairgram: object, hint: str = "") -> PairSums:
