@@ -349,8 +349,9 @@ class Table:
         without values gets 0, with a warning.
         """
         if self.missing is None:
-            if self._known.get(GAP) is not None:
-                raise self._known[GAP]
+            gap, names = self._known.get(GAP), self.feature_names
+            if gap is not None and (names is None or not gap.kinds.keys().isdisjoint(names)):
+                raise gap
             return self
         if self.layout.sparse:
             refuse_sparse()
