@@ -202,3 +202,14 @@ def test_a_log_whose_lists_are_brought_together(log):
     for row, other in zip(found["propensities"], expected["propensities"], strict=True):
         assert row == pytest.approx(other)
     assert found["score"] == pytest.approx(expected["score"])
+
+
+@pytest.mark.parametrize("valid", [(), ("--valid", "log.parquet")])
+def test_the_automatic_choice_takes_clicks(log, valid):
+    options = (*LOG, "--propensity", "looked", "--features", ",".join(NAMES), *valid, "--json")
+    said = run(
+        *("train", "log.parquet", "-o", "m.safetensors", "--model", "auto"),
+        *("--time-budget", "0.01", *options),
+    )
+    assert json.loads(said)["metric"] == "ips_dcg@10"
+    assert pg.load_model("m.safetensors").pairs == "clicks"

@@ -91,6 +91,7 @@ def test_a_seed_draws_the_same_users():
     ("changed", "message"),
     [
         ({"y": -Y}, "y must hold labels >= 0, got -2.0 in row 0"),
+        ({"y": Y[:, None]}, r"y must have shape \(n_rows,\), got \(7, 1\)"),
         ({"scores": SCORES[:, 1:]}, "scores must have a finite number for each of 7 rows"),
         ({"scores": SCORES * np.nan}, "scores must have a finite number"),
         ({"model": "eager"}, "model must be one of 'position', 'cascade', 'trust'"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
@@ -320,8 +320,6 @@ def test_a_ranker_that_fills_what_the_steps_leave():
     ranker = RankRLS().fit(
         scan(lambda: iter([(scaler.transform(5 + 3 * gaps), y, qid)]), missing="mean")
     )
-    from sklearn.pipeline import Pipeline
-
     model = Pipeline([("scaler", scaler), ("ranker", ranker)])
     for write in (export.to_python, export.to_sql, export.to_onnx):
         parity = export.verify(write(model, features=list("abc")), model, 5 + 3 * gaps, qid)
@@ -348,6 +346,9 @@ def refused():
         make_pipeline(StandardScaler(), OneHotEncoder(handle_unknown="ignore")),
         "OneHotEncoder of a column that was computed before cannot be exported",
     )
+    for parent, parts in ((ColumnTransformer, [("a", log, [0])]), (Pipeline, [("a", log)])):
+        own = type(f"Own{parent.__name__}", (parent,), {"transform": lambda step, X: X * 2})(parts)
+        yield numbers, own, f"is a Own{parent.__name__}, which cannot be exported"
     both = ColumnTransformer(
         [("text", OneHotEncoder(), ["brand"]), ("number", "passthrough", ["brand"])]
     )

@@ -20,8 +20,12 @@ from pairgram import (
     Nystroem,
     Pairgram,
     PairwiseELM,
+    PairwiseELMCV,
     PointwiseELM,
+    PointwiseELMCV,
+    Preferences,
     Product,
+    QueryKFold,
     RandomFourier,
     RandomNodes,
     RankRLS,
@@ -29,6 +33,7 @@ from pairgram import (
     RankSVM,
     RankSVMCV,
     Sum,
+    as_regressor,
     make_ranking,
     make_scorer,
 )
@@ -43,7 +48,7 @@ OF_ARRAYS = {
     "evidence": RankRLSCV(scoring="evidence", pairs="with_ties", weighting="documents"),
     "scorer": RankRLSCV(scoring=make_scorer("ndcg@5")),
     "RankSVM": RankSVM(C=0.1),
-    "RankSVMCV": RankSVMCV(cv=3),
+    "RankSVMCV": RankSVMCV(cv=QueryKFold(3)),
     "kernels": RankRLS(kernel=KERNEL),
     "scaled": RankRLS(inputs="standard"),
     "quantiles": RankRLS(inputs="raw+quantile"),
@@ -56,7 +61,9 @@ OF_ARRAYS = {
     "ELMRank": ELMRank(n_nodes=8, random_state=0),
     "ELMRankCV": ELMRankCV(n_nodes=8, random_state=0),
     "PairwiseELM": PairwiseELM(n_nodes=8, random_state=0),
+    "PairwiseELMCV": PairwiseELMCV(n_nodes=8, random_state=0),
     "PointwiseELM": PointwiseELM(n_nodes=8, random_state=0),
+    "PointwiseELMCV": PointwiseELMCV(n_nodes=8, random_state=0),
     "LSSVR": LSSVR(),
     "MPRank": MPRank(),
     "AutoRanker": AutoRanker(time_budget=None, random_state=0),
@@ -86,6 +93,9 @@ def fitted():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield model.fit(X, y, **{f"{name}qid": qid}), lambda one: one.predict(X)
+    compared = RankRLSCV().fit(X, Preferences(np.arange(200), np.arange(200, 400)))
+    for model in (compared, as_regressor(RankRLS().fit(X, y, qid=qid))):
+        yield model, lambda one: one.predict(X)
     for inputs in ("rank", "runs"):
         listed = RankRLS(inputs=inputs).fit(X, y, qid=qid)
         yield listed, lambda one: one.predict(X, qid=qid)

@@ -265,6 +265,8 @@ def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
     )
     with pytest.raises(ValueError, match="stand together in the source"):
         model.predict(mixed)
+    with pytest.raises(ValueError, match=r"together: sort the table by qid$"):
+        next(predict(model, mixed))
     assert evaluate("ndcg@10", mixed, model)["ndcg@10"] == pytest.approx(
         model.score(frame[list("abc")], y, qid=qid)
     )

@@ -272,6 +272,9 @@ def test_messages_name_the_place_in_the_source(frame, tmp_path):
             ValueError, match=r"2\.parquet, row 100, .*: column 'x2' has a missing value"
         ):
             pairgram.RankRLS().fit(table)
+    two = {**COLUMNS, "features": ["x0", "x1"]}
+    others = pairgram.RankRLS().fit(pairgram.scan(frame, group_queries=True, **two))
+    assert 0 <= pairgram.evaluate("ndcg", table, others)["ndcg"] <= 1  # which does not read x2
 
 
 def test_query_ids_are_needed(frame):

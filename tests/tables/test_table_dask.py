@@ -204,3 +204,19 @@ def test_frames_whose_partitions_dask_would_fuse(tmp_path):
     model = RankRLS().fit(table)
     np.testing.assert_allclose(model.coef_, RankRLS().fit(scan(frame, **names)).coef_, rtol=1e-9)
     assert np.array_equal(model.predict(table), model.predict(frame[["f0", "f1"]]))
+    wide = scan(dd.read_parquet(tmp_path), label="y", qid="q")
+    wide.survey()
+    wanted = evaluate("kendall", table, model)
+    assert evaluate("kendall", wide, model) == pytest.approx(wanted, rel=1e-12)
+    of_wide, of_own = (RankRLSCV().fit(table, validation=one) for one in (wide, table))
+    np.testing.assert_allclose(of_wide.scores_, of_own.scores_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("group_queries", [False, True])
+def test_groups_of_a_frame_are_held_out(group_queries):
+    X, y, qid = pairgram.make_ranking(20, 10, 3, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, q=qid, day=(qid * 3) % 5)
+    named = {"label": "y", "qid": "q", "groups": "day", "group_queries": group_queries}
+    tables = (scan(one, **named) for one in (frame, dd.from_pandas(frame, npartitions=3)))
+    own, of_dask = (RankRLSCV(cv="forward").fit(table).scores_ for table in tables)
+    np.testing.assert_allclose(of_dask, own, rtol=1e-10)

@@ -38,7 +38,7 @@ from pairgram import (
     predict,
     scan,
 )
-from parts.tables import Place, grouping
+from parts.tables import Partition, Place, grouping
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()
@@ -362,7 +362,7 @@ def test_scores_that_nobody_takes_any_more():
     found.close()
 
 
-class Slow:
+class Slow(Partition):
     """A partition that takes its time."""
 
     name = "a slow part"

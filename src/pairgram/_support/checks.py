@@ -59,7 +59,7 @@ class ArgumentError(ValueError):
         "NaN" or "infinity", if the place holds such a number, `NO_COLUMN`, `ONE_QUERY` or
         `NO_NUMBERS`.
     kinds : dict of str to str
-        With `NO_NUMBERS`, the columns and what they hold, such as "text".
+        With `NO_NUMBERS`, and for missing values of tables, the columns and what they hold.
     spell : callable
         ``spell(name, value)`` returns how the message names an argument and its value. The value
         may be "" in a text, and is None for the argument that is refused. Without a name, the

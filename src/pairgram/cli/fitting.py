@@ -360,7 +360,7 @@ def _with_pairs(
         pairs, metric = "clicks", metric or "ips_dcg@10"
     elif metric == opt.EVIDENCE:  # which cannot compare pairs
         pairs = "with_ties"
-    known = MODELS.get("rankrls" if model in (None, "auto") else model)
+    known = MODELS.get(model or "rankrls")
     if pairs and known and "pairs" in known.takes and "pairs" not in settings:
         settings = {**settings, "pairs": [pairs]}
     return settings, metric
@@ -414,7 +414,8 @@ def _fit_table(
                         "--weight: weights of the rows of --valid need a model that reads tables "
                         "in blocks, such as --model rankrls, with query ids"
                     )
-                validation = (rows, labels, ids["qid"])
+                told = {name: ids[name] for name in ("propensity",) if name in ids}
+                validation = (rows, labels, ids["qid"], told)
             with one_query_meant():
                 search.fit(X, y, **named_rows, validation=validation)
 

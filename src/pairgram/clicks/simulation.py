@@ -120,6 +120,8 @@ def simulate(
     'ips_dcg@10'
     """
     labels = real_array(y, "y")
+    if labels.ndim != 1:
+        raise ArgumentError("y", f"must have shape (n_rows,), got {labels.shape}")
     check_text("model", model, MODELS)
     check_size("n_impressions", n_impressions)
     if k is not None:

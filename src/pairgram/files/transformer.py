@@ -75,7 +75,8 @@ class Transformer(ABC):
     arrays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fitted: Record = field(default_factory=lambda: IN)
     derived: tuple[str, ...] = ()
-    # Whether there are transformers within. Classes that derive from such a one work alike.
+    # Whether there are transformers within. Classes that derive from such a one, and have its
+    # `transform`, work alike.
     has_parts = False
 
     @property

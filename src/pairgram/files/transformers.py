@@ -11,6 +11,7 @@ installed version of scikit-learn keeps for itself. Then the fitted values of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,9 @@ def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> lis
     if step is None or isinstance(step, str):  # "passthrough"
         return columns
     for kind in TRANSFORMERS.values():
-        if type(step) is kind.made or (kind.has_parts and isinstance(step, kind.made)):
+        derives = kind.has_parts and isinstance(step, kind.made)
+        own = getattr_static(step, "transform", None)
+        if type(step) is kind.made or (derives and own is getattr_static(kind.made, "transform")):
             return kind.columns(step, columns, place)
     known = ", ".join(name for name in TRANSFORMERS if name != "Pipeline")
     raise ValueError(

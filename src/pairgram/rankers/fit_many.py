@@ -46,6 +46,9 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RowInfo
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
+from pairgram.features.columns import column_numbers
+from pairgram.features.cross import Cross
+from pairgram.features.kernels import Kernel
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
 from pairgram.rankers.preparation import GivenArrays
 from pairgram.rankers.prior import frozen
@@ -100,8 +103,8 @@ def fit_many(
     features, label, qid, sample_weight, propensity : list of str, then str or None
         The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
         default all other columns are features, without the index of pandas that a table of pyarrow
-        may have. `label` is required. The parameter `positive` of the estimator may have their
-        names.
+        may have. `label` is required. The parameter `positive` of the estimator, a `Cross` and a
+        `Kernel` may have their names.
     prior : fitted ranker or None, default=None
         A model of all rows, which becomes the `prior` of every fit. The estimator must have a
         parameter of this name.
@@ -341,12 +344,18 @@ def _with_numbers(estimator: BaseEstimator, names: NDArray[Any]) -> tuple[Any, d
 
     The problems of a frame are arrays, and their models get the names after the fits.
     """
+    estimator = clone(estimator)
+    for name, part in estimator.get_params().items():
+        if name.startswith(("feature_map", "kernel")) and isinstance(part, (Cross, Kernel)):
+            for own, columns in part.get_params(deep=False).items():
+                if own in ("left", "right", "keep", "columns") and columns is not None:
+                    numbers = column_numbers(columns, own, len(names), names.tolist()).tolist()
+                    part.set_params(**{own: numbers})
     positive = getattr(estimator, "positive", False)
     columns = positive.tolist() if isinstance(positive, np.ndarray) else positive
     if not (isinstance(columns, Sequence) and any(isinstance(c, str) for c in columns)):
         return estimator, {}
-    numbers = numbers_of(columns, list(names))
-    return clone(estimator).set_params(positive=numbers), {"positive": positive}
+    return estimator.set_params(positive=numbers_of(columns, list(names))), {"positive": positive}
 
 
 def _with_prior(

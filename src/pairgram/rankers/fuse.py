@@ -49,9 +49,10 @@ class Fusion:
         How many queries could teach weights: those with documents of different labels. None if
         nothing was to be learnt.
     gain, gain_error : float or None
-        NDCG@10, as `evaluate_run` defines it, of learnt weights minus that of RRF, on judged
-        queries that were held out: the mean, and its standard error. It is slightly optimistic,
-        because the same queries chose the ridge. None if there were too few queries to learn.
+        NDCG@10 of learnt weights minus that of RRF, on judged queries that were held out: the mean,
+        and its standard error. It is that of `evaluate_run`, but of the documents of the runs
+        alone: relevant ones that no run has do not count. It is slightly optimistic, because the
+        same queries chose the ridge. None if there were too few queries to learn.
     is_learnt : bool or None
         Whether the weights of `model` are learnt. If False, learning did not help or there were too
         few judgements, and `model` has the weights of RRF. None if nothing was to be learnt.

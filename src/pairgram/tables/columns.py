@@ -645,7 +645,7 @@ class Columns:
             f"{place.row(row)}: column {name!r} has a missing value: ",
             "give {missing='zero'}, {missing='mean'} or {missing='median'}, or fill it in before",
         )
-        error.found = "NaN"
+        error.found, error.kinds = "NaN", {name: "a missing value"}
         return error
 
 

@@ -66,19 +66,22 @@ class DaskEngine:
         None takes the client that is active, or else the threads of this process.
     frame : dask.dataframe.DataFrame or None
         The rows, if the partitions are not files.
+    names : sequence of str
+        The columns of the frame that every pass reads. Dask fuses small partitions, differently
+        for every choice of columns, but the partitions of all passes must be the same.
     """
 
     keeps_order = True
 
-    def __init__(self, client: Client | None = None, frame: Any = None) -> None:
-        self._client, self._frame = client, frame
+    def __init__(
+        self, client: Client | None = None, frame: Any = None, names: Sequence[str] = ()
+    ) -> None:
+        self._client, self._frame, self._names = client, frame, names
 
     def run(
         self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
-        # Dask fuses small partitions, differently for every choice of columns. All passes ask for
-        # the same ones, so that their partitions are the same.
         sources = self._sources(partitions, columns.names())
         sent = delayed(_packed(task))
         read = delayed(columns, traverse=False)
@@ -136,9 +139,8 @@ class DaskEngine:
         ]
         meta = _numbered(frame._meta, 0, place)
         shuffled = from_delayed(numbered, meta=meta, verify_meta=False).shuffle(on=qid)
-        return DaskEngine(
-            self._client, shuffled.map_partitions(_together, qid, place, meta=frame._meta)
-        )
+        frame = shuffled.map_partitions(_together, qid, place, meta=frame._meta)
+        return DaskEngine(self._client, frame, self._names)
 
     def _known_client(self) -> Any:
         if self._client is not None:
@@ -157,6 +159,7 @@ class DaskEngine:
     def _sources(self, partitions: Sequence[Any], names: list[str]) -> list[Any]:
         if self._frame is None:
             return [delayed(partition, traverse=False) for partition in partitions]
+        names = list(dict.fromkeys([*self._names, *names]))
         parts = enumerate(self._frame[names].to_delayed())
         return [delayed(DaskPartition)(number, part) for number, part in parts]
 

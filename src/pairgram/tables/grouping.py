@@ -21,7 +21,7 @@ from pairgram.tables.columns import Columns, TableRows, in_batches, value_type
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
-from pairgram.tables.table import GAP, Table
+from pairgram.tables.table import GAP, GROUPED, Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,6 +46,7 @@ def grouped(table: Table) -> Table:
     """
     if not table.has_queries:
         raise ArgumentError("group_queries", f"needs query ids: {table.advice_on_ids}")
+    table._known[GROUPED] = True
     if not isinstance(table.engine, LocalEngine):
         engine: Any = table.engine
         return replace(table, engine=engine.grouped(table.layout.qid), ungrouped=table, _known={})

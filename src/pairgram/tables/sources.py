@@ -159,8 +159,9 @@ class Source:
         Columns whose values stand in the names of folders, such as ``day=1``.
     later : dict of str to str
         Columns that the first file does not have, and the first file that has them.
-    engine : Engine or None
-        The engine that works on the source. With None, the caller chooses one.
+    engine : callable or None
+        Returns the engine that works on the source, given the names of the columns that are read.
+        With None, the caller chooses one.
     files : SeenFiles
         The files that hold the rows, as they are before anything of them is read.
     """
@@ -859,7 +860,7 @@ def _of_dask(frame: Any) -> Source:
 
     schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
     parts = tuple(map(DaskPartition, range(frame.npartitions)))
-    return Source(parts, schema, engine=DaskEngine(frame=frame))
+    return Source(parts, schema, engine=partial(DaskEngine, None, frame))
 
 
 def _of_spark(frame: Any) -> Source:
@@ -871,7 +872,8 @@ def _of_spark(frame: Any) -> Source:
     named = {}
     if "timezone" in signature(to_arrow_schema).parameters:  # which times need, if it is there
         named["timezone"] = frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    return Source((), to_arrow_schema(frame.schema, **named), engine=SparkEngine(frame))
+    schema = to_arrow_schema(frame.schema, **named)
+    return Source((), schema, engine=lambda _names: SparkEngine(frame))
 
 
 def _of_lazy_frame(frame: Any) -> Source:

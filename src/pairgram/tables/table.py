@@ -63,6 +63,8 @@ COLUMNS = {
 
 # Under this name a table whose queries were brought together knows the error of a missing feature.
 GAP = "gap"
+# And under this one the rows as the source has them know that they were brought together.
+GROUPED = "grouped"
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +253,9 @@ class Table:
         if found.scattered is not None:
             task = Task(partial(ids_with, found.scattered), first_found, False, False)
             name = verbatim(shown_id(self.reduce(task)))
-            text = (
-                f"the rows of query {name} do not stand together: sort {{place}} by "
-                f"{verbatim(self.layout.qid or 'query id')}, or {{=give }}{{group_queries=True}}"
-            )
+            column = verbatim(self.layout.qid or "query id")
+            text = f"the rows of query {name} do not stand together: sort {{place}} by {column}"
+            text += ", or {=give }{group_queries=True}" * (GROUPED not in self._known)
             raise ArgumentError(None, text, place="the table")
         self._known["survey"] = found
         return found
@@ -348,8 +349,9 @@ class Table:
         without values gets 0, with a warning.
         """
         if self.missing is None:
-            if self._known.get(GAP) is not None:
-                raise self._known[GAP]
+            gap, names = self._known.get(GAP), self.feature_names
+            if gap is not None and (names is None or not gap.kinds.keys().isdisjoint(names)):
+                raise gap
             return self
         if self.layout.sparse:
             refuse_sparse()
