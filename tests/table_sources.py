@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pairgram import make_ranking, scan
-from parts.tables import Place
+from parts.tables import Partition, Place
 
 
 @dataclass
@@ -43,7 +43,7 @@ def make_rows(n_queries=40, n_features=4, dtype=np.float64, seed=0, shortest=1, 
 
 
 @dataclass
-class Cut:
+class Cut(Partition):
     """A partition of some rows of an Arrow table, in batches that end at the given rows."""
 
     table: object

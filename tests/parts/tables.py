@@ -3,12 +3,13 @@
 from pairgram.tables import grouping
 from pairgram.tables.blocks import Arrays
 from pairgram.tables.columns import Place, TableRows, runs_of
-from pairgram.tables.passes import Part, fold, in_tree, join_by_id
+from pairgram.tables.passes import Part, Partition, fold, in_tree, join_by_id
 from pairgram.tables.scan import read_labels
 
 __all__ = [
     "Arrays",
     "Part",
+    "Partition",
     "Place",
     "TableRows",
     "fold",
