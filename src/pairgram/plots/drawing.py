@@ -236,8 +236,8 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
     Raises
     ------
     ValueError
-        If the table is not such a table, or has several lists; if there are fewer names than rows of
-        X; or if `n_first` is out of its range.
+        If the table is not such a table, or has several lists; if there are fewer names than rows
+        of X; or if `n_first` is out of its range.
     """
     check_count("n_first", n_first, 1)
     wanted = ("row", "score", "deviation", "best", "worst")
