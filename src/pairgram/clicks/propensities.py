@@ -215,7 +215,7 @@ def estimate_propensities(
         )
         errors = draws.std(axis=0, ddof=1) if n_resamples > 1 else np.full(len(found), np.nan)
     n_clicks = log.clicks_of_positions
-    if monotone:
+    if monotone and len(found) > 1:
         found = isotonic_regression(found, sample_weight=n_clicks, increasing=False)
     known = np.exp(found - found[0])
     return Propensities(log.positions, known, errors, np.rint(n_clicks).astype(np.int64))
