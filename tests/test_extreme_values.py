@@ -4,6 +4,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -211,3 +212,13 @@ def test_kernels_that_are_too_small():
 def test_a_small_C_is_named():
     with pytest.raises(ValueError, match=r"C=1e-200 too small for these rows and weights"):
         pg.RankSVM(1e-200).fit(X, Y, qid=QID)
+
+
+def test_RankSVM_sees_the_order_of_labels_of_any_size():
+    far = np.array([1e-300, 2e-300, 1e300])[Y.astype(int)]
+    for model in (pg.RankSVM(), pg.RankSVMCV([0.1, 1.0], cv=3, scoring="kendall")):
+        expected = model.fit(X, Y, qid=QID).coef_
+        np.testing.assert_array_equal(model.fit(X, far, qid=QID).coef_, expected)
+    frame = {**dict(zip("abcd", X.T, strict=True)), "y": far, "q": QID}
+    table = pg.scan(pd.DataFrame(frame), label="y", qid="q")
+    np.testing.assert_allclose(model.fit(table).coef_, expected, rtol=1e-12)

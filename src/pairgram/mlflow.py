@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 import pairgram
 from pairgram._support.arrays import predicted, reads_lists, require_columns
 from pairgram._support.checks import ArgumentError
+from pairgram.tables.columns import columns_of
 
 try:
     import mlflow
@@ -189,8 +190,9 @@ class _Scores:
             ids, rows = rows[self._qid], rows.drop(columns=self._qid)
         if names is None:
             return predicted(self._model, rows.to_numpy(), ids)
-        require_columns(list(names), [*rows.columns], "rows")
-        return predicted(self._model, rows[list(names)], ids)
+        columns, _ = columns_of(list(names), [*rows.columns])
+        require_columns(columns, [*rows.columns], "rows")
+        return predicted(self._model, rows[columns], ids)
 
 
 def _names_of(model: BaseEstimator) -> Any:

@@ -182,3 +182,13 @@ def test_a_far_position_takes_no_memory():
     tracemalloc.stop()
     assert found.position[-1] == 10**8 and most < 2**26
     np.testing.assert_array_equal(found.propensity, expected.propensity)
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_the_only_position_has_a_propensity_of_1(monotone):
+    """It is the reference, also where no item was shown at two positions."""
+    named = {"item": [0, 1], "monotone": monotone, "random_state": 0}
+    for n_resamples in (0, 3):
+        found = estimate_propensities([2, 2], [1, 0], n_resamples=n_resamples, **named)
+        assert found.position.tolist() == [2] and found.propensity.tolist() == [1.0]
+        assert found.standard_error.tolist() == [0.0]

@@ -290,6 +290,20 @@ def test_weights_are_repeated_rows_where_quantiles_are_few(kind, n):
         assert np.isfinite(fit_inputs(kind, X, v).transform(X)).all()
 
 
+@pytest.mark.parametrize("unit", [2.0**60, 2.0**-300])
+def test_weights_have_any_unit(unit):
+    """A sum of weights that is no number of rows is no reason to take columns for constant."""
+    rng = np.random.default_rng(0)
+    X, weights = 3 + rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
+    labels, qid = rng.normal(size=40), np.arange(40) // 4
+    model = RankRLS(inputs="standard", weighting="queries")
+    expected = model.fit(X, labels, qid=qid, sample_weight=weights).inputs_.scale
+    frame = {"a": X[:, 0], "b": X[:, 1], "y": labels, "q": qid, "w": weights * unit}
+    table = scan(pd.DataFrame(frame), label="y", qid="q", weight="w")
+    for fitted in (model.fit(X, labels, qid=qid, sample_weight=frame["w"]), model.fit(table)):
+        np.testing.assert_allclose(fitted.inputs_.scale, expected, rtol=1e-12)
+
+
 def test_a_row_of_weight_0_leaves_no_rounding_error():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

@@ -57,13 +57,24 @@ def test_the_scores_kept_give_the_best_score(rows, search):
     found = evaluate([search.scoring_], y, search.held_out_, qid)[name]
     assert found == pytest.approx(search.best_score_, rel=1e-12)
     table = pd.DataFrame(search.per_query_)
-    assert {*table} - {"split"} == {"qid", "n", name}
+    assert {*table} - {"split"} == {"qid", "n", "weight", name}
+    assert (table["weight"] == 1).all()
     each = evaluate([search.scoring_], y, search.held_out_, qid, per_query=True)[name]
     expected = pd.DataFrame({"n": pd.Series(qid).groupby(qid, sort=False).size()})
     expected[name] = each
     table = table.set_index("qid").loc[expected.index]
     assert table["n"].tolist() == expected["n"].tolist()
     np.testing.assert_allclose(table[name], expected[name], rtol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("search", [RankRLSCV([1.0]), RankSVMCV([1.0], cv=3)], ids=repr)
+def test_the_mean_of_the_values_kept_has_their_weights(rows, search):
+    X, y, qid = rows
+    weights = np.random.default_rng(0).uniform(0.1, 2, len(y))
+    search = search.set_params(store_held_out=True).fit(X, y, qid=qid, sample_weight=weights)
+    values, own = (search.per_query_[name] for name in (search.scoring_.name, "weight"))
+    known = ~np.isnan(values)
+    assert np.average(values[known], weights=own[known]) == pytest.approx(search.best_score_)
 
 
 def test_nothing_is_kept_by_default(rows):

@@ -203,6 +203,19 @@ def test_learning_curve():
     check(plots.learning(alone))
 
 
+def test_settings_without_a_score():
+    """A score of NaN, as of a fit that failed, takes no other score's place."""
+    search = RankRLSCV([0.1, 1.0], pairs=["with_ties", "without_ties"], scale=[True, False])
+    search = search.fit(X, Y, qid=QID)
+    params, scores = search.cv_results_["params"], search.cv_results_["mean_test_score"]
+    scores[0] = np.nan
+    plot = plots.settings(search, "pairs")
+    for row, column, score in zip(*plot.data.values(), strict=True):
+        same = [row == one["pairs"] and column == one["alpha"] for one in params]
+        assert score == np.nanmax(scores[same])
+    assert plot.ax.collections[0].get_clim() == (min(plot.data["score"]), max(plot.data["score"]))
+
+
 def test_settings():
     search = RankRLSCV(kernel="rbf", gamma=[0.01, 0.1, 1.0]).fit(X, Y, qid=QID)
     data = check(plots.settings(search))
@@ -297,5 +310,8 @@ def test_ranks_have_names_and_intervals():
     several = arena.rank_ranges(np.eye(4), qid=[0, 0, 1, 1])
     with pytest.raises(ValueError, match="table must be of one list"):
         plots.ranks(several)
+    second = {name: column[2:] for name, column in several.items()}
+    found = check(plots.ranks(second, names))["name"]
+    assert found.tolist() == [names[row] for row in second["row"]]
     with pytest.raises(ValueError, match=r"table must be what model\.rank_ranges returned"):
         plots.ranks(arena.column_weights())

@@ -224,6 +224,27 @@ def test_features_must_lead_by_a_standard_error(linear):
     assert table["outcome"][best if before is None else before] == "best"
 
 
+def test_standard_errors_have_the_weights_of_queries(linear):
+    X, y, qid, _ = linear
+    weights = np.random.default_rng(0).uniform(0.1, 3, 40)
+    weights[30:] = 0.0  # which counts as absent
+    pairs = "with_ties", "without_ties"
+    values = [
+        RankRLSCV(pairs=one, scoring="ndcg@5", store_held_out=True)
+        .fit(X, y, qid=qid, query_weight=weights[qid])
+        .per_query_["ndcg@5"]
+        for one in pairs
+    ]
+    leads, share = values[1] - values[0], weights / weights.sum()
+    lead = share @ leads
+    expected = np.sqrt((share**2 * (leads - lead) ** 2).sum() * 30 / 29)
+    model = AutoRanker(time_budget=None, scoring="ndcg@5")
+    trials = model.fit(X, y, qid=qid, query_weight=weights[qid]).trials_
+    assert trials["pairs"][:2].tolist() == [*pairs]
+    assert trials["lead"][1] == pytest.approx(lead, rel=1e-9)
+    assert trials["standard_error"][1] == pytest.approx(expected, rel=1e-9)
+
+
 def test_the_table_of_the_search(linear):
     model = linear[-1]
     results = model.cv_results_

@@ -178,6 +178,17 @@ def test_probabilities(tmp_path):
             model.probability_preferred(X, X)
 
 
+def test_probabilities_are_those_of_the_loss_that_was_fitted():
+    rows, comparisons = np.eye(3), Preferences([0, 1, 2], [1, 2, 1])
+    hinge, logistic = (RankSVM(loss=loss) for loss in ("squared_hinge", "logistic"))
+    hinge.fit(rows, comparisons).set_params(loss="logistic")
+    with pytest.raises(ValueError, match="needs loss='logistic', got loss='squared_hinge'"):
+        hinge.probability_preferred(rows, rows)
+    expected = logistic.fit(rows, comparisons).probability_preferred(rows, rows[::-1])
+    logistic.set_params(loss="squared_hinge")
+    np.testing.assert_array_equal(logistic.probability_preferred(rows, rows[::-1]), expected)
+
+
 def test_probabilities_are_calibrated():
     """Over 20 seeds, bins of at least 10,000 held-out comparisons err by less than .03."""
     probabilities, outcomes = [], []

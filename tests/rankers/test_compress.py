@@ -33,6 +33,19 @@ def test_all_rows_as_landmarks_give_the_same_scores(data, model, tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), scores)
 
 
+def test_a_second_fit_has_the_pairs_of_the_model(data):
+    X, y, qid = data
+    settings = {"pairs": "without_ties", "weighting": "documents", "target": "gain"}
+    model = RankRLS(0.5, kernel="rbf", gamma=0.1, **settings).fit(X, y, qid=qid)
+    small = model.compress(len(X))
+    first = small.predict(X)
+    again = small.fit(X, y, qid=qid).predict(X)
+    np.testing.assert_allclose(again, first, rtol=0, atol=1e-5 * np.ptp(first))
+    search = RankRLSCV([0.1, 1.0], kernel="rbf", pairs=["without_ties"]).fit(X, y, qid=qid)
+    small = search.compress(5)
+    assert (small.alpha, small.pairs, small.scope) == (search.alpha_, "without_ties", "query")
+
+
 def test_the_agreement_is_that_of_the_training_rows(data):
     X, y, qid = data
     model = RankRLS(kernel="rbf", gamma=0.3).fit(X, y, qid=qid)

@@ -365,6 +365,20 @@ def slow_ips(clicks, scores, qid, propensity, k, clip):
     return np.array(values)
 
 
+def test_the_metric_of_clicks_where_little_is_known():
+    """Nothing is said of what is not known, without warnings, which are errors here."""
+    clicks, scores, shown = [1, 0, 1], [1.0, 2.0, 3.0], [1e-170, 0.5, 0.5]
+    found = evaluate("ips_dcg@3", clicks, scores, propensity=shown)
+    assert np.isnan(found["ips_dcg@3 standard error"])
+    assert found["ips_dcg@3 effective clicks"] == pytest.approx(1.0)
+    weights = [1.0, 1.0, 0.0]  # of no click
+    found = evaluate(
+        "ips_dcg@3", [0, 0, 1], scores, [0, 0, 1], propensity=shown, sample_weight=weights
+    )
+    assert np.isnan(found["ips_dcg@3 self-normalised"])
+    assert np.isnan(found["ips_dcg@3 effective clicks"])
+
+
 @pytest.mark.parametrize("clip", [0.0, 0.3])
 def test_the_metric_of_clicks(clip):
     scores = X @ np.arange(4.0)

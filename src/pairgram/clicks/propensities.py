@@ -202,7 +202,7 @@ def estimate_propensities(
     found = log.solve(None)
     errors = log.errors(found)
     if n_resamples:
-        rng, n_queries = generator(random_state), int(log.query.max()) + 1
+        rng, n_queries = generator(random_state), int(log.query.max(initial=-1)) + 1
         draws = np.array(
             [
                 log.solve(
@@ -215,7 +215,7 @@ def estimate_propensities(
         )
         errors = draws.std(axis=0, ddof=1) if n_resamples > 1 else np.full(len(found), np.nan)
     n_clicks = log.clicks_of_positions
-    if monotone:
+    if monotone and len(found) > 1:
         found = isotonic_regression(found, sample_weight=n_clicks, increasing=False)
     known = np.exp(found - found[0])
     return Propensities(log.positions, known, errors, np.rint(n_clicks).astype(np.int64))
@@ -377,7 +377,7 @@ class _Cells(NamedTuple):
         shares, total = self._shares(logs), np.asarray(self.clicked.sum(axis=1))
         _, hessian, _ = self._step(logs, np.ones(len(total)))
         rest = self.clicked - scipy.sparse.diags_array(total) @ shares
-        n_queries = int(self.query.max()) + 1
+        n_queries = int(self.query.max(initial=-1)) + 1
         owner = scipy.sparse.csr_array(
             (np.ones(len(self.query)), (self.query, np.arange(len(self.query)))),
             shape=(n_queries, len(self.query)),

@@ -547,17 +547,23 @@ def _scaled(kind: str, X: Matrix, weights: Vector | None, n_threads: int) -> Sca
     if scipy.sparse.issparse(X):
         lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
         none = np.zeros(X.shape[1])
-        return inputs_of_moments(kind, lowest, highest, none, none, 1.0)
+        return inputs_of_moments(kind, lowest, highest, none, none, 1.0, X.shape[0])
     moments = _core.column_moments(X, weights, n_threads)
     if not np.isfinite(moments[2:]).all():
         require_finite(X, "X")
     total = float(X.shape[0] if weights is None else weights.sum())
     lowest, highest, pivot, mean, squares = moments
-    return inputs_of_moments(kind, lowest, highest, pivot + mean, squares, total)
+    return inputs_of_moments(kind, lowest, highest, pivot + mean, squares, total, X.shape[0])
 
 
 def inputs_of_moments(
-    kind: str, lowest: Vector, highest: Vector, mean: Vector, squares: Vector, weight: float
+    kind: str,
+    lowest: Vector,
+    highest: Vector,
+    mean: Vector,
+    squares: Vector,
+    weight: float,
+    n_rows: int,
 ) -> ScaledInputs:
     """Return scaled inputs, given moments of the columns, (n_features,) each.
 
@@ -569,6 +575,7 @@ def inputs_of_moments(
         The weighted sums of squared differences from the mean.
     weight : float
         The sum of the weights of all rows.
+    n_rows : int
 
     Raises
     ------
@@ -584,8 +591,9 @@ def inputs_of_moments(
         return ScaledInputs(kind, lowest, _without_zeros(highest - lowest))
     variance = squares / weight
     eps = float(np.finfo(np.float64).eps)
-    # The bound of scikit-learn for columns that are constant but for rounding errors.
-    constant = variance <= weight * eps * variance + (weight * mean * eps) ** 2
+    # The bound of scikit-learn for columns that are constant but for rounding errors, by the number
+    # of rows: weights have any unit.
+    constant = variance <= n_rows * eps * variance + (n_rows * mean * eps) ** 2
     return ScaledInputs(kind, mean, np.where(constant, 1.0, np.sqrt(variance)))
 
 

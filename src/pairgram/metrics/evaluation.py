@@ -501,10 +501,11 @@ def evaluate(
         is left. For a table, `per_query` adds the ids of the queries, as "qid".
 
         With `propensity`, and without `per_query`, there are four more numbers for every metric:
-        "ips_dcg@10 standard error", over queries; "ips_dcg@10 self-normalised", the mean divided by
-        the mean of all clicks / propensities, which is at most the first discount and varies less;
-        "ips_dcg@10 clipped", the share of clicked rows whose propensity is below the clip; and
-        "ips_dcg@10 effective clicks", the number of equally weighted clicks that would be as noisy.
+        "ips_dcg@10 standard error", over queries, NaN for a single one; "ips_dcg@10
+        self-normalised", the mean divided by the mean of all clicks / propensities, which is at
+        most the first discount and varies less; "ips_dcg@10 clipped", the share of clicked rows
+        whose propensity is below the clip; and "ips_dcg@10 effective clicks", the number of equally
+        weighted clicks that would be as noisy.
 
     Raises
     ------

@@ -733,16 +733,16 @@ def _of_clicks(
         clicked, name, filled = clicks > 0, metric.name, np.nan_to_num(values)
         of_row = share[queries.index()] * gains
         deviations = share * (filled - Metric.mean(values, weights)[..., None])
-        n_counted = max(1, int(np.count_nonzero(share)) - 1)
-        told |= {
-            f"{name} standard error": np.sqrt(
-                (deviations**2).sum(axis=-1) * ((n_counted + 1) / n_counted)
-            )
-            / share.sum(),
-            f"{name} self-normalised": (share * filled).sum(axis=-1) / of_row.sum(),
-            f"{name} clipped": np.mean(shown[clicked] < (metric.clip or 0.0)),
-            f"{name} effective clicks": of_row.sum() ** 2 / (of_row**2).sum(),
-        }
+        n_counted = int(np.count_nonzero(share))
+        spread = n_counted / (n_counted - 1) if n_counted > 1 else nan  # unknown of a single query
+        with np.errstate(invalid="ignore", divide="ignore"):  # no click may weigh
+            told |= {
+                f"{name} standard error": np.sqrt((deviations**2).sum(axis=-1) * spread)
+                / share.sum(),
+                f"{name} self-normalised": (share * filled).sum(axis=-1) / of_row.sum(),
+                f"{name} clipped": np.mean(shown[clicked] < (metric.clip or 0.0)),
+                f"{name} effective clicks": 1.0 / ((of_row / of_row.sum()) ** 2).sum(),
+            }
     return np.stack(every), {name: np.asarray(value) for name, value in told.items()}
 
 

@@ -208,7 +208,8 @@ class ComparisonJudge(BaseJudge):
         best = best_of(judged.means, self.metric)
         with np.errstate(invalid="ignore"):
             scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
-        table = {"comparison": np.arange(len(scores)), self.metric.name: values}
+        weights = _preferences_of(self._judged).w
+        table = {"comparison": np.arange(len(scores)), "weight": weights, self.metric.name: values}
         stored = {"held_out_": scores, "per_query_": table}
         return judged._replace(stored={**judged.stored, **stored})
 

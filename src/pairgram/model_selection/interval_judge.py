@@ -159,15 +159,17 @@ class IntervalJudge(BaseJudge):
 
     def _table(self, parts: Sequence[tuple[Rows, Vector]], best: int) -> dict[str, Any]:
         """Return the metric of one model in every list of the test rows, split after split."""
-        lists, values = [], []
+        lists, values, weights = [], [], []
         for rows, scores in parts:
-            found, _ = self._values(rows, scores[best : best + 1])
+            found, n_pairs = self._values(rows, scores[best : best + 1])
             lists.append(self._part(rows).labels.lists.ids)
             values.append(found[0])
+            weights.append(n_pairs)
         numbers: Rows = np.concatenate(lists)
         ids = self._judged.queries.ids
         return {
             "qid": numbers if ids is None else ids[numbers],
+            "weight": np.concatenate(weights).astype(np.float64),
             self.metric.name: np.concatenate(values),
         }
 

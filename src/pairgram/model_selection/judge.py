@@ -290,7 +290,7 @@ class Judge(BaseJudge):
         best = best_of(judged.means, self.metric)
         seen = np.arange(len(scores[best])) if seen is None else seen
         given = scores[best] if self.scored.offset is None else scores[best] + self.scored.offset
-        return judged._replace(stored=self._stored(given, values[best], queries, seen))
+        return judged._replace(stored=self._stored(given, values[best], weights, queries, seen))
 
     def values(self, scores: Vector) -> tuple[Vector, Vector, Rows | None, Queries, Rows | None]:
         """Return the metric of scores in every query; see `judge`.
@@ -331,15 +331,15 @@ class Judge(BaseJudge):
         return values, weights, split_of, queries, seen
 
     def _stored(
-        self, scores: Vector, values: Vector, queries: Queries, seen: Rows
+        self, scores: Vector, values: Vector, weights: Vector, queries: Queries, seen: Rows
     ) -> dict[str, Any]:
         """Return the attributes of one model.
 
         Parameters
         ----------
         scores : ndarray of shape (n_held_out_rows,), float64
-        values : ndarray of shape (n_queries,), float64
-            The metric of every query of `queries`.
+        values, weights : ndarray of shape (n_queries,), float64
+            The metric of every query of `queries`, and its weight in the mean.
         queries : Queries
             The queries of those held-out rows that count.
         seen : ndarray of int64
@@ -360,7 +360,8 @@ class Judge(BaseJudge):
         numbers = source.queries.index()[rows[first]]
         ids = source.queries.ids
         table = {"qid": numbers if ids is None else ids[numbers], **table}
-        table |= {"n": queries.sizes[filled], self.metric.name: values[filled]}
+        table |= {"n": queries.sizes[filled], "weight": weights[filled]}
+        table[self.metric.name] = values[filled]
         return {"held_out_": held_out, "per_query_": table}
 
     def _splits_of_queries(self) -> Rows | None:

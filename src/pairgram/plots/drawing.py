@@ -221,6 +221,7 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
     Parameters
     ----------
     table : what ``model.rank_ranges(X)`` returned, for one list
+        Or the rows of one list of it, whose numbers stay those of the whole X.
     names : sequence of str, or None, default=None
         The name of each row of X. None takes the numbers of the rows.
     ax : matplotlib.axes.Axes, or None for new axes
@@ -235,16 +236,17 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
     Raises
     ------
     ValueError
-        If the table is not such a table, or has several lists; if there are not as many names as
-        rows; or if `n_first` is out of its range.
+        If the table is not such a table, or has several lists; if there are fewer names than rows
+        of X; or if `n_first` is out of its range.
     """
     check_count("n_first", n_first, 1)
     wanted = ("row", "score", "deviation", "best", "worst")
-    n_rows = len(_columns_of(table, wanted, "rank_ranges", None)["row"])
+    numbers = _columns_of(table, wanted, "rank_ranges", None)["row"]
+    n_rows = int(numbers.max(initial=-1)) + 1  # of X, of which the list may be a part
     lists = [*table["qid"]] if "qid" in table else []
     if any(one != lists[0] for one in lists):
         raise ValueError("table must be of one list: take the rows of one query")
-    if names is not None and len(names) != n_rows:
+    if names is not None and len(names) < n_rows:
         raise ValueError(f"names must have a name for each of {n_rows} rows, got {len(names)}")
     data = _columns_of(table, wanted, "rank_ranges", n_first)
     rows = data.pop("row")
@@ -557,6 +559,7 @@ def settings(
         if name not in params[0]:
             raise ValueError(f"the search must have a setting {name!r}, has {sorted(params[0])}")
     largest = getattr(getattr(search, "scoring_", None), "greater_is_better", True)
+    best = np.fmax.reduce if largest else np.fmin.reduce  # NaN is no score
     column_values = _different([one[columns] for one in params])
     logarithmic = all(_is_number(value) and value > 0 for value in column_values)
     # Row by row, the scores of each combination of the other settings.
@@ -566,7 +569,7 @@ def settings(
         curve = curves.setdefault(_key(one[rows]), {}).setdefault(others, [])
         curve.append((one[columns], score))
     best_of = {
-        row: _best_of(list(of_row.values()), max if largest else min, nearest=logarithmic)
+        row: _best_of(list(of_row.values()), best, nearest=logarithmic)
         for row, of_row in curves.items()
     }
     row_values = _different([one[rows] for one in params])
@@ -589,8 +592,8 @@ def settings(
             [place - 0.5, place + 0.5],
             values[np.newaxis],
             cmap="cividis",
-            vmin=min(scores),
-            vmax=max(scores),
+            vmin=np.fmin.reduce(scores),
+            vmax=np.fmax.reduce(scores),
         )
     ax.figure.colorbar(image, ax=ax, label=_metric_name(search))
     chosen = params[search.best_index_]

@@ -485,15 +485,19 @@ def _lists(search: RankRLSCV) -> str | None:
 def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:
     """Return the mean lead of a search over the best before it, and its standard error.
 
-    The error is that of the differences in the single queries. It is NaN for a single query.
+    The error is that of the weighted differences in the single queries. It is NaN for a single one.
     """
     metric = search.scoring_
     sign = 1 if metric.greater_is_better else -1
     lead = sign * (search.best_score_ - best.best_score_)
     leads = search.per_query_[metric.name] - best.per_query_[metric.name]
-    leads = leads[~np.isnan(leads)]
-    error = leads.std(ddof=1) / np.sqrt(len(leads)) if len(leads) > 1 else np.nan
-    return float(lead), float(error)
+    counted = ~np.isnan(leads) & (search.per_query_["weight"] > 0)
+    leads, weights = leads[counted], search.per_query_["weight"][counted]
+    if len(leads) < 2:
+        return float(lead), np.nan
+    shares = weights / weights.sum()
+    squares = (shares * (leads - shares @ leads)) ** 2
+    return float(lead), float(np.sqrt(squares.sum() * len(leads) / (len(leads) - 1)))
 
 
 class _Table:

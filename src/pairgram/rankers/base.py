@@ -626,7 +626,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             A fitted model with a `Nystroem` map. Its scores are those of the function nearest to
             this model's among the functions of the landmarks, in the norm of the kernel. Its
             attribute `agreement_` is the share of pairs of the training rows that both models order
-            alike, from 0 to 1, over all pairs with different scores.
+            alike, from 0 to 1, over all pairs with different scores. It has the ridge and the pairs
+            of a `RankRLS` or `RankRLSCV`, so that it can be fitted again. Of other models it has
+            the scores alone, and the parameters of ``RankRLS()``.
 
         Raises
         ------

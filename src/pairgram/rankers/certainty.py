@@ -252,8 +252,11 @@ def rank_ranges_of(
     parts = [order[a:b] for a, b in pairwise(lists.offsets) if b > a]
     parts = [part[np.argsort(-scores[part], kind="stable")] for part in parts]
     apart = partial(_told_apart, posterior, space, scores, float(ndtri(level)))
+    ends = np.ones((len(scores), 2), np.int64)
+    several = [part for part in parts if len(part) > 1]  # a million lists may have one row each
     with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(model.n_threads)) as pool:
-        ends = np.concatenate([np.empty((0, 2), np.int64), *pool.map(apart, parts)])
+        for part, found in zip(several, pool.map(apart, several), strict=True):
+            ends[part] = found
     rows = np.concatenate([np.empty(0, np.int64), *parts])
     ranks = [np.arange(1, len(part) + 1) for part in parts]
     return {
@@ -262,8 +265,8 @@ def rank_ranges_of(
         "score": scores[rows],
         "deviation": deviations[rows],
         "rank": np.concatenate([np.empty(0, np.int64), *ranks]),
-        "best": ends[:, 0],
-        "worst": ends[:, 1],
+        "best": ends[rows, 0],
+        "worst": ends[rows, 1],
     }
 
 

@@ -56,8 +56,10 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
         n_threads=model.n_threads,
         **kernel,
     )
+    settings = model._parameters_to_save() if model._file_kind == "RankRLS" else {}
+    names = {"alpha", "pairs", "scope", "weighting", "target"} & settings.keys()
     other = ranker_called("RankRLS")(
-        getattr(model, "alpha_", getattr(model, "alpha", 1.0)),
+        **{name: settings[name] for name in names},
         feature_map=nystroem,
         missing=model.missing,
         n_threads=model.n_threads,

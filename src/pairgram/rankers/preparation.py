@@ -708,7 +708,13 @@ class GivenTable:
             found = self._moments
             inputs = replace(
                 inputs_of_moments(
-                    kind, found.lowest, found.highest, found.mean, found.squares, found.weight
+                    kind,
+                    found.lowest,
+                    found.highest,
+                    found.mean,
+                    found.squares,
+                    found.weight,
+                    table.survey().n_rows,
                 ),
                 feature_names_in_=data.names,
             )

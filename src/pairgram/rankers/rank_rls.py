@@ -650,16 +650,16 @@ class RankRLSCV(Certain, LinearSearch):
         query, and of a query that is split within a split only. With a validation set, these are
         the scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
         comparisons they are differences of scores, (n_pairs,), and with "leave-item-out" the mean
-        of the two differences. `per_query_` then has a row for every comparison: its number, and
-        the metric, which is NaN where it is undefined, such as the accuracy of a tie.
+        of the two differences. `per_query_` then has a row for every comparison: its number, its
+        weight, and the metric, which is NaN where it is undefined, such as the accuracy of a tie.
     cv_ : str
         What was held out of comparisons: "leave-item-out", "leave-comparison-out",
         "leave-group-out", or words for splits. Other fits have no `cv_`.
     per_query_ : dict of str to ndarray, or None
         With ``store_held_out=True``, a row for every query that was held out: ``qid`` (the id, or
         the number from 0 if there were no ids), ``split`` (its number, if `cv` makes splits),
-        ``n`` (the rows of weight > 0), and the metric of `scoring_` under its name. The mean of
-        the metric, weighted as in the notes, is `best_score_`. Model files hold neither this nor
+        ``n`` (the rows of weight > 0), ``weight``, and the metric of `scoring_` under its name. The
+        mean of the metric, with these weights, is `best_score_`. Model files hold neither this nor
         `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores. With "evidence" it has this name.

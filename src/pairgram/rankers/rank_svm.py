@@ -112,7 +112,7 @@ class SvmSpec(Spec):
         else:
             fitted, histories = self._searched(rows, self.search, validation)
         warn_if_not_converged(histories, self.settings)
-        return fitted
+        return fitted | {"_loss": self.settings.loss}
 
     def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to a table."""
@@ -359,9 +359,10 @@ class _Probabilities:
         """
         model: Any = self
         check_is_fitted(model)
-        if model.loss != "logistic":
+        loss = getattr(model, "_loss", model.loss)  # that of the fit, unless a file was read
+        if loss != "logistic":
             raise ValueError(
-                f"probability_preferred needs loss='logistic', got loss={model.loss!r}, whose "
+                f"probability_preferred needs loss='logistic', got loss={loss!r}, whose "
                 "scores are no log-odds"
             )
         if reads_lists(model):

@@ -43,6 +43,8 @@ from pairgram.solvers.statistics import SMALLEST_SQUARES
 from pairgram.tables.blocks import Dataset
 from pairgram.tables.passes import Task
 
+# Gram matrices square labels, which play no part in this solver.
+LARGEST_LABEL = 1e100
 # A sample must have room for at least this many queries of the largest size.
 FEWEST_QUERIES = 8
 
@@ -186,10 +188,9 @@ class Training:
         ValueError
             If no preference pair counts, or if a feature is not finite.
         """
-        # Only the order of labels counts. They are scaled, because the Gram matrix squares them.
-        _, exponent = np.frexp(np.abs(given.labels).max(initial=0.0))
-        exponent = 0 if settings.of_clicks else exponent  # which are weights
-        data = given.through(partial(_scaled, int(exponent)))
+        # Only the order of labels counts, so places take the place of those whose squares overflow.
+        large = np.abs(given.labels).max(initial=0.0) > LARGEST_LABEL and not settings.of_clicks
+        data = given.through(_in_places) if large else given
         counts = data.reduce(Task(partial(_counted, settings, False), _Counts.join, False))
         n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
         counts.require(n_rows)
@@ -289,7 +290,7 @@ class Training:
 
     @property
     def data(self) -> Dataset[RankingData]:
-        """The rows with their stored features, and with scaled labels."""
+        """The rows with their stored features, and with labels of the same order."""
         return self.features.through(_data_of)
 
     def preconditioner(self, C: float) -> Preconditioner:
@@ -300,9 +301,9 @@ class Training:
         return diagonal_preconditioner(self.curvature, C)
 
 
-def _scaled(exponent: int, data: RankingData) -> RankingData:
-    """Return data whose labels are divided by two to a power."""
-    return replace(data, y=np.ldexp(data.y, -exponent))
+def _in_places(data: RankingData) -> RankingData:
+    """Return data in which the places of labels among all of them take their place."""
+    return replace(data, y=np.unique(data.y, return_inverse=True)[1].astype(np.float64))
 
 
 def _stored(settings: SolverSettings, dtype: type[np.floating[Any]], data: RankingData) -> Features:

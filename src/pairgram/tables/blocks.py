@@ -77,15 +77,12 @@ class BlockReader:
     n_threads : int or None
     reads_lists : bool
         Whether inputs or the prior look at lists, so that blocks must have whole queries.
-    exponent : int
-        Labels are divided by two to this power, for what depends on their order alone.
     """
 
     pattern: RankingData
     prior: Callable[[Any, RankingData, int | None], Vector] | None
     n_threads: int | None
     reads_lists: bool = False
-    exponent: int = 0
 
     @property
     def feature_map(self) -> Any:
@@ -97,8 +94,6 @@ class BlockReader:
 
         Without features, the data have neither these nor the scores of the prior.
         """
-        if self.exponent and rows.y is not None:
-            rows = replace(rows, y=np.ldexp(rows.y, -self.exponent))
         data = data_of_block(self.pattern, rows, self.n_threads)
         if self.prior is None or rows.X is None:
             return data
