@@ -252,11 +252,13 @@ def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:
     if preferences.groups is not None:
         n_groups = preferences.queries.n_queries
         return BY_GROUP if exact else max(2, min(N_SPLITS, n_groups))
+    some = preferences.w > 0  # others count as absent
+    preferences = Preferences(preferences.winner[some], preferences.loser[some])
     if _items_recur(preferences) and not _own_columns(X, preferences):
         if exact:
             return BY_ITEM
         # An item that is in all comparisons leaves none to fit to.
-        if all(preferences.w[train].any() for train, _ in _folds_of_items(preferences)):
+        if all(len(train) for train, _ in _folds_of_items(preferences)):
             return BY_FOLDS_OF_ITEMS
     return BY_COMPARISON if exact else max(2, min(N_SPLITS, preferences.n_pairs))
 
@@ -287,8 +289,9 @@ def _folds_of_items(preferences: Preferences) -> list[tuple[Rows, Rows]]:
     loser, which may be the same fold.
     """
     winner, loser = preferences.winner, preferences.loser
-    items = np.union1d(winner, loser)
-    fold_of = np.zeros(items[-1] + 1, dtype=np.int64)
+    counted = preferences.w > 0
+    items = np.union1d(winner[counted], loser[counted])
+    fold_of = np.zeros(max(winner.max(), loser.max()) + 1, dtype=np.int64)
     n_folds = min(N_SPLITS, len(items))
     folds = KFold(n_folds, shuffle=True, random_state=0).split(items)
     for fold, (_, some) in enumerate(folds):
