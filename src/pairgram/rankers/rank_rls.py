@@ -873,8 +873,9 @@ prior_scale_ :
 
         Notes
         -----
-        For T days and d features it takes one decomposition without `decays`, and T for each decay.
-        Each takes O(d³) time. Memory is T d² numbers besides the statistics.
+        For T days and d features it takes one decomposition without `decays`, or T with
+        ``scope="global"``, and T for each decay. Each takes O(d³) time. Memory is T d² numbers
+        besides the statistics.
 
         Examples
         --------

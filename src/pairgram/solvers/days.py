@@ -47,6 +47,7 @@ class JudgedDays:
         coefs, held = models_without(path.eigen, alphas, days)
         # Where a day holds nearly all of a large direction, what is left has lost its digits.
         lost = (alphas * LARGEST_HELD < held[:, None]) | np.isnan(coefs).any(axis=2)
+        lost |= total.settings.joins_all_rows  # rows of a day form pairs with those of others
         for number in np.flatnonzero(lost.any(axis=1)).tolist():
             rest = reduce(add, [*days[:number], *days[number + 1 :]])
             coefs[number, lost[number]] = rest.path_at(path.factor).coef(alphas[lost[number]])
