@@ -492,8 +492,7 @@ def evaluate(
         As in `RankRLS.fit`; y are then clicks. It is for ips_dcg alone, because other metrics would
         judge by clicks with their bias.
     n_threads : int ≥ 1 or None
-        Number of threads. None takes all CPUs of the process. The result has the same bits for any
-        number.
+        Number of threads; None as in `RankRLS`. The result has the same bits for any number.
 
     Returns
     -------
@@ -587,7 +586,7 @@ def make_scorer(
     convention : str
         The convention if `metric` is a name; see `get_metric`.
     n_threads : int ≥ 1 or None
-        Number of threads. None takes all CPUs of the process.
+        As in `evaluate`.
 
     Returns
     -------
