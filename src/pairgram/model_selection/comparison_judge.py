@@ -197,8 +197,7 @@ class ComparisonJudge(BaseJudge):
 
     def _kept(self, n_models: int) -> _Kept:
         n_kept = _preferences_of(self._judged).n_pairs if self.store else 0
-        shape = n_models, n_kept
-        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
+        return _Kept(*np.zeros((2, n_models, n_kept)), np.zeros(n_kept))
 
     def _stored(self, judged: Judged, kept: _Kept) -> Judged:
         """Return what was judged, with the held-out scores of the best model if they are kept."""
@@ -209,8 +208,7 @@ class ComparisonJudge(BaseJudge):
         with np.errstate(invalid="ignore"):
             scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
         table = {"comparison": np.arange(len(scores)), self.metric.name: values}
-        stored = {"held_out_": scores, "per_query_": table}
-        return judged._replace(stored={**judged.stored, **stored})
+        return judged._replace(stored={**judged.stored, "held_out_": scores, "per_query_": table})
 
 
 class _Kept(NamedTuple):
@@ -288,8 +286,7 @@ def _folds_of_items(preferences: Preferences) -> list[tuple[Rows, Rows]]:
     A comparison is a test comparison once with the fold of its winner and once with that of its
     loser, which may be the same fold.
     """
-    winner, loser = preferences.winner, preferences.loser
-    counted = preferences.w > 0
+    winner, loser, counted = preferences.winner, preferences.loser, preferences.w > 0
     items = np.union1d(winner[counted], loser[counted])
     fold_of = np.zeros(max(winner.max(), loser.max()) + 1, dtype=np.int64)
     n_folds = min(N_SPLITS, len(items))
