@@ -132,6 +132,17 @@ def test_what_is_held_out_by_default():
     assert RankRLSCV(positive=True).fit(X, star).cv_ == "5 splits of comparisons"
 
 
+def test_comparisons_of_weight_0_do_not_choose_what_is_held_out():
+    X = problem(5)[0]
+    pairs = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [0, 2], [0, 8]])
+    absent = Preferences(*pairs.T, weight=[1, 1, 1, 1, 0, 0])
+    assert RankRLSCV().fit(X, absent).cv_ == "leave-comparison-out"
+    y, weight = Preferences(*pairs[:5].T), [1, 1, 1, 1, 1, 0]
+    one, same = (RankRLSCV(cv="item-folds", scoring="squared_error") for _ in "ab")
+    one.fit(X, y), same.fit(X, Preferences(*pairs.T, weight=weight))
+    np.testing.assert_allclose(one.scores_, same.scores_)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -95,7 +95,7 @@ def estimate_propensities(
     position : array-like of shape (n_rows,) of whole numbers
         The place at which a row was shown, from 1. Rows of position 0 or NaN were not shown.
     click : array-like of shape (n_rows,), ≥ 0
-        How often the row was clicked there.
+        How often the row was clicked there; 0 or 1 with `X`.
     qid : array-like of shape (n_rows,), or None
         Ids of what users searched for. A query may have been shown many times, with one id; these
         are not the ids of the lists that were shown. Standard errors are over these queries. None

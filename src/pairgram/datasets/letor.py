@@ -210,8 +210,7 @@ def load_letor(
     comments : bool
         Whether to return the comments too.
     n_threads : int or None
-        Number of threads. None takes the CPUs that the process may use. The result is the same for
-        any number.
+        Number of threads; None as in `RankRLS`. The result is the same for any number.
 
     Returns
     -------

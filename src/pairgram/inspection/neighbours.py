@@ -94,7 +94,7 @@ def neighbours(
     Weights are then large, and rows that are similar to each other may have opposite signs: their
     shares nearly cancel, though each is larger than that of the most similar row.
     ``by="similarity"`` finds the most similar rows for any ridge. Rows whose weight is exactly 0
-    are never returned, because the model does not keep them.
+    are not among them where the model does not keep them; see `RankRLS` for its ``feature_map_``.
 
     Kernel values are computed for 256 rows of X at a time.
 

@@ -467,8 +467,8 @@ def evaluate(
     qid : array-like of shape (n_rows,) or None
         Rows with equal ids form a query, wherever they stand. With neither `qid` nor `group`, all
         rows are one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
-        and a metric is made for result lists. These are all metrics except kendall, spearman,
-        pearson and the metrics of pairs, which are also used on all rows.
+        and a metric is made for result lists. These are all metrics except auc, ef, bedroc,
+        kendall, spearman, pearson and the metrics of pairs, which are also used on all rows.
     group : array-like of shape (n_queries,) of int, or None
         Sizes of the queries, in place of `qid`, if the rows of each query stand together.
     sample_weight : array-like of shape (n_rows,), ≥ 0, or None
@@ -489,8 +489,7 @@ def evaluate(
         As in `RankRLS.fit`; y are then clicks. It is for ips_dcg alone, because other metrics would
         judge by clicks with their bias.
     n_threads : int ≥ 1 or None
-        Number of threads. None takes all CPUs of the process. The result has the same bits for any
-        number.
+        Number of threads; None as in `RankRLS`. The result has the same bits for any number.
 
     Returns
     -------
@@ -585,7 +584,7 @@ def make_scorer(
     convention : str
         The convention if `metric` is a name; see `get_metric`.
     n_threads : int ≥ 1 or None
-        Number of threads. None takes all CPUs of the process.
+        As in `evaluate`.
 
     Returns
     -------

@@ -197,8 +197,7 @@ class ComparisonJudge(BaseJudge):
 
     def _kept(self, n_models: int) -> _Kept:
         n_kept = _preferences_of(self._judged).n_pairs if self.store else 0
-        shape = n_models, n_kept
-        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
+        return _Kept(*np.zeros((2, n_models, n_kept)), np.zeros(n_kept))
 
     def _stored(self, judged: Judged, kept: _Kept) -> Judged:
         """Return what was judged, with the held-out scores of the best model if they are kept."""
@@ -253,11 +252,13 @@ def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:
     if preferences.groups is not None:
         n_groups = preferences.queries.n_queries
         return BY_GROUP if exact else max(2, min(N_SPLITS, n_groups))
+    some = preferences.w > 0  # others count as absent
+    preferences = Preferences(preferences.winner[some], preferences.loser[some])
     if _items_recur(preferences) and not _own_columns(X, preferences):
         if exact:
             return BY_ITEM
         # An item that is in all comparisons leaves none to fit to.
-        if all(preferences.w[train].any() for train, _ in _folds_of_items(preferences)):
+        if all(len(train) for train, _ in _folds_of_items(preferences)):
             return BY_FOLDS_OF_ITEMS
     return BY_COMPARISON if exact else max(2, min(N_SPLITS, preferences.n_pairs))
 
@@ -287,9 +288,9 @@ def _folds_of_items(preferences: Preferences) -> list[tuple[Rows, Rows]]:
     A comparison is a test comparison once with the fold of its winner and once with that of its
     loser, which may be the same fold.
     """
-    winner, loser = preferences.winner, preferences.loser
-    items = np.union1d(winner, loser)
-    fold_of = np.zeros(items[-1] + 1, dtype=np.int64)
+    winner, loser, counted = preferences.winner, preferences.loser, preferences.w > 0
+    items = np.union1d(winner[counted], loser[counted])
+    fold_of = np.zeros(max(winner.max(), loser.max()) + 1, dtype=np.int64)
     n_folds = min(N_SPLITS, len(items))
     folds = KFold(n_folds, shuffle=True, random_state=0).split(items)
     for fold, (_, some) in enumerate(folds):

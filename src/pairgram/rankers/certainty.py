@@ -326,9 +326,9 @@ class Certain:
         -------
         ndarray of shape (n_rows,), float64
             The standard deviation of ``f(a) − f(b)`` for the rows a of Xa and b of Xb, given the
-            labels: ``sqrt(σ² (a − b)ᵀ (G + alpha I)⁻¹ (a − b))``, and the like with a kernel. σ² is
-            ``posterior_.noise``. For a difference of two labels of weight 1, its variance has
-            ``2 posterior_.label_noise`` besides.
+            labels: ``sqrt(σ² (a − b)ᵀ (G + alpha I)⁻¹ (a − b))``, and the like with a kernel, or
+            with the covariance of `draw_weights`. σ² is ``posterior_.noise``. For a difference of
+            two labels of weight 1, its variance has ``2 posterior_.label_noise`` besides.
 
         Raises
         ------
@@ -437,7 +437,8 @@ class Certain:
         -------
         ndarray of shape (n_draws, n_coefs), float64
             Draws from the normal distribution around `coef_` with the covariance
-            ``σ² (G + alpha I)⁻¹``.
+            ``σ² (G + alpha I)⁻¹``, or that of "sandwich" (see `RankRLS`). With ``scale=True``, the
+            diagonal of G takes the place of I.
 
         Raises
         ------

@@ -384,7 +384,8 @@ class RankRLS(Certain, LinearRanker):
     comes from the residuals of held-out lists, or from the restricted likelihood if there is a
     single list, or a table. It needs alpha > 0 and ``pairs="with_ties"`` or None, or comparisons.
     It is "exact" if labels have the same weight in all lists, as with ``weighting="documents"``,
-    with lists of one size, or for comparisons, and "approximate" otherwise. "sandwich" takes
+    with lists of one size, or for comparisons, and "approximate" otherwise. A row or comparison of
+    weight 2 is then one of half the noise, and not the same twice. "sandwich" takes
     ``(G + alpha I)⁻¹ Σ_q s_q s_qᵀ (G + alpha I)⁻¹`` with the gradients s_q of held-out lists. It
     allows any pairs, and needs the primal form, two lists or more, and rows in memory. Constraints
     of weights, conjugate gradients and ``prior="identity"`` exclude both.
@@ -839,9 +840,9 @@ prior_scale_ :
             Two or more, in their order, with equal settings, columns and feature map. Statistics
             are those of columns as they came: inputs such as quantiles cannot be fitted to them.
         alphas : array-like of shape (n_alphas,), ≥ 0, or None, default=None
-            The ridges of the sum of all days. None takes the default grid of this sum. Models of
-            fewer days have the same ridge or, with `decays`, one that is smaller in proportion to
-            the weight of the pairs that they know.
+            The ridges of the sum of all days, > 0 for "evidence". None takes the default grid of
+            this sum. Models of fewer days have the same ridge or, with `decays`, one that is
+            smaller in proportion to the weight of the pairs that they know.
         decays : float, list of float > 0 and ≤ 1, or None, default=None
             The factors to choose from, by which earlier statistics are multiplied with every new
             day. 1 forgets nothing.
@@ -861,8 +862,9 @@ prior_scale_ :
             was chosen, or None. ``pairgram_`` is the sum of all days, with this decay, to which
             further days can be added. ``scores_`` are losses, so smaller is better: the mean over
             days of ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
-            ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day. This is not a ranking metric,
-            because statistics do not hold the order of rows. With ``scoring="evidence"`` they are
+            ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day, or with ``pairs=None`` the
+            mean of ``(y_i − f_i)²``. This is not a ranking metric, because statistics do not hold
+            the order of rows. With ``scoring="evidence"`` they are
             log-likelihoods (larger is better).
 
         Raises

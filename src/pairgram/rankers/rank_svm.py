@@ -572,7 +572,8 @@ class RankSVMCV(_Probabilities, LinearSearch):
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
         The values of C to choose from. None stands for ``2^k / (2 tr G)`` with k = 0, 2, …, 20,
         computed for every feature map. G is the Gram matrix of the preference pairs, so the grid
-        adapts to the size of the data. With a `prior` or offsets there are also ``c / (2 tr G)``
+        adapts to the size of the data. With the logistic loss, whose curvature is an eighth, the
+        values are 8 times as large. With a `prior` or offsets there are also ``c / (2 tr G)``
         for c = 0.1, 0.01, 1e-3 and 1e-6, of which the last keeps the prior.
     feature_map : as in `RankSVM`, or a list of such to choose from
         The list may contain None.

@@ -59,7 +59,7 @@ class Recommendations:
         The ids of the users: the index of a frame, or the numbers of the rows.
     items : ndarray of shape (n_users, k)
         The ids of the items. Where a user has less than k, ``places`` is −1, and the id is −1 for
-        integers of up to 64 bits, NaT for times of NumPy, and None for other types.
+        integers of NumPy but uint64, NaT for times of NumPy, and None for other types.
     scores : ndarray of shape (n_users, k), float64
         Scores that order the items of one user; those of two users are not comparable. NaN where
         there is no item.
@@ -284,7 +284,7 @@ def recommend(
     candidates : array-like of ids, or None, default=None
         The items to choose from; None takes all.
     n_threads : int or None, default=None
-        Number of threads, also of BLAS. None takes all processors of the process.
+        Number of threads of the products; None as in `RankRLS`. Other models score in their own.
 
     Returns
     -------

@@ -146,8 +146,8 @@ class Pairgram:
 
     Ids are remembered as 64-bit hashes (`data.hashed_ids.hash_ids`). A hash depends only on the
     type and the value of an id: equal whole numbers have the same hash in every integer type and in
-    every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these are
-    not checked. The probability that two of a million different ids share a hash is 3e-8.
+    every process. Ids of types other than integers, floats, text, bytes, times, UUID and tuples of
+    these are not checked. The probability that two of a million different ids share a hash is 3e-8.
 
     For `drift`, statistics remember the mean, the spread, the range and the missing values of every
     column before the feature map, in 16 numbers. The range is that of all values ever seen, and a

@@ -67,8 +67,8 @@ def scan(
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
-          Folder names such as ``day=1`` become a column, whose values replace those that a file may
-          hold under the same name.
+          Folder names such as ``day=1`` become a column. A file may hold a column of the same name,
+          whose values are replaced, only in Arrow's type of the folder: int32 or string.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
           ``pyarrow.dataset``. Later changes of a frame of pandas are not seen: the table has the
           rows of the time of `scan`. Do not change arrays from which you made a frame or a table
