@@ -197,7 +197,8 @@ class ComparisonJudge(BaseJudge):
 
     def _kept(self, n_models: int) -> _Kept:
         n_kept = _preferences_of(self._judged).n_pairs if self.store else 0
-        return _Kept(*np.zeros((2, n_models, n_kept)), np.zeros(n_kept))
+        shape = n_models, n_kept
+        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
 
     def _stored(self, judged: Judged, kept: _Kept) -> Judged:
         """Return what was judged, with the held-out scores of the best model if they are kept."""
