@@ -189,8 +189,11 @@ class _Scores:
             ids, rows = rows[self._qid], rows.drop(columns=self._qid)
         if names is None:
             return predicted(self._model, rows.to_numpy(), ids)
-        require_columns(list(names), [*rows.columns], "rows")
-        return predicted(self._model, rows[list(names)], ids)
+        lists = {name: name.rpartition("[")[0] for name in {*names}.difference(rows.columns)}
+        found = (lists[name] if lists.get(name) in rows.columns else name for name in names)
+        columns = list(dict.fromkeys(found))
+        require_columns(columns, [*rows.columns], "rows")
+        return predicted(self._model, rows[columns], ids)
 
 
 def _names_of(model: BaseEstimator) -> Any:
