@@ -57,7 +57,9 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_what_is_kept_gives_the_same_bits(model, tmp_path):
-    for rows, folder in ((X, tmp_path / "arrays"), (FRAME, tmp_path / "frames")):
+    lists = FRAME[["f0"]].assign(others=X[:, 1:].tolist())
+    for rows, kind in ((X, "arrays"), (FRAME, "frames"), (lists, "lists")):
+        folder = tmp_path / kind
         model.fit(rows, y, qid=qid)
         pairgram.mlflow.save_model(model, folder, input_example=rows[:5])
         expected = model.predict(rows)

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 import pairgram
 from pairgram._support.arrays import predicted, reads_lists, require_columns
 from pairgram._support.checks import ArgumentError
-from pairgram.tables.columns import columns_of
 
 try:
     import mlflow
@@ -190,7 +189,9 @@ class _Scores:
             ids, rows = rows[self._qid], rows.drop(columns=self._qid)
         if names is None:
             return predicted(self._model, rows.to_numpy(), ids)
-        columns, _ = columns_of(list(names), [*rows.columns])
+        lists = {name: name.rpartition("[")[0] for name in {*names}.difference(rows.columns)}
+        found = (lists[name] if lists.get(name) in rows.columns else name for name in names)
+        columns = list(dict.fromkeys(found))
         require_columns(columns, [*rows.columns], "rows")
         return predicted(self._model, rows[columns], ids)
 

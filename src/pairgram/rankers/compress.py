@@ -72,7 +72,7 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
         coef = np.asarray(nystroem.whitening_).T @ (between.T @ np.asarray(model.coef_))
         ours = kernel_between(kernel_map, rows) @ np.asarray(model.coef_)
         theirs = between @ (np.asarray(nystroem.whitening_) @ coef)
-    told = ("n_features_in_", "feature_told_in_", "uses_qid_", "inputs_", "fill_values_")
+    told = ("n_features_in_", "feature_names_in_", "uses_qid_", "inputs_", "fill_values_")
     known = {name: getattr(model, name) for name in told if hasattr(model, name)}
     other.__dict__.update(known, coef_=coef, feature_map_=nystroem, form_="primal")
     if model.inputs_ is not None:
