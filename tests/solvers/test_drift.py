@@ -356,3 +356,15 @@ def test_columns_are_seen_while_a_gram_matrix_is_made(
         _core.gram(problem, X, y[:, None], seen=(pivot, weights[1:], *found))
     with pytest.raises(ValueError, match="seen: sums, range and queries must be"):
         _core.gram(problem, X, y[:, None], seen=(pivot, weights, found[0][1:], *found[1:]))
+
+
+@pytest.mark.parametrize("exponent", [-500, -300, 300, 500])
+def test_p_values_do_not_depend_on_the_unit_of_columns(exponent):
+    rng = np.random.default_rng(0)
+    before, now = rng.normal(size=(30, 3)), rng.normal(size=(25, 3)) + [1, 0, 0]
+    expected, unit = drift(before, now).table, 2.0**exponent
+    found = drift(before * unit, now * unit).table
+    for name in ("shift", "p_shift", "p_outside"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-10)
+    tiny = drift(before * 2.0**-600, now * 2.0**-600).table  # whose squares are 0
+    assert np.isnan(tiny["p_shift"]).all() and not tiny["changed"].any()
