@@ -361,7 +361,7 @@ def test_columns_are_seen_while_a_gram_matrix_is_made(
 @pytest.mark.parametrize("exponent", [-500, -300, 300, 500])
 def test_p_values_do_not_depend_on_the_unit_of_columns(exponent):
     rng = np.random.default_rng(0)
-    before, now = rng.normal(size=(30, 3)), rng.normal(size=(25, 3)) + [1, 0, 0]
+    before, now = rng.normal(size=(30, 3)), rng.normal([1, 0, 0], size=(25, 3))
     expected, unit = drift(before, now).table, 2.0**exponent
     found = drift(before * unit, now * unit).table
     for name in ("shift", "p_shift", "p_outside"):
