@@ -10,7 +10,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from pairgram import compare, compare_runs, evaluate, evaluate_run, get_metric, make_ranking
+from pairgram import (
+    compare,
+    compare_runs,
+    evaluate,
+    evaluate_run,
+    get_metric,
+    make_ranking,
+    plots,
+)
 from parts.metrics import (
     bootstrap_means,
     holm,
@@ -420,3 +428,21 @@ def test_scores_are_read_as_evaluate_reads_them():
     for wrong in (masked, ["2", "1", "1", "2"], [2j, 1, 1, 2]):
         with pytest.raises(ValueError, match="scores of 'a'"):
             compare([1, 0, 0, 1], [0, 0, 1, 1], {"a": wrong, "b": [2, 1, 2, 1]}, "mrr")
+
+
+@pytest.mark.parametrize("exponent", [-400, -100, -20, 200, 400])
+def test_the_unit_of_labels_decides_nothing(exponent):
+    """Such as labels in mol/l, whose squared errors are far below 1."""
+    rng, qid = np.random.default_rng(0), np.repeat(np.arange(12), 5)
+    metric = "pairwise_squared_error"
+    y, *scores = rng.normal(size=(3, 60))
+    systems = dict(zip("ab", scores, strict=True))
+    expected = compare(y, qid, systems, metric).differences
+    unit = 2.0**exponent
+    others = {name: values * unit for name, values in systems.items()}
+    found = compare(y * unit, qid, others, metric)
+    for name in ("wins", "ties", "losses", "p", "p_t"):
+        assert_allclose(found.differences[name], expected[name], rtol=1e-10)
+    assert_allclose(found.differences["difference"], expected["difference"] * unit**2, rtol=1e-10)
+    pytest.importorskip("matplotlib").use("Agg")
+    assert plots.differences(found).data["difference"].all()

@@ -38,7 +38,9 @@ def t_test(differences: Values) -> Values:
     """
     n = (~np.isnan(differences)).sum(axis=0)
     filled = np.nan_to_num(differences, nan=0.0)
+    largest = np.abs(filled).max(axis=0, initial=0.0)  # of which squares may overflow or vanish
     with np.errstate(invalid="ignore", divide="ignore"):
+        filled = np.where(largest > 0, filled / largest, 0.0)
         means = filled.sum(axis=0) / n
         squares = (np.where(np.isnan(differences), 0.0, filled - means) ** 2).sum(axis=0)
         # The mean of equal differences has a rounding error, which is no deviation.
@@ -340,7 +342,7 @@ def compare(
     A query in which a metric is undefined (NaN) is left out of its differences. The better value
     wins: the lower one for misranking and metrics whose names end in error, and the higher one for
     the others. Two values tie, with the difference 0, if they differ by at most 1e-12 times the
-    larger of 1 and their sizes.
+    larger of their sizes and 1, or times the largest size in any query if all are below 1.
 
     References
     ----------
@@ -580,7 +582,9 @@ def _comparison(
 
 def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the differences of values in every query, 0 where they are rounding errors."""
-    tied = np.abs(one - other) <= _TIE * np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    sizes = np.maximum(np.abs(one), np.abs(other))
+    least = min(1.0, np.fmax.reduce(sizes, initial=0.0))  # errors may have the unit of tiny labels
+    tied = np.abs(one - other) <= _TIE * np.maximum(least, sizes)
     return np.where(tied, 0.0, one - other)
 
 

@@ -375,7 +375,8 @@ def differences(
     both = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if not len(both):
         raise ValueError(f"{metric} is defined in no query of {names[0]} and {names[1]}")
-    change = np.where(np.isclose(one, other, 1e-12, 1e-12), 0.0, one - other)[both]
+    least = 1e-12 * min(1.0, np.abs([one[both], other[both]]).max())
+    change = np.where(np.isclose(one, other, 1e-12, least), 0.0, one - other)[both]
     order = np.argsort(change, kind="stable")
     change, queries = change[order], comparison.qid[both[order]]
     ax = axes_of(ax)
