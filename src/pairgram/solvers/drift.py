@@ -404,7 +404,8 @@ def _p_of_ratios(difference: Vector, one: _Ratio, other: _Ratio) -> Vector:
     """Return two-sided p-values of the difference of two ratios; NaN for less than two queries."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         a, b = (side.variance(side.value) * side.n / (side.n - 1) for side in (one, other))
-        degrees = (a + b) ** 2 / (a**2 / (one.n - 1) + b**2 / (other.n - 1))
+        share = a / (a + b)  # squares of variances would overflow
+        degrees = 1 / (share**2 / (one.n - 1) + (1 - share) ** 2 / (other.n - 1))
         least = np.minimum(one.n, other.n) - 1
         degrees = np.where(np.isfinite(degrees), degrees, least)
         # Of both sides together: per query of a weight of 1, then for as many as each side has.
@@ -413,7 +414,8 @@ def _p_of_ratios(difference: Vector, one: _Ratio, other: _Ratio) -> Vector:
         together = sum(spread) / (one.n + other.n) * (1 / one.n + 1 / other.n)
         statistic = np.abs(difference) / np.sqrt(np.maximum(a + b, together))
         p = np.asarray(2 * student.sf(np.where(difference == 0, 0.0, statistic), degrees))
-    p[~(least > 1e-9) | np.isnan(difference)] = np.nan
+    # A statistic is infinite where squares of tiny values vanish.
+    p[~(least > 1e-9) | np.isnan(difference) | np.isinf(statistic)] = np.nan
     return p
 
 
