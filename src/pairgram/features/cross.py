@@ -118,6 +118,8 @@ class Cross(FeatureMap):
     array([[10., 14., 15., 21.]])
     """
 
+    _of_columns = ("left", "right", "keep")  # the parameters that may have names
+
     left: Columns
     right: Columns
     _: KW_ONLY

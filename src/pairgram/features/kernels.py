@@ -97,6 +97,8 @@ class Kernel(BaseKernel):
             f"Kernel({', '.join([repr(name), *(f'{k}={_BRIEF.repr(v)}' for k, v in own.items())])})"
         )
 
+    _of_columns = ("columns",)  # the parameters that may have names
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by their names."""
         return {name: getattr(self, name) for name in _OF_KERNEL}

@@ -47,8 +47,6 @@ from pairgram.data.dataset import RowInfo
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
 from pairgram.features.columns import column_numbers
-from pairgram.features.cross import Cross
-from pairgram.features.kernels import Kernel
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
 from pairgram.rankers.preparation import GivenArrays
 from pairgram.rankers.prior import frozen
@@ -345,12 +343,11 @@ def _with_numbers(estimator: BaseEstimator, names: NDArray[Any]) -> tuple[Any, d
     The problems of a frame are arrays, and their models get the names after the fits.
     """
     estimator = clone(estimator)
-    for name, part in estimator.get_params().items():
-        if name.startswith(("feature_map", "kernel")) and isinstance(part, (Cross, Kernel)):
-            for own, columns in part.get_params(deep=False).items():
-                if own in ("left", "right", "keep", "columns") and columns is not None:
-                    numbers = column_numbers(columns, own, len(names), names.tolist()).tolist()
-                    part.set_params(**{own: numbers})
+    for part in estimator.get_params().values():
+        for own in getattr(part, "_of_columns", ()):
+            if (columns := getattr(part, own)) is not None:
+                numbers = column_numbers(columns, own, len(names), names.tolist()).tolist()
+                part.set_params(**{own: numbers})
     positive = getattr(estimator, "positive", False)
     columns = positive.tolist() if isinstance(positive, np.ndarray) else positive
     if not (isinstance(columns, Sequence) and any(isinstance(c, str) for c in columns)):
