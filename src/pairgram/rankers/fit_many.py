@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -46,9 +47,8 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RowInfo
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, one_query_meant, read_ids
+from pairgram.features.base import is_known
 from pairgram.features.columns import column_numbers
-from pairgram.features.cross import Cross
-from pairgram.features.kernels import Kernel
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
 from pairgram.rankers.preparation import GivenArrays
 from pairgram.rankers.prior import frozen
@@ -64,6 +64,8 @@ THREAD_SECONDS = 1e-3
 # The share of a long time after which the problems before tell how long all take.
 FIRST_SHARE = 1 / 60
 KNOWN = {"X", "y", *RowInfo._fields}
+# Parameters that name columns of the rows: of a Cross, and of a Kernel of a ranker or of a map.
+OF_COLUMNS = re.compile("feature_map__(left|right|keep)|(feature_map__)?kernel__[0-9_]*columns")
 
 
 def fit_many(
@@ -344,13 +346,13 @@ def _with_numbers(estimator: BaseEstimator, names: NDArray[Any]) -> tuple[Any, d
 
     The problems of a frame are arrays, and their models get the names after the fits.
     """
-    estimator = clone(estimator)
-    for name, part in estimator.get_params().items():
-        if name.startswith(("feature_map", "kernel")) and isinstance(part, (Cross, Kernel)):
-            for own, columns in part.get_params(deep=False).items():
-                if own in ("left", "right", "keep", "columns") and columns is not None:
-                    numbers = column_numbers(columns, own, len(names), names.tolist()).tolist()
-                    part.set_params(**{own: numbers})
+    estimator, numbers = clone(estimator), {}
+    for name, columns in estimator.get_params().items():
+        ours = name.startswith("kernel__") or is_known(getattr(estimator, "feature_map", None))
+        if ours and OF_COLUMNS.fullmatch(name) and columns is not None:
+            own = name.rpartition("__")[2]
+            numbers[name] = column_numbers(columns, own, len(names), names.tolist()).tolist()
+    estimator.set_params(**numbers)
     positive = getattr(estimator, "positive", False)
     columns = positive.tolist() if isinstance(positive, np.ndarray) else positive
     if not (isinstance(columns, Sequence) and any(isinstance(c, str) for c in columns)):
