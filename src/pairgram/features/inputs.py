@@ -547,49 +547,38 @@ def _scaled(kind: str, X: Matrix, weights: Vector | None, n_threads: int) -> Sca
     if scipy.sparse.issparse(X):
         lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
         none = np.zeros(X.shape[1])
-        return inputs_of_moments(kind, lowest, highest, none, none, 1.0, X.shape[0])
+        return inputs_of_moments(kind, lowest, highest, none, none, X.shape[0])
     moments = _core.column_moments(X, weights, n_threads)
     if not np.isfinite(moments[2:]).all():
         require_finite(X, "X")
     total = float(X.shape[0] if weights is None else weights.sum())
     lowest, highest, pivot, mean, squares = moments
-    return inputs_of_moments(kind, lowest, highest, pivot + mean, squares, total, X.shape[0])
+    return inputs_of_moments(kind, lowest, highest, pivot + mean, squares / total, X.shape[0])
 
 
 def inputs_of_moments(
-    kind: str,
-    lowest: Vector,
-    highest: Vector,
-    mean: Vector,
-    squares: Vector,
-    weight: float,
-    n_rows: int,
+    kind: str, lowest: Vector, highest: Vector, mean: Vector, variance: Vector, n_rows: int
 ) -> ScaledInputs:
     """Return scaled inputs, given moments of the columns, (n_features,) each.
 
     Parameters
     ----------
     kind : {"standard", "minmax", "maxabs"}
-    lowest, highest, mean : ndarray
-    squares : ndarray
-        The weighted sums of squared differences from the mean.
-    weight : float
-        The sum of the weights of all rows.
+    lowest, highest, mean, variance : ndarray
     n_rows : int
 
     Raises
     ------
     ValueError
-        If a mean or a sum of squares is not finite.
+        If a mean or a variance is not finite.
     """
-    if not (np.isfinite(mean) & np.isfinite(squares)).all():
+    if not (np.isfinite(mean) & np.isfinite(variance)).all():
         raise ValueError(f"X too large: squares of its values overflow, which {kind!r} needs")
     if kind == "maxabs":
         scale = _without_zeros(np.maximum(np.abs(lowest), np.abs(highest)))
         return ScaledInputs(kind, np.zeros(len(scale)), scale)
     if kind == "minmax":
         return ScaledInputs(kind, lowest, _without_zeros(highest - lowest))
-    variance = squares / weight
     eps = float(np.finfo(np.float64).eps)
     # The bound of scikit-learn for columns that are constant but for rounding errors, by the number
     # of rows: weights have any unit.

@@ -706,15 +706,10 @@ class GivenTable:
             preparation.refuse_inputs(kind)
             require_zeros(kind, data.X)
             found = self._moments
+            variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
             inputs = replace(
                 inputs_of_moments(
-                    kind,
-                    found.lowest,
-                    found.highest,
-                    found.mean,
-                    found.squares,
-                    found.weight,
-                    table.survey().n_rows,
+                    kind, found.lowest, found.highest, found.mean, variance, table.survey().n_rows
                 ),
                 feature_names_in_=data.names,
             )
