@@ -619,14 +619,14 @@ class HeldOutRows(HoldOut):
         ties = PathTies.of(self.data, models.settings, models.ridge, models.alphas)
         scores = models.scores
         if scores is None:
-            scores = self._scores(replace(models, alphas=ties.alphas))
+            scores = self._scores(models, ties.alphas)
         queries = self.judge.scored.queries
         return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
 
-    def _scores(self, models: RidgeModels) -> Vector:
+    def _scores(self, models: RidgeModels, alphas: Vector) -> Vector:
         """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
         data, threads = self.data, self.n_threads
-        settings, ridge, alphas = models.settings, models.ridge, models.alphas
+        settings, ridge = models.settings, models.ridge
         if self.judge.validation is not None:
             return self.judge.validation_scores(models.coefs(ridge.coef(alphas)))
         if self.judge.splits is not None:
