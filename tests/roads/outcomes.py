@@ -149,7 +149,10 @@ def _amplification(journey: Journey, model: Any) -> dict[str, Any]:
         name: times * np.maximum(1.0, 8 * len(values) * sizes[name] / np.maximum(ridge, 1e-300))
         for name, ridge in ridges.items()
     }
-    return found | {"order": np.array(1.0 + common.max(initial=0.0))}
+    order = np.array(1.0 + common.max(initial=0.0))
+    if getattr(model, "scale_", getattr(model, "scale", False)):  # columns of few digits count too
+        found["predict"] = found["predict"] * order
+    return found | {"order": order}
 
 
 def _first(found: Any, ridges: tuple[str, ...], Cs: tuple[str, ...]) -> np.ndarray:
@@ -261,6 +264,8 @@ class Reference:
                 order_off = share_off * mine.amplification["order"]
                 bound = bounds[name] if self.exact else np.inf  # any number will do, but NaN
                 bounds[name] = np.where(order_off > LARGEST_SHARE, np.nan, bound)
+            elif name in JUDGED:  # squares of rounding errors of labels
+                bounds[name] += (TIMES * EPSILON * share / NUDGE * mine.equal["labels"]) ** 2
         undecided = _undecided(mine, other, bounds, self.exact)
         for name, bound in bounds.items():
             if undecided and name not in ALONG:
