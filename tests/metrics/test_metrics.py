@@ -1056,7 +1056,7 @@ def test_a_scorer_takes_no_nan(ranking_data):
     with pytest.raises(ValueError, match=r"Broken\.predict returned NaN, want numbers"):
         make_scorer("map")(Broken().fit(X, y), X, y, qid=qid)
     with pytest.raises(ValueError, match=r"Broken\.predict returned NaN, want numbers"):
-        evaluate(scan(lambda: iter([(X, y, qid)])), Broken())
+        evaluate("map", scan(lambda: iter([(X, y, qid)])), Broken().fit(X, y))
 
 
 def test_grid_search_routes_qid(ranking_data, routing):
