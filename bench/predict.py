@@ -176,7 +176,14 @@ def table_small(options: Options) -> Iterator[str]:
             times = [microseconds(value) for value in (ours, frozen, best)]
             lines.append([name, *times, f"{best / ours:.2f}", f"{best / frozen:.2f}"])
         yield f"{N_SMALL} × {SMALL_WIDTH}, {np.dtype(dtype)}, µs a call, and ratios to onnxruntime"
-        header = ["model", "predict", "scorer()", "onnxruntime", "of predict", "of scorer()"]
+        header = [
+            "model",
+            "predict",
+            "row_scorer()",
+            "onnxruntime",
+            "of predict",
+            "of row_scorer()",
+        ]
         yield markdown_table(header, lines)
     yield from _linear_calls(options)
 
@@ -196,7 +203,7 @@ def _linear_calls(options: Options) -> Iterator[str]:
     scorer = model.row_scorer()
     ways: dict[str, Way] = {
         "pairgram, linear": lambda: model.predict(X),
-        "pairgram, linear, scorer()": lambda: scorer(X),
+        "pairgram, linear, row_scorer()": lambda: scorer(X),
         "NumPy's product alone": lambda: X @ model.coef_,
         "scikit-learn's Ridge": lambda: ridge.predict(X),
         "LightGBM, 100 trees of 31 leaves": lambda: trees.predict(X),
