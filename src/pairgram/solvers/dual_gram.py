@@ -241,6 +241,7 @@ class DualGram:
         lower: bool = False,
     ) -> EigenPath:
         """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
+        silent = target[matrix.diagonal() == 0]  # of rows that tell nothing
         ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * (most or largest or 1.0))
@@ -248,9 +249,9 @@ class DualGram:
             projection = np.sqrt(values) * (ridge.basis.T @ target)
         vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
         self._root(labelled, vectors, axis=1, adjoint=True)
-        # Rows that tell nothing have coefficients of 0; those of rounding errors would be huge.
-        vectors *= (1.0 if most else 0.0) / np.sqrt(values)[:, None]
-        return EigenPath(values, self._embedded(vectors.T), projection)
+        vectors /= np.sqrt(values)[:, None]
+        unseen = float(silent @ silent)
+        return EigenPath(values, self._embedded(vectors.T), projection, unseen=unseen)
 
     def _decomposed(
         self,
@@ -266,7 +267,7 @@ class DualGram:
         `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
-        ridge = EigenPath.of(matrix, target, lower=lower, is_dual=True)
+        ridge = EigenPath.of(matrix, target, lower=lower)
         # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(labelled, positive, positive - trace, largest)

@@ -231,23 +231,26 @@ class EigenPath:
         ``Vᵀ T g``.
     n_free : int
         How many of the last directions of the basis have no ridge: none, or one.
+    unseen : float
+        In the dual form, the squares of what `projection` lacks: R y of rows whose row of G is 0,
+        which no weight explains.
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
     n_free: int = 0
+    unseen: float = 0.0
 
     @classmethod
-    def of(cls, G: Vector, g: Vector, *, lower: bool = False, is_dual: bool = False) -> EigenPath:
+    def of(cls, G: Vector, g: Vector, *, lower: bool = False) -> EigenPath:
         """Decompose `G`, of which the upper triangle is read, or the lower; it is overwritten.
 
-        The dual form has rows in place of features, and keeps the directions of all of them.
         Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
         on one thread, so the result has the same bits for any number.
         """
         require_time_for_eigenvectors(len(G))
-        constant = (G.diagonal() == 0) & (not is_dual)
+        constant = G.diagonal() == 0
         with single_threaded_blas:
             # The transpose is the same matrix, in the memory order of LAPACK.
             eigenvalues, vectors = scipy.linalg.eigh(
@@ -290,7 +293,8 @@ class EigenPath:
         shrinking = np.log1p(values / alphas[:, None]).sum(axis=1)
         if is_dual:  # whose basis holds the roots of the eigenvalues
             squares = squares / values
-        return Terms(shrinking, (squares / (values + alphas[:, None])).sum(axis=1))
+        explained = (squares / (values + alphas[:, None])).sum(axis=1)
+        return Terms(shrinking, explained + self.unseen / alphas)
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions; see `RidgePath.coef`."""
