@@ -119,7 +119,7 @@ def frozen_pipeline(journey: Journey) -> Outcome | None:
 
 
 @road(
-    kinds=("RankRLS", "RankRLSCV", "MPRank", "LSSVR"),
+    kinds=("RankRLS", "RankRLSCV", "RankRLSCV by evidence", "MPRank", "LSSVR"),
     refuses=("form must be 'auto'", "scale=True", "primal", "dual"),
     nudge=2.0**-36,
 )

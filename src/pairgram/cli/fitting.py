@@ -414,7 +414,7 @@ def _fit_table(
                         "--weight: weights of the rows of --valid need a model that reads tables "
                         "in blocks, such as --model rankrls, with query ids"
                     )
-                told = {name: ids[name] for name in ("propensity",) if name in ids}
+                told = {"propensity": ids["propensity"]} if "propensity" in ids else {}
                 validation = (rows, labels, ids["qid"], told)
             with one_query_meant():
                 search.fit(X, y, **named_rows, validation=validation)
