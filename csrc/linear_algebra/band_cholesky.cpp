@@ -22,47 +22,83 @@ void set_all(lanes& out, double value) {
     for (int k = 0; k < band_lanes; ++k) out.of[k] = value;
 }
 
+template <std::size_t Bytes>
+using wide = lanes_in<double, band_lanes, Bytes>;
+
 // Columns [begin, end) of the factors; those before have been subtracted from them.
+template <std::size_t Bytes>
 PAIRGRAM_CLONES unsigned factor_columns(std::ptrdiff_t n, std::ptrdiff_t width,
                                         std::ptrdiff_t begin, std::ptrdiff_t end, lanes* factors) {
     unsigned definite = (1u << band_lanes) - 1;
     for (auto j = begin; j < end; ++j) {
         lanes* const column = factors + j * (width + 1);
-        auto inverse = column[0].of;
+        lanes inverses;
         for (int k = 0; k < band_lanes; ++k) {
             const bool good = column[0].of[k] > 0;
             definite &= ~((good ? 0u : 1u) << k);
             const double root = good ? std::sqrt(column[0].of[k]) : 1.0;
             column[0].of[k] = root;
-            inverse[k] = 1 / root;
+            inverses.of[k] = 1 / root;
         }
+        wide<Bytes> inverse, factor, of_column, value;
+        load(inverses.of, inverse);
         const auto below = std::min(width, n - 1 - j);
-        for (std::ptrdiff_t d = 1; d <= below; ++d) column[d].of = column[d].of * inverse;
+        for (std::ptrdiff_t d = 1; d <= below; ++d) {
+            load(column[d].of, value);
+            value *= inverse;
+            store(value, column[d].of);
+        }
         for (std::ptrdiff_t c = 1; c <= below; ++c) {
-            const auto factor = column[c].of;
+            load(column[c].of, factor);
             lanes* const out = column + c * width;  // entry (j + c, j + d) at d - c of column j + c
-            for (auto d = c; d <= below; ++d) out[d].of -= factor * column[d].of;
+            for (auto d = c; d <= below; ++d) {
+                load(column[d].of, of_column);
+                load(out[d].of, value);
+                subtract_product(value, factor, of_column);
+                store(value, out[d].of);
+            }
         }
     }
     return definite;
 }
 
 // b = (L Lᵀ)⁻¹ b of every lane.
+template <std::size_t Bytes>
 PAIRGRAM_CLONES void substitute(std::ptrdiff_t n, std::ptrdiff_t width, const lanes* factors,
                                 lanes* b) {
+    wide<Bytes> own, of_column, value;
     for (std::ptrdiff_t j = 0; j < n; ++j) {
         const lanes* const column = factors + j * (width + 1);
-        b[j].of = b[j].of / column[0].of;
+        load(b[j].of, own);
+        load(column[0].of, of_column);
+        own /= of_column;
+        store(own, b[j].of);
         const auto below = std::min(width, n - 1 - j);
-        for (std::ptrdiff_t d = 1; d <= below; ++d) b[j + d].of -= column[d].of * b[j].of;
+        for (std::ptrdiff_t d = 1; d <= below; ++d) {
+            load(column[d].of, of_column);
+            load(b[j + d].of, value);
+            subtract_product(value, of_column, own);
+            store(value, b[j + d].of);
+        }
     }
     for (auto j = n; j-- > 0;) {
         const lanes* const column = factors + j * (width + 1);
         const auto below = std::min(width, n - 1 - j);
-        auto sum = b[j].of;
-        for (std::ptrdiff_t d = 1; d <= below; ++d) sum -= column[d].of * b[j + d].of;
-        b[j].of = sum / column[0].of;
+        load(b[j].of, own);
+        for (std::ptrdiff_t d = 1; d <= below; ++d) {
+            load(column[d].of, of_column);
+            load(b[j + d].of, value);
+            subtract_product(own, of_column, value);
+        }
+        load(column[0].of, of_column);
+        own /= of_column;
+        store(own, b[j].of);
     }
+}
+
+void solve_lanes(const band_matrix& band, const buffer<lanes>& factors, buffer<lanes>& b) {
+    const auto solve = has_wide_registers() ? &substitute<wide_bytes> : &substitute<narrow_bytes>;
+    solve(band.n, band.width, factors.data(), b.data());
 }
 
 // Numbers that the largest eigenvalue lies between.
@@ -109,10 +145,12 @@ unsigned factor_shifted(const band_matrix& band, double sign, const double* shif
     for (std::ptrdiff_t j = 0; j < n; ++j)
         for (int k = 0; k < band_lanes; ++k) factors[j * (width + 1)].of[k] += shifts[k];
     unsigned definite = (1u << band_lanes) - 1;
+    const auto factor =
+        has_wide_registers() ? &factor_columns<wide_bytes> : &factor_columns<narrow_bytes>;
     for (std::ptrdiff_t begin = 0; begin < n; begin += rows_between_checks) {
         check_interrupt();
-        definite &= factor_columns(n, width, begin, std::min(begin + rows_between_checks, n),
-                                   factors.data());
+        definite &= factor(n, width, begin, std::min(begin + rows_between_checks, n),
+                           factors.data());
     }
     return definite;
 }
@@ -128,7 +166,7 @@ void solve_shifted(const band_matrix& band, std::ptrdiff_t n_shifts, const doubl
         buffer<lanes> factors, solved(band.n);
         const auto definite = factor_shifted(band, 1.0, own, factors);
         for (std::ptrdiff_t i = 0; i < band.n; ++i) set_all(solved[i], b[i]);
-        substitute(band.n, band.width, factors.data(), solved.data());
+        solve_lanes(band, factors, solved);
         for (int k = 0; k < n_own; ++k) {
             double sum = 0;
             for (std::ptrdiff_t j = 0; j < band.n; ++j)
@@ -165,7 +203,7 @@ double largest_of_band(const band_matrix& band) {
         if (first < band_lanes) high = std::min(high, cuts[first]);
         if (first > 0) low = std::max(low, cuts[first - 1]);
         if (first == band_lanes) continue;
-        substitute(n, band.width, factors.data(), vectors.data());
+        solve_lanes(band, factors, vectors);
         low = std::clamp(rayleigh_quotient(band, first, vectors), low, high);
     }
 }

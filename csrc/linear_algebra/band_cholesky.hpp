@@ -18,7 +18,7 @@ struct band_matrix {
 // Shifts that are computed with side by side.
 constexpr std::ptrdiff_t band_lanes = 8;
 struct alignas(64) lanes {
-    pack<double, band_lanes> of;
+    double of[band_lanes];
 };
 
 // Cholesky factors of sign B + shift I for `band_lanes` shifts: entry (j (width + 1) + d) holds

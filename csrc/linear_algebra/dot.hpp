@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
 #include "support/simd.hpp"
 
@@ -12,16 +11,16 @@ namespace {
 
 // Every file that includes this has a function of its own: its compile options tell whether sums
 // are fused with products, and so whether all instruction sets give the same bits.
-PAIRGRAM_CLONES double dot(std::ptrdiff_t n, const double* a, const double* b) {
-    using wide = pack<double, 8>;
-    wide sums[4] = {};
+template <std::size_t Bytes>
+PAIRGRAM_CLONES double dot_in(std::ptrdiff_t n, const double* a, const double* b) {
+    using wide = lanes_in<double, 8, Bytes>;
+    wide sums[4] = {}, x, y;
     std::ptrdiff_t i = 0;
     for (; i + 32 <= n; i += 32)
         for (int k = 0; k < 4; ++k) {
-            wide x, y;
-            std::memcpy(&x, a + i + 8 * k, sizeof x);
-            std::memcpy(&y, b + i + 8 * k, sizeof y);
-            sums[k] += x * y;
+            load(a + i + 8 * k, x);
+            load(b + i + 8 * k, y);
+            add_product(sums[k], x, y);
         }
     sums[0] += sums[1];
     sums[2] += sums[3];
@@ -30,6 +29,10 @@ PAIRGRAM_CLONES double dot(std::ptrdiff_t n, const double* a, const double* b) {
     for (int k = 0; k < 8; ++k) sum += sums[0][k];
     for (; i < n; ++i) sum += a[i] * b[i];
     return sum;
+}
+
+inline double dot(std::ptrdiff_t n, const double* a, const double* b) {
+    return has_wide_registers() ? dot_in<wide_bytes>(n, a, b) : dot_in<narrow_bytes>(n, a, b);
 }
 
 }  // namespace

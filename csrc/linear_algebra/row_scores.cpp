@@ -12,50 +12,42 @@ namespace {
 constexpr int n_lanes = 8;
 constexpr std::ptrdiff_t block_values = 1 << 15;  // of rows that several models score from cache
 
-using lanes = pack<double, n_lanes>;
-
-inline void load(const double* from, lanes& to) { std::memcpy(&to, from, sizeof to); }
-
-#if defined(__GNUC__)
-inline void load(const float* from, lanes& to) {
-    pack<float, n_lanes> narrow;
-    std::memcpy(&narrow, from, sizeof narrow);
-    to = __builtin_convertvector(narrow, lanes);
-}
-#else
-inline void load(const float* from, lanes& to) { std::copy_n(from, n_lanes, to.values); }
-#endif
+template <std::size_t Bytes>
+using lanes = lanes_in<double, n_lanes, Bytes>;
 
 // out[r·M + m] = row_r · coefs_m for R rows and M models, whose coefficients are padded with zeros
 // to whole lanes. Lane l sums what stands at l, l + 8, …; one tree adds the lanes up. Meanwhile the
 // memory that lies `ahead` of the rows is fetched.
-template <class T, int R, int M>
+template <class T, int R, int M, std::size_t Bytes>
 PAIRGRAM_CLONES void score_tile(std::ptrdiff_t width, const T* const* rows, const double* coefs,
                                 std::ptrdiff_t ld, std::ptrdiff_t ahead, double* out) {
-    lanes sums[R][M] = {}, coef[M], row;
-    const auto add = [&](const auto* const* values, std::ptrdiff_t from, std::ptrdiff_t at) {
+    lanes<Bytes> sums[R][M] = {}, coef[M], row;
+    T last[R][n_lanes] = {};  // what is behind the whole lanes of each row
+    const T* from[R];
+    std::copy_n(rows, R, from);
+    for (std::ptrdiff_t at = 0, place = 0; at < width; at += n_lanes, place += n_lanes) {
+        if (width - at < n_lanes) {
+            for (int r = 0; r < R; ++r) {
+                std::copy_n(rows[r] + at, width - at, last[r]);
+                from[r] = last[r];
+            }
+            place = 0;
+        }
+#pragma GCC unroll 4
         for (int m = 0; m < M; ++m) load(coefs + m * ld + at, coef[m]);
+#pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-            prefetch(values[r] + from + ahead);
-            load(values[r] + from, row);
-            for (int m = 0; m < M; ++m) sums[r][m] += row * coef[m];
+            prefetch(from[r] + place + ahead);
+            load(from[r] + place, row);
+#pragma GCC unroll 4
+            for (int m = 0; m < M; ++m) add_product(sums[r][m], row, coef[m]);
         }
-    };
-    const auto whole = width - width % n_lanes;
-    for (std::ptrdiff_t at = 0; at < whole; at += n_lanes) add(rows, at, at);
-    if (whole < width) {
-        double rest[R][n_lanes] = {};
-        const double* padded[R];
-        for (int r = 0; r < R; ++r) {
-            for (auto k = whole; k < width; ++k)
-                rest[r][k - whole] = static_cast<double>(rows[r][k]);
-            padded[r] = rest[r];
-        }
-        add(padded, 0, whole);
     }
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
         for (int m = 0; m < M; ++m) {
-            const lanes& s = sums[r][m];
+            const lanes<Bytes>& s = sums[r][m];
             out[r * M + m] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
         }
 }
@@ -81,11 +73,13 @@ void linear_models::score_strip(const matrix_rows<T>& rows, std::ptrdiff_t begin
                                 std::ptrdiff_t end, std::ptrdiff_t m, double* scores,
                                 std::ptrdiff_t ld) const {
     const auto ahead = rows.order ? 0 : 2 * R * rows.width;
+    const auto score = has_wide_registers() ? &score_tile<T, R, M, wide_bytes>
+                                            : &score_tile<T, R, M, narrow_bytes>;
     for (auto i = begin; i < end; i += R) {
         const T* tile[R];
         double out[R * M];
         for (int r = 0; r < R; ++r) tile[r] = rows(std::min(i + r, end - 1));
-        score_tile<T, R, M>(rows.width, tile, coefs_.data() + m * padded_, padded_, ahead, out);
+        score(rows.width, tile, coefs_.data() + m * padded_, padded_, ahead, out);
         for (int k = 0; k < M; ++k)
             for (int r = 0; r < std::min<std::ptrdiff_t>(R, end - i); ++r)
                 scores[(m + k) * ld + i + r] = out[r * M + k];

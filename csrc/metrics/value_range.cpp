@@ -9,7 +9,7 @@ namespace pairgram {
 
 PAIRGRAM_CLONES
 value_range find_range(std::ptrdiff_t n, const double* values) {
-    constexpr std::ptrdiff_t lanes = 32;  // whose comparisons do not wait for each other
+    constexpr std::ptrdiff_t lanes = 16;  // whose comparisons do not wait for each other
     double low[lanes], high[lanes];
     int nan = 0;
     std::fill_n(low, lanes, values[0]);

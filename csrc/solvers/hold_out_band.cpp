@@ -19,26 +19,23 @@ using blas::trans;
 constexpr std::ptrdiff_t columns_of_batch = 192;  // of folds that are solved together
 constexpr std::ptrdiff_t rows_of_piece = 128;     // of Z, which are held at once
 constexpr std::ptrdiff_t columns_of_product = 256;
-constexpr std::ptrdiff_t n_lanes = 8;
-constexpr std::ptrdiff_t widest_tile = 3 * n_lanes;  // columns are padded to whole ones
+// Columns are padded to whole tiles of either width.
+constexpr std::ptrdiff_t widest_tile = 3 * static_cast<std::ptrdiff_t>(wide_bytes / sizeof(double));
 constexpr double smallest_pivot = 5e-11;  // of alpha C_qq: below, the solution is rounding error
 
-// out (R, 8 C) = Σ_k a_k b_kᵀ over n rows of a and b, with row strides.
-template <int R, int C>
+// out (R, C Lanes) = Σ_k a_k b_kᵀ over n rows of a and b, with row strides.
+template <int R, int C, int Lanes>
 PAIRGRAM_CLONES void sum_products(std::ptrdiff_t n, const double* a, std::ptrdiff_t lda,
                                   const double* b, std::ptrdiff_t ldb, double* out) {
-    using wide = pack<double, n_lanes>;
+    using wide = pack<double, Lanes>;
     wide sums[R][C] = {}, row[C];
     for (std::ptrdiff_t k = 0; k < n; ++k, a += lda, b += ldb) {
-        for (int c = 0; c < C; ++c) std::memcpy(&row[c], b + c * n_lanes, sizeof(wide));
+        for (int c = 0; c < C; ++c) load(b + c * Lanes, row[c]);
         for (int r = 0; r < R; ++r)
             for (int c = 0; c < C; ++c) sums[r][c] += a[r] * row[c];
     }
     for (int r = 0; r < R; ++r)
-        for (int c = 0; c < C; ++c) {
-            const wide sum = sums[r][c];
-            std::memcpy(out + (r * C + c) * n_lanes, &sum, sizeof sum);
-        }
+        for (int c = 0; c < C; ++c) store(sums[r][c], out + (r * C + c) * Lanes);
 }
 
 // Tiles of as many sums as the registers hold, rows by columns.
@@ -49,8 +46,9 @@ struct tile_shape {
 };
 
 tile_shape tiles() {
-    if (has_wide_registers()) return {8, 3 * n_lanes, &sum_products<8, 3>};
-    return {4, n_lanes, &sum_products<4, 1>};
+    constexpr int wide = wide_bytes / sizeof(double), narrow = narrow_bytes / sizeof(double);
+    if (has_wide_registers()) return {8, 3 * wide, &sum_products<8, 3, wide>};
+    return {4, 3 * narrow, &sum_products<4, 3, narrow>};
 }
 
 // Forward substitution with one factor, as products: a few rows of Z = L⁻¹ X at a time are

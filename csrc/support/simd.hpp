@@ -3,7 +3,9 @@
 // sanitizers (thread sanitizer crashes on ifunc resolvers).
 #pragma once
 
+#include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && \
     defined(__gnu_linux__) && !defined(PAIRGRAM_NO_CLONES)
@@ -16,8 +18,8 @@
 
 namespace pairgram {
 
-// N numbers that are computed with at once, by operators; the compiler splits them where the
-// instruction set has shorter vectors.
+// N numbers that are computed with at once, by operators. Where the instruction set has shorter
+// vectors, GCC keeps them in memory, and every operation goes there and back: see `lanes_in`.
 #if defined(__GNUC__)
 template <class T, int N>
 struct pack_of {
@@ -39,13 +41,13 @@ struct pack {
         for (int i = 0; i < N; ++i) values[i] -= other.values[i];
         return *this;
     }
-    friend pack operator/(pack a, const pack& b) {
-        for (int i = 0; i < N; ++i) a.values[i] /= b.values[i];
-        return a;
+    pack& operator*=(const pack& other) {
+        for (int i = 0; i < N; ++i) values[i] *= other.values[i];
+        return *this;
     }
-    friend pack operator*(pack a, const pack& b) {
-        for (int i = 0; i < N; ++i) a.values[i] *= b.values[i];
-        return a;
+    pack& operator/=(const pack& other) {
+        for (int i = 0; i < N; ++i) values[i] /= other.values[i];
+        return *this;
     }
     friend pack operator*(T factor, pack a) {
         for (int i = 0; i < N; ++i) a.values[i] *= factor;
@@ -53,6 +55,90 @@ struct pack {
     }
 };
 #endif
+
+// Bytes of a vector register: of the AVX-512 clones, and of all others.
+constexpr std::size_t wide_bytes = 64;
+#if defined(PAIRGRAM_HAS_CLONES) || defined(__AVX2__)
+constexpr std::size_t narrow_bytes = 32;
+#else
+constexpr std::size_t narrow_bytes = 16;
+#endif
+
+template <class T, int N, std::size_t Bytes>
+struct halves;
+
+// N numbers in packs of at most so many bytes, which have compound operators and entries to read.
+template <class T, int N, std::size_t Bytes>
+using lanes_in =
+    std::conditional_t<N * sizeof(T) <= Bytes, pack<T, N>, halves<T, N, Bytes>>;
+
+template <class T, int N, std::size_t Bytes>
+struct halves {
+    lanes_in<T, N / 2, Bytes> low, high;
+
+    T operator[](int i) const { return i < N / 2 ? low[i] : high[i - N / 2]; }
+    halves& operator+=(const halves& other) {
+        low += other.low;
+        high += other.high;
+        return *this;
+    }
+    halves& operator-=(const halves& other) {
+        low -= other.low;
+        high -= other.high;
+        return *this;
+    }
+    halves& operator*=(const halves& other) {
+        low *= other.low;
+        high *= other.high;
+        return *this;
+    }
+    halves& operator/=(const halves& other) {
+        low /= other.low;
+        high /= other.high;
+        return *this;
+    }
+};
+
+// Numbers as those of `to`, which may be doubles of floats.
+template <class T, class V>
+inline void load(const T* from, V& to) {
+    if constexpr (std::is_same_v<T, std::decay_t<decltype(to[0])>>) {
+        std::memcpy(&to, from, sizeof to);
+    } else {
+        constexpr int n = sizeof to / sizeof to[0];
+        std::decay_t<decltype(to[0])> values[n];
+        for (int i = 0; i < n; ++i) values[i] = from[i];
+        std::memcpy(&to, values, sizeof to);
+    }
+}
+template <class T, class U, int N, std::size_t Bytes>
+inline void load(const U* from, halves<T, N, Bytes>& to) {
+    load(from, to.low);
+    load(from + N / 2, to.high);
+}
+
+template <class T, class V>
+inline void store(const V& from, T* to) {
+    std::memcpy(to, &from, sizeof from);
+}
+template <class T, int N, std::size_t Bytes>
+inline void store(const halves<T, N, Bytes>& from, T* to) {
+    store(from.low, to);
+    store(from.high, to + N / 2);
+}
+
+template <class V>
+inline void add_product(V& sum, const V& a, const V& b) {
+    V product = a;
+    product *= b;
+    sum += product;
+}
+template <class V>
+inline void subtract_product(V& sum, const V& a, const V& b) {
+    V product = a;
+    product *= b;
+    sum -= product;
+}
 
 // Vectors of entries taken from two: defined where the compiler has it.
 #ifdef __has_builtin

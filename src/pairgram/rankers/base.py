@@ -770,7 +770,8 @@ class LinearSearch(LinearRanker):
             all impressions of a text. Pairs are formed within queries all the same. No group may
             cut a query. ``cv=None`` then holds every group out in turn where it would hold out
             every query, and folds are folds of groups. `cv` of a search says more. Without query
-            ids, if a fit does not depend on them, the metric takes groups for queries.
+            ids, if a fit does not depend on them, the metric takes groups for queries. Groups say
+            nothing beside a validation set, which is what is held out.
         propensity : array-like of shape (n_rows,), or None
             As in `RankRLS.fit`. `scoring` is then "ips_dcg@10" if it is None, which counts clicks
             as the fit does: clicks that are held out have the same bias as others.

@@ -277,8 +277,11 @@ class _Columns(NamedTuple):
     def _features(self, frame: FrameLike, others: list[str]) -> list[str]:
         if self.features is None:
             others = [*others, *index_columns(frame)]
-            return [name for name in column_names(frame) or () if name not in others]
-        names = [self.features] if isinstance(self.features, str) else list(self.features)
+            names = [name for name in column_names(frame) or () if name not in others]
+        else:
+            names = [self.features] if isinstance(self.features, str) else list(self.features)
+        if not names:
+            raise ValueError("features must name a column of the frame or more, got none")
         both = [name for name in names if name in others]
         if both:
             raise ValueError(f"features must not have {both[0]!r}, which by, label or qid has")
