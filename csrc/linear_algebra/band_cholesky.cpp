@@ -149,8 +149,8 @@ unsigned factor_shifted(const band_matrix& band, double sign, const double* shif
         has_wide_registers() ? &factor_columns<wide_bytes> : &factor_columns<narrow_bytes>;
     for (std::ptrdiff_t begin = 0; begin < n; begin += rows_between_checks) {
         check_interrupt();
-        definite &= factor(n, width, begin, std::min(begin + rows_between_checks, n),
-                           factors.data());
+        definite &=
+            factor(n, width, begin, std::min(begin + rows_between_checks, n), factors.data());
     }
     return definite;
 }

@@ -17,6 +17,7 @@ namespace pairgram {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr std::ptrdiff_t rows_in_ten = 6;   // rows for 10 features, below which a basis pays
 constexpr std::ptrdiff_t noise_rows = 256;  // from which the size of a feature is taken
 
 // The features of all rows of a problem: (n, L), mapped once.
@@ -216,7 +217,7 @@ decomposition decompose(const batch_problem& problem, const mapped_problem& mapp
     }
     if (f.map)
         clear_noise(problem, mapped.features, rows, out.pair_weight, n, transformed.data(), width);
-    if (n < f.n_features)
+    if (10 * n < rows_in_ten * f.n_features)
         decompose_rows(n, f.n_features, f.n_targets, transformed.data(), out);
     else
         decompose_features(n, f.n_features, f.n_targets, transformed.data(), out);

@@ -41,7 +41,7 @@ struct model_grid {
 // What keeps a task from a solution. The caller finds out more by other means.
 enum class batch_failure : int { none, no_pairs, not_finite, no_convergence };
 
-// G = Vᵀ diag(eigenvalues) V of rank rows, ascending; 0 in place of the projections of directions
+// G = Vᵀ diag(eigenvalues) V of rank rows, L or fewer, ascending; 0 in place of the projections of directions
 // that are null up to rounding.
 struct decomposition {
     batch_failure failure = batch_failure::none;
@@ -52,7 +52,7 @@ struct decomposition {
     buffer<double> projection;   // (n_targets, rank), V H̃ᵀỹ
 };
 
-// Of all rows of every problem. n · L² + 10 · min(n, L)³ flops each.
+// Of all rows of every problem. n · L² + 10 · L³ flops each, or 8 n² · L + 10 · n³ if n is small.
 void decompose_all(std::ptrdiff_t n_problems, const batch_problem* problems, decomposition* out,
                    int n_threads);
 

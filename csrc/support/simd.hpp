@@ -69,8 +69,7 @@ struct halves;
 
 // N numbers in packs of at most so many bytes, which have compound operators and entries to read.
 template <class T, int N, std::size_t Bytes>
-using lanes_in =
-    std::conditional_t<N * sizeof(T) <= Bytes, pack<T, N>, halves<T, N, Bytes>>;
+using lanes_in = std::conditional_t<N * sizeof(T) <= Bytes, pack<T, N>, halves<T, N, Bytes>>;
 
 template <class T, int N, std::size_t Bytes>
 struct halves {
