@@ -7,7 +7,7 @@ FOLDER, else the environment's PAIRGRAM_DATA, else ../shared/data beside the pro
 (LETOR 3.0) and MQ2008 (LETOR 4.0), each as S1.txt ... S5.txt, plain or compressed. Each of the five
 folds trains on three parts, chooses settings by MAP on the fourth and is tested on the fifth;
 printed are means over the test parts. "Time" is that of training and choosing in all five folds.
-Every way is said on stderr as soon as it is measured. --way "RankRLS, tied" runs only the ways
+Every way is said on stderr as soon as it is measured. --way "RankRLS, with" runs only the ways
 whose names hold these words. Without LightGBM's way nothing is compared with it, and it need not be
 installed. --budget 0.4 3 adds AutoRanker with so many seconds a fold, --lightgbm-random 40 LightGBM
 with so many settings drawn at random, --xgboost and --catboost add these two.

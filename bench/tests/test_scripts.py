@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import runpy
+import shlex
 import sys
 import types
 from pathlib import Path
@@ -23,6 +25,38 @@ def test_every_script_loads(script, name):
     module = script(name)
     assert Path(module.__file__).parent in (FOLDER, FOLDER / "papers")
     assert module.__doc__
+
+
+def commands_of_pages():
+    """Return the words of every command of the pages."""
+    every = runpy.run_path(str(FOLDER / "every.py"))
+    pages = (page.read_text() for page in every["PAGES"])
+    return [shlex.split(command) for page in pages for _, command in every["commands_of"](page)]
+
+
+class Parsed(Exception):
+    """What a script is stopped by when it has read its words."""
+
+
+@pytest.mark.parametrize("words", commands_of_pages(), ids=" ".join)
+def test_scripts_take_the_words_of_the_pages(script, monkeypatch, words):
+    parse = argparse.ArgumentParser.parse_args
+
+    def parsed(self, *given):
+        parse(self, *given)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+    monkeypatch.setattr(sys, "argv", words[1:])
+    with pytest.raises(Parsed):
+        script(Path(words[1]).stem).main()
+
+
+def test_pages_name_ways_that_there_are(script):
+    known = script("letor").trainers(1, [0.4, 3.0])
+    for words in commands_of_pages():
+        if words[1] == "bench/letor.py" and "--way" in words:
+            assert any(words[words.index("--way") + 1] in way for way in known)
 
 
 def test_threads_are_those_of_pairgram(script, monkeypatch):

@@ -16,9 +16,9 @@ constexpr std::ptrdiff_t cached_rows = 256;     // of A, whose values stay in th
 
 // A tile of Rows × 3 packs of sums fills the registers.
 template <class T>
-constexpr int wide_lanes = 64 / sizeof(T);
+constexpr int wide_lanes = wide_bytes / sizeof(T);
 template <class T>
-constexpr int narrow_lanes = 32 / sizeof(T);
+constexpr int narrow_lanes = narrow_bytes / sizeof(T);
 constexpr int wide_rows = 8, narrow_rows = 4;
 
 template <class T>

@@ -47,10 +47,14 @@ PAIRGRAM_CLONES void add_tile(std::ptrdiff_t n_rows, std::ptrdiff_t k, double fa
     }
 }
 
-constexpr std::ptrdiff_t wide_lanes = 8, wide_rows = 6, narrow_lanes = 4, narrow_rows = 4;
-const tile_product wide_tiles[] = {add_tile<8, 6, 1>, add_tile<8, 6, 2>, add_tile<8, 6, 3>,
-                                   add_tile<8, 6, 4>};
-const tile_product narrow_tiles[] = {add_tile<4, 4, 1>, add_tile<4, 4, 2>, add_tile<4, 4, 3>};
+constexpr int wide_lanes = wide_bytes / sizeof(double), wide_rows = 6;
+constexpr int narrow_lanes = narrow_bytes / sizeof(double), narrow_rows = 4;
+const tile_product wide_tiles[] = {
+    add_tile<wide_lanes, wide_rows, 1>, add_tile<wide_lanes, wide_rows, 2>,
+    add_tile<wide_lanes, wide_rows, 3>, add_tile<wide_lanes, wide_rows, 4>};
+const tile_product narrow_tiles[] = {add_tile<narrow_lanes, narrow_rows, 1>,
+                                     add_tile<narrow_lanes, narrow_rows, 2>,
+                                     add_tile<narrow_lanes, narrow_rows, 3>};
 
 }  // namespace
 
@@ -59,7 +63,8 @@ void add_cached_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, do
                         std::ptrdiff_t ldc) {
     const bool wide = has_wide_registers();
     const auto* const tiles = wide ? wide_tiles : narrow_tiles;
-    const auto lanes = wide ? wide_lanes : narrow_lanes, n_rows = wide ? wide_rows : narrow_rows;
+    const std::ptrdiff_t lanes = wide ? wide_lanes : narrow_lanes,
+                         n_rows = wide ? wide_rows : narrow_rows;
     const std::ptrdiff_t most_packs = wide ? 4 : 3;
     for (std::ptrdiff_t from = 0; from < k; from += summed_at_once) {
         const auto n_terms = std::min(summed_at_once, k - from);

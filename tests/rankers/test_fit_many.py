@@ -478,6 +478,8 @@ class NoEstimator:
         ({"by": ["user"]}, "by must be a column's name of the frame"),
         ({"label": [0.0] * 6}, "label must be a column's name of the frame"),
         ({"features": 3}, "features must be a list of names of columns of the frame, got int 3"),
+        ({"features": []}, "features must name a column of the frame or more, got none"),
+        ({"qid": "x"}, "features must name a column of the frame or more, got none"),
         ({"by": pd.Series([0, 1])}, "by must be a column's name of the frame, got Series$"),
         ({"prior": pd.Series([0, 1])}, "prior must be None or a fitted ranker .*, got Series$"),
     ],
