@@ -22,12 +22,13 @@ template <class T, int R, int M, std::size_t Bytes>
 PAIRGRAM_CLONES void score_tile(std::ptrdiff_t width, const T* const* rows, const double* coefs,
                                 std::ptrdiff_t ld, std::ptrdiff_t ahead, double* out) {
     lanes<Bytes> sums[R][M] = {}, coef[M], row;
-    T last[R][n_lanes] = {};  // what is behind the whole lanes of each row
+    T last[R][n_lanes];  // what is behind the whole lanes of each row, and zeros
     const T* from[R];
     std::copy_n(rows, R, from);
     for (std::ptrdiff_t at = 0, place = 0; at < width; at += n_lanes, place += n_lanes) {
         if (width - at < n_lanes) {
             for (int r = 0; r < R; ++r) {
+                std::fill_n(last[r], n_lanes, T(0));
                 std::copy_n(rows[r] + at, width - at, last[r]);
                 from[r] = last[r];
             }
