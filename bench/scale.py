@@ -14,6 +14,7 @@ import hashlib
 import os
 import pickle
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -221,6 +222,8 @@ def dask(options: Options) -> Iterator[str]:
 def spark(options: Options) -> Iterator[str]:
     """The same files on Spark, with one core and twice with two."""
     from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     paths = options.files(min(options.rows, 2 * MILLION))
     rows = []
