@@ -275,11 +275,11 @@ class _Columns(NamedTuple):
         return problems, queries, np.array(names, dtype=object)
 
     def _features(self, frame: FrameLike, others: list[str]) -> list[str]:
-        if self.features is None:
-            others = [*others, *index_columns(frame)]
-            names = [name for name in column_names(frame) or () if name not in others]
-        else:
-            names = [self.features] if isinstance(self.features, str) else list(self.features)
+        names = self.features
+        if names is None:
+            no_features = {*others, *index_columns(frame)}
+            names = [name for name in column_names(frame) or () if name not in no_features]
+        names = [names] if isinstance(names, str) else list(names)
         if not names:
             raise ValueError("features must name a column of the frame or more, got none")
         both = [name for name in names if name in others]

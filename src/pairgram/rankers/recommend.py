@@ -723,15 +723,14 @@ def _of_pairs(model: BaseEstimator, users: Any, items: Any, n_users: int) -> _Sc
     of_users, of_items = column_names(users), column_names(items)
     if names is not None and of_items is not None:
         places = {name: place for place, name in enumerate(names)}
-        own = [places[name] for name in (of_users or ()) if name in places]
         others = [places[name] for name in of_items if name in places]
+        own = [places[name] for name in (of_users or ()) if name in places.keys() - set(of_items)]
         lost = sorted(set(range(len(names))) - set(own) - set(others))
         if lost:
             raise ArgumentError(
                 "items",
                 verbatim(f"must have the column {names[lost[0]]!r}, which is not of users either"),
             )
-        own = [place for place in own if place not in set(others)]
         if of_users is None and np.shape(users)[1:] != (0,):
             raise ArgumentError("users", "must be a frame, as items is, or an array of no columns")
     else:
