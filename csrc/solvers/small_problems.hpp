@@ -41,8 +41,8 @@ struct model_grid {
 // What keeps a task from a solution. The caller finds out more by other means.
 enum class batch_failure : int { none, no_pairs, not_finite, no_convergence };
 
-// G = Vᵀ diag(eigenvalues) V of rank rows, L or fewer, ascending; 0 in place of the projections of directions
-// that are null up to rounding.
+// G = Vᵀ diag(eigenvalues) V of rank rows, L or fewer, ascending; 0 in place of the projections of
+// directions that are null up to rounding.
 struct decomposition {
     batch_failure failure = batch_failure::none;
     double pair_weight = 0;
