@@ -113,7 +113,9 @@ def main() -> int:
     arguments.results = arguments.results.resolve()
     arguments.results.mkdir(parents=True, exist_ok=True)
     left_out, failed, seconds = 0, 0, 0.0
-    every = {text: section for page in PAGES for section, text in commands_of(page.read_text())}
+    every: dict[str, str] = {}
+    for section, text in (one for page in PAGES for one in commands_of(page.read_text())):
+        every.setdefault(text, section)  # a later section may name it again
     for number, (command, section) in enumerate(every.items(), 1):
         if arguments.only not in command:
             continue
