@@ -723,8 +723,8 @@ def _of_pairs(model: BaseEstimator, users: Any, items: Any, n_users: int) -> _Sc
     of_users, of_items = column_names(users), column_names(items)
     if names is not None and of_items is not None:
         places = {name: place for place, name in enumerate(names)}
-        others = [places[name] for name in of_items if name in places]
-        own = [places[name] for name in (of_users or ()) if name in places.keys() - set(of_items)]
+        others = [places.pop(name) for name in of_items if name in places]
+        own = [places[name] for name in (of_users or ()) if name in places]
         lost = sorted(set(range(len(names))) - set(own) - set(others))
         if lost:
             raise ArgumentError(
