@@ -1,6 +1,6 @@
 """Whether pairgram has become slow: ratios of times beside those that are committed.
 
-    python bench/guard.py [--only TEXT] [--update]
+    python bench/guard.py [--only TEXT] [--vectors SET] [--update]
 
 Each work is timed beside another one, NumPy's or pairgram's own, on one thread, in turns; its ratio
 is that of the shortest times. Plain times say what the machine is, ratios what the code is; they
@@ -243,10 +243,13 @@ def main() -> int:
     """Measure, print the table, and say whether all is well."""
     parser = argparse.ArgumentParser(description="Compare ratios of times with committed ones.")
     parser.add_argument("--only", default="", metavar="TEXT", help="works with this in their name")
+    parser.add_argument(
+        "--vectors", metavar="SET", help="avx512f, avx2: what is measured has no wider vectors"
+    )
     parser.add_argument("--update", action="store_true", help="commit the ratios of this machine")
     arguments = parser.parse_args()
     works = {name: make for name, make in WORKS.items() if arguments.only in name}
-    machine = vector_set()
+    machine = arguments.vectors or vector_set()
     committed = {} if arguments.update else tomllib.loads(COMMITTED.read_text()).get(machine, {})
     with threadpool_limits(1):
         ratios, slow = guard(works, committed)

@@ -81,6 +81,8 @@ def test_the_exit_code_and_what_is_written(guard, monkeypatch, tmp_path, capsys)
         "avx2": {"fast": 1.5, "other, by far": 0.123},
         "sse2": {"fast": 3.0},
     }
+    assert run("--vectors", "sse2", "--only", "fast") == 0
+    assert "1.5" in capsys.readouterr().out
     monkeypatch.setattr(guard, "vector_set", lambda: "riscv64")
     assert run() == 1
 

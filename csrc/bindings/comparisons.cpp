@@ -2,7 +2,6 @@
 #include "data/comparisons.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 #include <tuple>
-#include <vector>
 
 #include "bindings/problem.hpp"
 #include "linear_algebra/cholesky.hpp"

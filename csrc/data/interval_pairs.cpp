@@ -1,7 +1,6 @@
 #include "data/interval_pairs.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "support/parallel.hpp"
 #include "support/prefix_sums.hpp"

@@ -1,6 +1,5 @@
 #include "datasets/letor_lines.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>

@@ -6,7 +6,6 @@
 // Labels and values are finite decimal numbers; indices are decimal integers that increase.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

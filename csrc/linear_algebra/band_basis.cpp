@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "linear_algebra/band_reduction.hpp"
 #include "linear_algebra/blas.hpp"

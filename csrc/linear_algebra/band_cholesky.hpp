@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "support/buffer.hpp"
 #include "support/simd.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 
 #include "linear_algebra/blas.hpp"
 #include "solvers/gram.hpp"

@@ -2,7 +2,6 @@
 // exact scores for people who were never seen, if a query is a person.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "solvers/blocks.hpp"

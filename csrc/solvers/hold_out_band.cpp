@@ -1,8 +1,6 @@
 #include "solvers/hold_out_band.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <limits>
 
 #include "linear_algebra/blas.hpp"

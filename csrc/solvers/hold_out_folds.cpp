@@ -1,8 +1,6 @@
 #include "solvers/hold_out_folds.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "data/query_rows.hpp"
 #include "linear_algebra/blas.hpp"

@@ -1,7 +1,6 @@
 // Exact leave-query-out scores of the whole ridge path from one eigendecomposition.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "solvers/blocks.hpp"

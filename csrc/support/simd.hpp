@@ -1,6 +1,7 @@
 // Instruction sets chosen at run time: PAIRGRAM_CLONES before a function compiles it for AVX-512,
 // AVX2 and the baseline, and the loader picks one. Empty where the tool chain lacks it and under
-// sanitizers (thread sanitizer crashes on ifunc resolvers).
+// sanitizers (thread sanitizer crashes on ifunc resolvers). PAIRGRAM_NO_AVX512 leaves the first
+// out, so that every machine can measure what runs on processors without it.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,12 @@
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && \
     defined(__gnu_linux__) && !defined(PAIRGRAM_NO_CLONES)
 #define PAIRGRAM_HAS_CLONES
+#ifdef PAIRGRAM_NO_AVX512
+#define PAIRGRAM_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
 #define PAIRGRAM_CLONES \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
 #else
 #define PAIRGRAM_CLONES
 #endif
@@ -126,14 +131,15 @@ inline void store(const halves<T, N, Bytes>& from, T* to) {
     store(from.high, to + N / 2);
 }
 
+// Each file has its own of these two: some files are compiled without fused products.
 template <class V>
-inline void add_product(V& sum, const V& a, const V& b) {
+static inline void add_product(V& sum, const V& a, const V& b) {
     V product = a;
     product *= b;
     sum += product;
 }
 template <class V>
-inline void subtract_product(V& sum, const V& a, const V& b) {
+static inline void subtract_product(V& sum, const V& a, const V& b) {
     V product = a;
     product *= b;
     sum -= product;
@@ -158,7 +164,7 @@ inline void prefetch(const void* address) {
 // Tells whether this processor runs the AVX-512 clones: 32 registers of 64 bytes, where others have
 // 16 of at most 32.
 inline bool has_wide_registers() {
-#if defined(PAIRGRAM_HAS_CLONES)
+#if defined(PAIRGRAM_HAS_CLONES) && !defined(PAIRGRAM_NO_AVX512)
     static const bool has = __builtin_cpu_supports("x86-64-v4");
     return has;
 #else

@@ -178,7 +178,7 @@ def test_probabilities(tmp_path):
             model.probability_preferred(X, X)
 
 
-def test_probabilities_are_those_of_the_loss_that_was_fitted():
+def test_probabilities_are_those_of_the_loss_that_was_fitted(tmp_path):
     rows, comparisons = np.eye(3), Preferences([0, 1, 2], [1, 2, 1])
     hinge, logistic = (RankSVM(loss=loss) for loss in ("squared_hinge", "logistic"))
     hinge.fit(rows, comparisons).set_params(loss="logistic")
@@ -187,6 +187,12 @@ def test_probabilities_are_those_of_the_loss_that_was_fitted():
     expected = logistic.fit(rows, comparisons).probability_preferred(rows, rows[::-1])
     logistic.set_params(loss="squared_hinge")
     np.testing.assert_array_equal(logistic.probability_preferred(rows, rows[::-1]), expected)
+    for model in (hinge, logistic):
+        model.save(tmp_path / f"{model._loss}.safetensors")
+    loaded = load_model(tmp_path / "logistic.safetensors")
+    np.testing.assert_array_equal(loaded.probability_preferred(rows, rows[::-1]), expected)
+    with pytest.raises(ValueError, match="needs loss='logistic', got loss='squared_hinge'"):
+        load_model(tmp_path / "squared_hinge.safetensors").probability_preferred(rows, rows)
 
 
 def test_probabilities_are_calibrated():

@@ -213,6 +213,17 @@ def test_frames_whose_partitions_dask_would_fuse(tmp_path):
 
 
 @pytest.mark.parametrize("group_queries", [False, True])
+def test_columns_without_text_as_names(group_queries):
+    frame = ROWS.frame.to_pandas().rename(columns={name: n for n, name in enumerate(ROWS.names)})
+    named = {"label": "label", "qid": "query", "weight": "w", "group_queries": group_queries}
+    known = [str(n) for n in range(len(ROWS.names))]
+    tables = (scan(f, **named, features=known) for f in (frame, dd.from_pandas(frame, 2)))
+    local, dask = (RankRLS().fit(table) for table in tables)
+    np.testing.assert_allclose(dask.coef_, local.coef_, rtol=1e-9)
+    np.testing.assert_array_equal(dask.feature_names_in_, known)
+
+
+@pytest.mark.parametrize("group_queries", [False, True])
 def test_groups_of_a_frame_are_held_out(group_queries):
     X, y, qid = pairgram.make_ranking(20, 10, 3, random_state=0)
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, q=qid, day=(qid * 3) % 5)

@@ -719,14 +719,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _parameters_to_save(self) -> dict[str, Any]:
         """Return the parameters of the class that a model file names, as JSON has them.
 
-        What a search has chosen takes the place of what it chose from.
+        What a search has chosen takes the place of what it chose from, and the loss of the fit that
+        of a parameter that was changed since.
         """
         fitted, parameters = vars(self), {}
         for name in ranker_called(self._file_kind)._get_param_names():
-            if name in CHOSEN and f"{name}_" in fitted:
-                parameters[name] = fitted[f"{name}_"]
-            elif hasattr(self, name):
-                parameters[name] = getattr(self, name)
+            kept = f"{name}_" if name in CHOSEN else f"_{name}"
+            if kept in fitted or hasattr(self, name):
+                parameters[name] = fitted.get(kept, getattr(self, name, None))
         if "kernel" in parameters:
             parameters["kernel"] = kernel_in_file(parameters["kernel"])
         for name in {"weight_range", "bias_range"} & set(parameters):

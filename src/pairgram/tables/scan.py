@@ -73,7 +73,9 @@ def scan(
           ``pyarrow.dataset``. Later changes of a frame of pandas are not seen: the table has the
           rows of the time of `scan`. Do not change arrays from which you made a frame or a table
           without a copy.
-        - A dataframe of Dask or Spark. Its partitions are worked on where they are.
+        - A dataframe of Dask or Spark. Its partitions are worked on where they are. Dask makes text
+          of columns of lists, unless ``dask.config.set({"dataframe.convert-string": False})`` comes
+          before.
         - A function without arguments that returns an iterator of frames or record batches, or of
           tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense
           or a CSR matrix in all of them. It is called for every pass, and must yield the same rows

@@ -860,6 +860,7 @@ def _of_dask(frame: Any) -> Source:
 
     schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
     parts = tuple(map(DaskPartition, range(frame.npartitions)))
+    frame = frame.rename(columns=str)  # Arrow has no other names
     return Source(parts, schema, engine=partial(DaskEngine, None, frame))
 
 
