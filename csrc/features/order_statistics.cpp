@@ -170,11 +170,11 @@ class column_strip {
                    const places& wanted) {
         const auto begin = first->column, end = (last - 1)->column + 1, width = end - begin;
         buffer<std::uint8_t> is_wanted(width * most_cells, 0);
-        buffer<std::uint32_t> cursor(width * most_cells);
+        buffer<std::ptrdiff_t> cursor(width * most_cells);
         std::ptrdiff_t start = 0;
         for (auto it = first; it != last; ++it) {
             is_wanted[it->cell * width + it->column - begin] = 1;
-            cursor[it->cell * width + it->column - begin] = static_cast<std::uint32_t>(start);
+            cursor[it->cell * width + it->column - begin] = start;
             start += count(it->cell, it->column);
         }
         const std::unique_ptr<T[]> kept(new T[static_cast<std::size_t>(size)]);

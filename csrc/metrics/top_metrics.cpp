@@ -213,20 +213,29 @@ double enrichment(const metric_spec& metric, const ranked_list& ranked,
     return hits(metric, ranked, static_cast<std::ptrdiff_t>(first)) * n / first / ideal.total;
 }
 
-// Truchon and Bayly 2007, eq. 36, by the smallest and largest robust initial enhancement (RIE).
+// Truchon and Bayly 2007, eq. 36: where the sum of exp(-alpha rank / n) over relevant documents
+// stands between its least and its largest. All are taken from exp(-alpha), so that a small alpha
+// costs no digits.
 double bedroc(const metric_spec& metric, const ranked_list& ranked, const ideal_ranking& ideal) {
     if (ideal.total == as_double(ideal.n)) return 1;
-    const double alpha = metric.shape, n = as_double(ideal.n), ratio = ideal.total / n;
-    double sum = 0;
+    const double alpha = metric.shape, n = as_double(ideal.n), last = std::exp(-alpha);
+    const auto term = [&](std::ptrdiff_t i) {
+        return last * std::expm1(alpha * (n - as_double(i + 1)) / n);
+    };
+    double sum = 0, largest = 0, smallest = 0, lacking = ideal.total;  // documents without a rank
     for_each_rank(
         ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
         [&](std::ptrdiff_t i, double hit) {
-            if (hit > 0) sum += hit * std::exp(-alpha * as_double(i + 1) / n);
+            if (hit > 0) sum += hit * term(i);
+            lacking -= hit;
         });
-    const double rie = sum * std::expm1(alpha / n) / (ratio * -std::expm1(-alpha));
-    const double largest = std::expm1(-alpha * ratio) / (ratio * std::expm1(-alpha));
-    const double smallest = std::expm1(alpha * ratio) / (ratio * std::expm1(alpha));
-    return std::clamp((rie - smallest) / (largest - smallest), 0.0, 1.0);
+    if (ranked.n < ideal.n) sum -= std::round(lacking) * last;
+    const auto total = static_cast<std::ptrdiff_t>(ideal.total);
+    for (std::ptrdiff_t i = 0; i < total; ++i) {
+        largest += term(i);
+        smallest += term(ideal.n - 1 - i);
+    }
+    return std::clamp((sum - smallest) / (largest - smallest), 0.0, 1.0);
 }
 
 // A reader goes on from rank to rank with the probability `shape`.

@@ -70,6 +70,7 @@ void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t b
     if (uses_levels(problem_.rule.kind)) query.order = order_by_label(problem_.rows, q);
     plan_query(problem_, q, query.order.empty() ? nullptr : query.order.data(), query.plan);
 
+    query.heaviest = heaviest_row(query.plan);
     const auto& level = query.plan.level;
     const auto level_end = [&](std::ptrdiff_t from) {
         return std::upper_bound(level.begin() + from, level.end(), level[from]) - level.begin();
@@ -204,7 +205,7 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     buffer<T> scratch;
     features_.map_to(
         b.n_rows, [&](std::ptrdiff_t i) { return row(b.begin + i); }, out, ld, scratch);
-    const auto pivot_row = row(heaviest_row(query.plan));
+    const auto pivot_row = row(query.heaviest);
     set_pivot(pivot_row, nullptr, scratch);
     varying_features<T> varying;
     const bool counts_query = counts_ && query.plan.pair_weight > 0;
@@ -246,7 +247,7 @@ void half_laplacian_blocks<T>::join_query(const long_query& query, buffer<double
     const auto merge = [&](double factor, total& a, double weight, const double* mean) {
         if (weight <= 0) return;
         const double sum = a.weight + weight;
-        const double scale = factor * std::sqrt(a.weight * weight / sum);
+        const double scale = factor * std::sqrt(a.weight / sum * weight);
         for (std::ptrdiff_t j = 0; j < w; ++j) {
             const double difference = mean[j] - a.mean[j];
             if (a.weight > 0) out.push_back(scale * difference);

@@ -61,6 +61,7 @@ struct long_query {
     std::ptrdiff_t query;
     query_plan plan;
     buffer<std::int64_t> order;  // rows by label; empty where the labels do not matter
+    std::ptrdiff_t heaviest;     // see heaviest_row
     buffer<block> chunks;
     buffer<std::uint8_t> varies;  // (n_features,), where that is counted
 };

@@ -51,11 +51,16 @@ class many_levels {
 class no_levels {
   public:
     explicit no_levels(buffer<double>&) {}
-    void add(std::int32_t, double x) { sum_ += x; }
-    double smaller(std::int32_t) const { return sum_; }
+    // What rounding leaves is kept beside the sum (Knuth): a row may outweigh all others.
+    void add(std::int32_t, double x) {
+        const double sum = sum_ + x, added = sum - sum_;
+        rest_ += (sum_ - (sum - added)) + (x - added);
+        sum_ = sum;
+    }
+    double without(double x) const { return (sum_ - x) + rest_; }
 
   private:
-    double sum_ = 0;
+    double sum_ = 0, rest_ = 0;
 };
 
 // below[i] = Σ of loser[p] over the active rows p of smaller levels, which row i should beat, and
@@ -71,12 +76,18 @@ void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* 
     for (std::ptrdiff_t i = 0, p = 0; i < n; ++i) {
         for (; p < n && score[p] - score[i] < reach; ++p)
             larger.add(n_levels - 1 - level[p], winner[p]);
-        above[i] = larger.smaller(n_levels - 1 - level[i]) - (counts_itself ? winner[i] : 0.0);
+        if constexpr (counts_itself)
+            above[i] = larger.without(winner[i]);
+        else
+            above[i] = larger.smaller(n_levels - 1 - level[i]);
     }
     Sums smaller(tree);
     for (std::ptrdiff_t i = n - 1, p = n - 1; i >= 0; --i) {
         for (; p >= 0 && score[i] - score[p] < reach; --p) smaller.add(level[p], loser[p]);
-        below[i] = smaller.smaller(level[i]) - (counts_itself ? loser[i] : 0.0);
+        if constexpr (counts_itself)
+            below[i] = smaller.without(loser[i]);
+        else
+            below[i] = smaller.smaller(level[i]);
     }
 }
 

@@ -1585,7 +1585,7 @@ def test_files_that_cannot_be_written(file, model_file, tmp_path):
     assert error("train", file, "-o", nowhere) == f"{nowhere}: its folder does not exist"
     assert error("predict", model_file, file, "-o", nowhere).endswith("its folder does not exist")
     for command in (("train", file), ("predict", model_file, file)):
-        assert "path must name a file" in error(*command, "-o", tmp_path)
+        assert "want a file to write, this is a folder" in error(*command, "-o", tmp_path)
 
 
 def test_ids_in_one_file_only(file, tmp_path):

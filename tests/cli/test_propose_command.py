@@ -106,6 +106,9 @@ def test_refusals(files):
         ([*pool, "--keep", "name"], "--keep: there is no column 'name' in the pool"),
         ([*pool, "-n", 61], "n must be at most 60, the number of rows of X, got 61"),
         ([*pool, "-o", "pool.parquet"], "is the pool file"),
+        (["p*l.parquet", *pool[1:], "-o", "pool.parquet"], "is one of the pool files"),
+        ([str(folder), *pool[1:], "-o", "pool.parquet"], "is one of the pool files"),
+        ([*pool, "--keep", "id,score"], "--keep score: what is written has a column of this name"),
         ([*pool, "--strategy", "improvement"], "measured must have the rows that were measured"),
     ):
         assert wanted in run(folder, "propose", *arguments, code=2)

@@ -12,6 +12,7 @@ from parts.cli import app
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+csv_of_arrow = pytest.importorskip("pyarrow.csv")
 
 N_USERS, N_ITEMS = 8, 9
 
@@ -149,6 +150,10 @@ def test_errors(files):
         *ALL, "--user-id", "a", "--item-id", "a"
     )
     assert "--output users.parquet is the users file" in error(*ALL, "-o", "users.parquet")
+    held_out = ("--held-out", "seen.parquet", "-o", "seen.parquet")
+    assert "--output seen.parquet is the held_out file" in error(*ALL, *held_out)
+    assert "--user-id rank: the lists have a column" in error(*ALL, "--user-id", "rank")
+    assert "--item-id score: the lists have a column" in error(*ALL, "--item-id", "score")
     short = people.set_column(2, "taste", pa.array([[1.0]] * N_USERS))
     pq.write_table(short, "short.parquet")
     assert (
@@ -166,3 +171,19 @@ def test_errors(files):
     assert "must be ids, each of them once, got 'u0' twice" in error(
         "m.model", "twice.parquet", "items.parquet"
     )
+
+
+def test_ids_of_any_text_and_of_times(files):
+    people = files[1]
+    ids = [f"a{end}b{i}" for i, end in zip(range(N_USERS), ["\n", "\r", ",", '"'] * 2, strict=True)]
+    pq.write_table(people.set_column(0, "user", pa.array(ids)), "odd.parquet")
+    run("m.model", "odd.parquet", "items.parquet", "--k", 1, "-o", "odd.csv")
+    with open("odd.csv", newline="") as file:
+        assert [row["user"] for row in csv.DictReader(file)] == ids
+    times = pa.array(np.arange(N_USERS) * 10**18, pa.timestamp("ns"))
+    pq.write_table(people.set_column(0, "user", times), "times.parquet")
+    for ending in ("parquet", "csv"):
+        output = f"of_times.{ending}"
+        run("m.model", "times.parquet", "items.parquet", "--k", 1, "-o", output)
+        read = pq.read_table if ending == "parquet" else csv_of_arrow.read_csv
+        assert read(output)["user"].cast(pa.timestamp("ns")).to_pylist() == times.to_pylist()

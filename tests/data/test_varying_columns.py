@@ -160,7 +160,7 @@ def test_pairs_of_all_rows():
     assert left.n_varying.tolist() == [1, 1, 1, 0] and not left.G[3].any()
     X[:10, 0] *= 1e6
     total, first = Pairgram.from_rows(X, y, **named), Pairgram.from_rows(X[:10], y[:10], **named)
-    with pytest.raises(ValueError, match=r"feature 0 has .* of its sum of squares left"):
+    with pytest.raises(ValueError, match=r"feature 0 has only .* of its sum of squares left"):
         total - first
 
 

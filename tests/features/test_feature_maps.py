@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from hypothesis import given, strategies as st
 from scipy.special import expit
 from sklearn.base import clone
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     ELMRank,
+    Nystroem,
     Pairgram,
     PairwiseELM,
     QueryKFold,
@@ -420,3 +422,17 @@ def test_prediction_keeps_to_its_threads(data):
     model = RankRLS(feature_map=RandomNodes(20), n_threads=1).fit(X, y, qid=qid)
     assert model.feature_map_.n_threads == 1
     assert RankRLS(feature_map=RandomNodes(20, n_threads=2)).fit(X, y).feature_map_.n_threads == 2
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [RandomNodes(5, random_state=0), Nystroem(n_components=5, random_state=0)],
+    ids=["nodes", "landmarks"],
+)
+def test_transformers_that_make_frames_change_nothing(feature_map):
+    pytest.importorskip("pandas")
+    X, y, qid = make_ranking(9, 8, 3, random_state=0)
+    expected = RankRLS(feature_map=feature_map).fit(X, y, qid=qid).coef_
+    with sklearn.config_context(transform_output="pandas"):
+        found = RankRLS(feature_map=feature_map).fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(found, expected)

@@ -1178,3 +1178,11 @@ def test_a_clip_is_refused_where_it_would_be_left_out():
         RankRLSCV(pairs="clicks", scoring=clipped).fit(table)
     with pytest.raises(ValueError, match="propensity must be given with the clip of"):
         evaluate(["ndcg", clipped], y, X[:, 0], qid)
+
+
+def test_bedroc_of_a_small_alpha_is_the_share_of_pairs_in_order():
+    rng = np.random.default_rng(0)
+    y, score = rng.integers(0, 2, 40), rng.normal(size=40)
+    expected = evaluate("auc", y, score)["auc"]
+    for alpha in (1e-20, 1e-16, 1e-12, 1e-8):
+        assert_allclose(get_metric("bedroc", alpha=alpha)(y, score), expected, atol=1e-7)

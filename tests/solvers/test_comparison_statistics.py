@@ -234,7 +234,7 @@ def test_updates_of_comparisons_are_no_queries():
     X, winner, loser, margin, weight = problem(5)
     y = Preferences(winner, loser, margin=margin, weight=weight)
     total = Pairgram().update(X, y).update(X, y).update(X, y)
-    assert total.n_queries == 0 and total.n_rows == 36
+    assert total.n_queries == 0 and total.n_rows == 3 * len(winner)
     model = RankRLS.from_pairgram(total, 2.0)
     assert not model.uses_qid_
     assert not RankRLSCV.from_pairgrams([Pairgram.from_rows(X, y)] * 3).uses_qid_
@@ -278,3 +278,29 @@ def test_statistics_of_comparisons_know_their_columns():
     labels = make_ranking(8, 10, 4, random_state=0)
     mixed = Pairgram(ids=None).update(labels[0], labels[1], qid=labels[2]).update(X, y)
     assert drift(mixed, today).n_queries == (208, 150)
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_comparisons_are_subtracted_part_by_part(make):
+    X, winner, loser, margin, weight = problem(7, n_pairs=60)
+    rows, parts = make(X), [slice(0, 10), slice(10, 30), slice(30, 60)]
+
+    def of(part):
+        named = {"margin": margin[part], "weight": weight[part]}
+        return Pairgram.from_rows(rows, Preferences(winner[part], loser[part], **named))
+
+    total = of(slice(0, 30)) + of(slice(30, 60))
+    left = total - of(parts[0]) - of(parts[1])
+    assert left.n_rows == 30
+    np.testing.assert_allclose(left.G, of(parts[2]).G, atol=1e-9)
+    np.testing.assert_allclose(left.g, of(parts[2]).g, atol=1e-9)
+    labels = np.arange(len(X)) % 3
+    both = total + Pairgram.from_rows(rows, labels, qid=np.zeros(len(X)))
+    both = both - of(parts[0]) - Pairgram.from_rows(rows, labels, qid=np.zeros(len(X)))
+    np.testing.assert_allclose(both.G, (of(parts[1]) + of(parts[2])).G, atol=1e-8)
+    nothing = left - of(parts[2])
+    assert nothing.n_rows == 0 and not nothing.G.any()
+    single = Pairgram.from_rows(X, labels, pairs=None)
+    single = single - Pairgram.from_rows(X[:5], labels[:5], pairs=None)
+    rest = Pairgram.from_rows(X[5:], labels[5:], pairs=None)
+    np.testing.assert_allclose(single.G, rest.G, atol=1e-9)

@@ -368,3 +368,13 @@ def test_p_values_do_not_depend_on_the_unit_of_columns(exponent):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-10)
     tiny = drift(before * 2.0**-600, now * 2.0**-600).table  # whose squares are 0
     assert np.isnan(tiny["p_shift"]).all() and not tiny["changed"].any()
+
+
+def test_what_was_forgotten_raises_no_alarm():
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        qid, y = np.repeat(np.arange(8), 5), rng.integers(0, 3, 40)
+        first, second = rng.normal(size=(2, 40, 2))
+        second[:, 0] = 0.7
+        total = Pairgram().update(first, y, qid=qid).update(second, y, qid=qid + 100)
+        assert not drift(total.forget(first, y, qid=qid), second, qid=qid + 100).changed

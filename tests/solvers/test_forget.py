@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pairgram import Cross, Pairgram, drift, make_ranking, scan
+from pairgram import Cross, Pairgram, RandomNodes, RankRLS, drift, make_ranking, scan
 
 X, y, QUERY = make_ranking(30, (3, 9), 4, random_state=0)
 DAY, USER = QUERY // 10, QUERY % 7
@@ -129,3 +129,58 @@ def test_ids_that_are_not_remembered_have_no_factor_and_are_refused():
     total.forget(X[QUERY == 2], y[QUERY == 2], qid=ids[QUERY == 2])
     expected = 0.5 * Pairgram.from_rows(X[QUERY != 2], y[QUERY != 2], qid=ids[QUERY != 2])
     np.testing.assert_allclose(total.G, expected.G, atol=1e-9)
+
+
+def of_queries(queries, X, y=y):
+    rows = np.isin(QUERY, queries)
+    return Pairgram.from_rows(X[rows], y[rows], qid=QUERY[rows])
+
+
+def test_labels_that_are_lost_in_rounding_are_refused():
+    first, others = np.arange(1), np.arange(1, 30)
+    for size, is_lost in ((1e3, False), (1e8, True)):
+        wrong = np.where(QUERY == 0, size * y, y)
+        total, part = of_queries(np.arange(30), X, wrong), of_queries(first, X, wrong)
+        if is_lost:
+            with pytest.raises(ValueError, match="cannot subtract: the label has only"):
+                total - part
+        else:
+            np.testing.assert_allclose((total - part).g, of_queries(others, X).g, rtol=1e-9)
+    equal = np.where(QUERY == 0, 1e8 * y, 2.0)  # the labels left are equal in every query
+    left = of_queries(np.arange(30), X, equal) - of_queries(first, X, equal)
+    assert not left.g.any() and left.yy == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_digits_that_are_lost_do_not_come_back(dtype, is_saved):
+    size = 1e4 if dtype == np.float64 else 30.0
+    columns = X.copy()
+    columns[QUERY < 10, 0] *= size**2
+    columns[(QUERY >= 10) & (QUERY < 20), 0] *= size
+    columns = columns.astype(dtype)
+    first, second, third = np.arange(10), np.arange(10, 20), np.arange(20, 30)
+    total = of_queries(np.arange(30), columns)
+    with pytest.raises(ValueError, match="cannot subtract: feature 0 varies in 10 of the queries"):
+        total - of_queries(np.arange(20), columns)
+    left = total - of_queries(first, columns)
+    if is_saved:
+        left = Pairgram.from_bytes(left.to_bytes())
+    with pytest.raises(ValueError, match="cannot subtract: feature 0 varies in 10 of the queries"):
+        left - of_queries(second, columns)
+    small = of_queries(third, columns) + of_queries(second, columns) - of_queries(second, columns)
+    np.testing.assert_allclose(small.G, of_queries(third, columns).G, rtol=1e-3, atol=1e-3)
+    empty = total - of_queries(np.arange(30), columns)
+    assert empty.n_rows == 0 and not empty.G.any() and not empty.g.any() and empty.yy == 0.0
+
+
+def test_what_is_handed_out_is_a_copy():
+    total = of_queries(np.arange(30), X)
+    total.n_varying[:] = 0
+    assert (total.n_varying > 0).all()
+    assert sum([total]) is not total
+    mapped = Pairgram.from_rows(X, y, qid=QUERY, feature_map=RandomNodes(5, random_state=0))
+    model = RankRLS.from_pairgram(mapped)
+    model.feature_map.set_params(random_state=1).fit(X)
+    expected = RankRLS.from_pairgram(mapped).predict(X)
+    np.testing.assert_array_equal(model.predict(X), expected)

@@ -13,6 +13,7 @@ from pairgram import (
     ELMRank,
     ELMRankCV,
     MPRank,
+    Preferences,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -331,3 +332,30 @@ def test_rows_of_zeros_by_steps(set_limits):
     set_limits(**BY_STEPS)
     X, y, qid = sparse_rows()
     assert not RankRLSCV(cv=3).fit(0 * X, y, qid=qid).coef_.any()
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference"])
+def test_times_cost_no_digits(pairs, scope):
+    rng = np.random.default_rng(0)
+    X, y, qid = sparse_rows()
+    dense = X.toarray()
+    dense[:, 0] = 1.7e9 + 1e6 * rng.normal(size=50)[qid] + 100 * rng.normal(size=len(y))
+    dense[qid < 9, 1] = 3e8 + rng.normal(size=108)  # of some queries alone
+    rows, model = sp.csr_array(dense), RankRLS(pairs=pairs, scope=scope)
+    # Labels may be times too, of which a label is no gain.
+    labels = (y, y + 1.6e9) if pairs != "gain_difference" else (y,)
+    for own in labels:
+        expected = clone(model).fit(dense, own, qid=qid).coef_
+        found = clone(model).fit(rows, own, qid=qid).coef_
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+        assert found[0] != 0
+
+
+def test_sparse_items_that_are_compared_may_have_times():
+    rng = np.random.default_rng(0)
+    X = sparse_rows()[0].toarray()
+    X[:, 0] = 1.7e9 + 100 * rng.normal(size=len(X))
+    y = Preferences(rng.integers(0, 300, 900), rng.integers(300, 600, 900))
+    expected = RankRLS().fit(X, y).coef_
+    np.testing.assert_allclose(RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)

@@ -20,6 +20,9 @@ from threadpoolctl import ThreadpoolController
 import pairgram._core as _core
 from pairgram._support import limits
 
+# From this order of a matrix on, the size of the workspace of LAPACK's driver "evd" leaves 32 bits.
+TOO_LARGE_FOR_EVD = 32_767
+
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property as cached_property
 else:

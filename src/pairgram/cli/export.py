@@ -154,6 +154,9 @@ def export(
         beside[f"{name}.features.json"] = listed
     if beside and str(output) == "-":
         raise ValueError(f"--to {to} needs --output FILE: {next(iter(beside))} stands beside it")
+    for file in beside:
+        inputs = {"model": model, "features": features, "verify": read}
+        opt.check_output(output.with_name(file), output=output, **inputs)
     _write(exported, output)
     for file, content in beside.items():
         _write(content, output.with_name(file))

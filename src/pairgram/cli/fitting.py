@@ -252,9 +252,8 @@ def train(
 
     path, valid_path = Path(file), None if valid is None else Path(valid)
     opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
-    opt.check_output(
-        output, input=path, validation=valid_path, prior=settings.get("prior"), offset=offset
-    )
+    read = {"input": path, "validation": valid_path, "qrels": columns.qrels}
+    opt.check_output(output, prior=settings.get("prior"), offset=offset, plot=plot, **read)
     check_picture(plot)
     if opt.is_stream(output):
         raise ValueError(

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -497,13 +498,22 @@ def check_output(path: Path, **inputs: Path | None) -> None:
     ----------
     path : Path
     **inputs : Path or None
-        The input files, by their names in the message.
+        The input files, folders and patterns, by their names in the message.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
+    if path.is_dir():
+        raise IsADirectoryError(f"{shown(path)}: want a file to write, this is a folder")
     for name, read in inputs.items():
-        if read is not None and same_file(path, read):
+        if read is None:
+            continue
+        is_same = str(path) != "-" and path.absolute() == read.absolute()
+        if is_same or same_file(path, read):
             raise ValueError(f"--output {shown(path)} is the {name} file")
+        found = () if is_stdin(read) or read.exists() else glob(str(read), recursive=True)
+        above = path.is_file() and read.is_dir() and read.resolve() in path.resolve().parents
+        if above or any(same_file(path, Path(file)) for file in found):
+            raise ValueError(f"--output {shown(path)} is one of the {name} files")
 
 
 def check_one_stdin(**inputs: Path | None) -> None:

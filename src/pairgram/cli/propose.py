@@ -97,6 +97,8 @@ def propose(
     opt.check_output(output, model=model, **given)
     fitted = opt.load_model_file(model)
     kept = [] if keep is None else parse_names(keep, "--keep")
+    for name in {"rank", "row", "score", "deviation"}.intersection(kept):
+        raise ValueError(f"--keep {name}: what is written has a column of this name")
     with Columns().reading(threads) as (client, _), working("choosing"):
         import numpy as np
 

@@ -94,7 +94,11 @@ def recommend(
     elif str(output) == "-":
         raise ValueError("give --held-out or --output -, not both: metrics go to standard output")
     if output is not None:
-        opt.check_output(output, model=model, **given)
+        known = None if held_out is None else Path(held_out)
+        opt.check_output(output, model=model, held_out=known, **given)
+        for option, column in (("--user-id", user_id), ("--item-id", item_id)):
+            if column in ("rank", "score"):
+                raise ValueError(f"{option} {column}: the lists have a column of this name")
     if user_id == item_id:
         raise ValueError(f"--user-id and --item-id must be two columns, got {user_id!r} for both")
     fitted = opt.load_model_file(model, ": the order is MODEL USERS ITEMS")

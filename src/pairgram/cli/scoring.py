@@ -356,10 +356,11 @@ def predict(
     """
     path, has_columns = Path(file), output.suffix.lower() in WRITTEN
     opt.check_one_stdin(FILE=path, **{"--offset": offset})
-    opt.check_output(output, input=path, model=model, offset=offset)
+    opt.check_output(output, input=path, model=model, offset=offset, qrels=columns.qrels)
     if keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
     if columns.make_table(file) or has_columns or reference is not None:
+        from pairgram._support.arrays import reads_lists
         from pairgram.rankers import scores as row_scores
 
         if reference is not None:
@@ -371,6 +372,8 @@ def predict(
         loaded = opt.load_model_file(model, HINT)
         with _scored(loaded, file, columns, threads) as (loaded, table, watch):
             table.refuse_output(output, "--output")
+            if reads_lists(loaded):
+                columns.require_queries(file, table)
             if has_columns:
                 row_scores.predict(loaded, watch(table, False), output=output, keep=kept, **certain)
             else:
@@ -430,7 +433,10 @@ def write_table(output: Path, columns: dict[str, Any]) -> None:
         import pyarrow
         import pyarrow.parquet
 
-        arrays = {name: pyarrow.array(column.tolist()) for name, column in columns.items()}
+        arrays = {
+            name: pyarrow.array(column if column.dtype.kind == "M" else column.tolist())
+            for name, column in columns.items()
+        }
         with naming(output), replacing(output) as raw:
             pyarrow.parquet.write_table(pyarrow.table(arrays), raw)
         return
@@ -440,11 +446,13 @@ def write_table(output: Path, columns: dict[str, Any]) -> None:
 def _table_lines(columns: dict[str, Any], separator: str) -> Iterator[str]:
     """Yield the lines of a table of text."""
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=separator, lineterminator="")
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    end = "\r\n"  # text with one of these is quoted
+    writer = csv.writer(text, delimiter=separator, lineterminator=end)
+    texts = (c.astype(str) if c.dtype.kind == "M" else c for c in columns.values())
+    rows = zip(*(column.tolist() for column in texts), strict=True)
     for row in (tuple(columns), *rows):
         writer.writerow(row)
-        yield text.getvalue()
+        yield text.getvalue().removesuffix(end)
         text.seek(0)
         text.truncate()
 

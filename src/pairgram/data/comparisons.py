@@ -22,7 +22,7 @@ from pairgram.data.queries import Queries
 from pairgram.features.base import score_features
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Matrix
+    from pairgram._support.types import Matrix, Sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ class ComparedRows(RankingData):
 
     def _sparse_sums(self, targets: Vector) -> Vector:
         """Return the sums over [X, y] of CSR items, by the sparse matrix AᵀDA."""
-        H, d = self.X.H, self.X.shape[1]
+        H, d = _less_what_is_common(self.X.H), self.X.shape[1]
         ones, numbers = np.ones(len(targets)), np.arange(len(targets))
         places = np.tile(numbers, 2), np.concatenate([self.X.first, self.X.second])
         shape = len(targets), H.shape[0]
@@ -236,6 +236,15 @@ class ComparedRows(RankingData):
     def require_finite_features(self) -> None:
         """Raise a ValueError if a feature of an item is not finite."""
         require_finite(self.X.H, "X")
+
+
+def _less_what_is_common(H: Sparse) -> Any:
+    """Return items of the same differences: columns that all have, less the first one's value."""
+    H = scipy.sparse.csr_array(H, copy=True)
+    H.sum_duplicates()
+    is_full = np.bincount(H.indices, minlength=H.shape[1]) == H.shape[0]
+    H.data -= (H[[0]].toarray().ravel() * is_full)[H.indices]
+    return H
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,6 +131,8 @@ class Preferences:
                 value = value.copy()  # the caller may change the array
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
+        if isinstance(self.groups, np.ndarray):
+            object.__setattr__(self, "groups", self.groups.copy())
         # The groups are checked here.
         object.__setattr__(self, "queries", Queries.make(n_pairs, qid=self.groups, name="groups"))
 

@@ -377,7 +377,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _rounding(self, X: Matrix) -> NDArray[np.float64]:
         """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
-        H = self.transform(X)
+        H = self._features(self._checked(X))
         with np.errstate(over="ignore"):
             size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
         return np.asarray(64 * np.finfo(H.dtype).eps * size)

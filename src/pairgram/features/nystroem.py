@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import TOO_LARGE_FOR_EVD, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import (
     COMPLETE_KERNEL,
     NAMED_KERNEL,
@@ -513,7 +513,8 @@ def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
     # If no eigenvalue is below 0, none is above the trace.
     if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
         return _whitening_of_all(K, n_threads)
-    eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
+    driver = "evd" if len(K) < TOO_LARGE_FOR_EVD else "evr"
+    eigenvalues, vectors = scipy.linalg.eigh(K, driver=driver, check_finite=False)
     largest = eigenvalues.max(initial=0.0)
     kept = np.flatnonzero(eigenvalues > max(tol, rounding * largest))
     if not len(kept):

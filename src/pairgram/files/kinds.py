@@ -310,6 +310,7 @@ STATISTICS: Mapping[str, Kind] = {
             "mean?": Array(FLOAT64, ("columns",)),
             "origin?": Array(FLOAT64, ("columns",)),
             "fill_values?": Array(FLOAT64, ("filled",)),
+            "least_left?": Array(FLOAT64, ("columns",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
             # Not in files of earlier versions.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -216,12 +217,12 @@ def _require_pairs(total: PairSums) -> None:
 def _tell_of_sums(model: BaseEstimator, total: PairSums) -> None:
     """Give a model of statistics what a fit to rows would tell beside its weights."""
     _require_pairs(total)
-    model.feature_map = model.feature_map_ = total.feature_map
+    model.feature_map, model.feature_map_ = (copy.deepcopy(total.feature_map) for _ in range(2))
     if total.feature_map is None and total.settings.pairs is not None:
         model._column_sums = total.column_sums(model.coef_)
     model.n_features_in_ = getattr(total.feature_map, "n_features_in_", total.n_features)
     if total.names is not None:
         model.feature_names_in_ = np.array(total.names, dtype=object)
-    model.fill_values_ = total.fill
+    model.fill_values_ = copy.copy(total.fill)
     model.form_ = "primal"
     model.uses_qid_ = total.n_queries > 1

@@ -431,6 +431,8 @@ def _p_constant(old: SeenColumns, new: SeenColumns) -> Vector:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         c = new.range[0] - old.pivot
         Y, YY = S - c * N, SS - c * (2 * NS - c * NN)
+        # What was forgotten, or has decayed, leaves rounding error in place of 0.
+        YY[~(1e-12 * (SS + np.abs(2 * c * NS) + c * c * NN) < YY)] = np.nan
         farthest = np.max((old.range - new.range[0]) ** 2, axis=0)
         rows = np.where((A == AA) & (old.queries[0] == A), squares - c * (2 * S - c * N), 0.0)
         other = np.fmax(np.nan_to_num(Y**2 / YY), np.nan_to_num(rows / farthest))

@@ -24,9 +24,7 @@ from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import (
-    NOISE,
     SMALLEST_SQUARES,
-    clear_noise,
     degrees_of,
     mean_of,
     sums_of,
@@ -36,8 +34,10 @@ if TYPE_CHECKING:
     from pairgram._support.types import Matrix
 
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
-# left then has no correct digits.
-LEAST_LEFT = 1e-10
+# left then has no correct digits. Sums of float32 rows have fewer digits.
+LEAST_LEFT, LEAST_OF_FLOAT32 = 1e-10, 1e-4
+# Below this share of that, all that is left is rounding error.
+NOTHING_LEFT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,8 @@ class PairSums:
     mean : Mean or None
         Only if all rows form pairs with ties: only these sums merge with ``scope="global"``.
     varying : ndarray of shape (n_features,), int64, or None
-        The number of queries in which each feature varies. None if it is not known.
+        The number of queries in which each feature varies. All comparisons that are added at once
+        count if the feature varies in one of them. None if it is not known.
     n_threads : int or None
         How many threads a solution takes.
     parts : tuple of PairSums
@@ -94,6 +95,9 @@ class PairSums:
         The weight of every query that counts, as it was given with the rows; None if they differ.
     fill : ndarray of shape (n_columns,), or of shape () before the first rows, or None
         What takes the place of missing values of X. Rows without any suit every fill.
+    least : ndarray of shape (n_features + 1,), float64, or None
+        What a subtraction must leave of the diagonal of `sums`, so that it is more than the
+        rounding of the largest sums that were there. None stands for a share of the diagonal.
     """
 
     settings: PairSettings
@@ -111,6 +115,7 @@ class PairSums:
     degrees: float | None = None
     query_weight: float | None = 1.0
     fill: Vector | None = None
+    least: Vector | None = None
 
     @classmethod
     def of(
@@ -185,6 +190,12 @@ class PairSums:
         if settings.weighting == "documents" or of_rows or self.n_queries == 0:
             return self.query_weight  # comparisons are of no list
         return self.factor if settings.joins_all_rows and self.mean is not None else None
+
+    @property
+    def least_left(self) -> Vector:
+        """What a subtraction must leave of the diagonal of `sums`, (n_features + 1,)."""
+        of_all = LEAST_LEFT * np.diag(self.required())
+        return of_all if self.least is None else np.maximum(of_all, self.least)
 
     def required(self) -> NDArray[np.float64]:
         """Return the sums; it is a ValueError if there are no rows yet."""
@@ -297,8 +308,9 @@ class PairSums:
 
     def less(self, part: PairSums) -> PairSums | None:
         """Return the sums without those of a part of the rows, or None if digits would be lost."""
-        rest = self - part
-        return rest if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all() else None
+        rest = self._minus(part)
+        least = np.maximum(1e-6 * np.diag(self.required()), 100 * rest.least_left)
+        return rest if (np.diag(rest.required()) >= least).all() else None
 
     def name_of(self, j: int) -> Any:
         """Return the name or number by which a message calls a feature."""
@@ -350,6 +362,7 @@ class PairSums:
         sums, sums_weight = sums_of(
             data, settings, n_threads, varying=varying, may_vanish=may_vanish
         )
+        is_float32 = data.X.dtype == np.float32 and data.dtype == np.float32
         added = PairSums(
             self.settings,
             data.feature_map,
@@ -365,6 +378,7 @@ class PairSums:
             degrees=degrees_of(data, settings) if counts and data.has_root else None,
             query_weight=query_weight,
             fill=self.fill,
+            least=LEAST_OF_FLOAT32 * np.diag(sums) if is_float32 else None,
         )
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):
@@ -386,9 +400,9 @@ class PairSums:
             settings=self.settings,
             feature_map=data.feature_map,
             names=self.names,
-            n_rows=len(data.y),
             n_queries=0,
             sums_weight=2 * sums.sums_weight,
+            varying=None if sums.varying is None else sums.n_rows * sums.varying,
             n_threads=self.n_threads,
             fill=self.fill,
         )
@@ -433,15 +447,19 @@ class PairSums:
 
     def __sub__(self, other: PairSums) -> PairSums:
         """Return the sums without the queries of another, which are among them."""
+        rest = self._minus(other)
+        rest._settle()
+        return rest
+
+    def _minus(self, other: PairSums) -> PairSums:
+        """Return the sums less others, whatever digits that leaves."""
         self.require_like(other, "subtract")
         before = self.required()
         sums, mean = before - other.required(), None
         if self.mean is not None and other.mean is not None:
             mean, difference, share = _parted(self.mean, other.mean)
             sums -= share * np.outer(difference, difference)
-        rest = self._joined(other, -1, sums, mean)
-        rest._settle(sums, np.diag(before))
-        return rest
+        return self._joined(other, -1, sums, mean)
 
     def __mul__(self, number: float) -> PairSums:
         """Return the sums multiplied by a finite number f >= 0.
@@ -468,6 +486,7 @@ class PairSums:
                 varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
                 parts=(),
                 degrees=0.0,
+                least=None,
             )
         times = number
         if self.settings.joins_all_rows and mean is None:
@@ -484,6 +503,7 @@ class PairSums:
                 mean=mean,
                 parts=(),
                 degrees=None if self.degrees is None else number * self.degrees,
+                least=None if self.least is None else times * self.least,
             )
             diagonal = product.factor * np.diag(product.required())
         if not (np.isfinite(diagonal).all() and np.isfinite(product.pair_weight)):
@@ -506,52 +526,59 @@ class PairSums:
         degrees = None
         if self.degrees is not None and other.degrees is not None:
             degrees = max(self.degrees + sign * other.degrees, 0.0)
+        of_other, query_weight = other.query_weight, self.query_weight
+        if self.sums_weight == 0:  # no query counts yet
+            query_weight = of_other
+        elif other.sums_weight != 0 and query_weight != of_other:
+            query_weight = None
         return replace(
             self,
             n_rows=n_rows,
             n_queries=int(n_rows > 0)
             if self.settings.joins_all_rows
-            else n_queries + sign * other.n_queries,
+            else max(n_queries + sign * other.n_queries, 0),
             sums=sums,
             sums_weight=self.sums_weight + sign * other.sums_weight,
             mean=mean,
             varying=varying,
             parts=(),
             degrees=degrees,
-            query_weight=self.query_weight if self.query_weight == other.query_weight else None,
+            query_weight=query_weight,
             fill=other.fill if self.fill is None else self.fill,
+            least=np.maximum(self.least_left, other.least_left),
         )
 
-    def _settle(self, sums: NDArray[np.float64], before: Vector) -> None:
-        """Clear features of new sums if nothing is left of them; refuse those without digits.
+    def _settle(self) -> None:
+        """Clear features of which a subtraction left nothing; refuse those without digits.
 
-        Parameters
-        ----------
-        sums : ndarray of shape (n_features + 1, n_features + 1), float64
-            What a subtraction left. Features are cleared in it.
-        before : ndarray of shape (n_features + 1,), float64
-            The diagonal of the sums before the subtraction. The last entry belongs to the labels.
+        Rows with a query id tell how many of the queries left vary. Where others were subtracted,
+        the size of what is left has to tell it.
         """
-        if self.varying is None:
-            clear_noise(sums, before)
-            return
+        sums, least = self.required(), self.least_left
         after = np.diag(sums)
-        constant = self.varying == 0
-        if self.settings.joins_all_rows:
-            constant = after[:-1] <= NOISE * before[:-1]
-        lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
+        by_size = self.settings.joins_all_rows or self.n_queries == 0 or self.varying is None
+        is_empty = self.n_rows == 0 and (after <= least).all()
+        constant = after <= (1.0 if is_empty else NOTHING_LEFT) * least
+        if not by_size:
+            constant[:-1] = (self.varying == 0) & (after[:-1] <= least[:-1])
+        lost = ~constant & (after < least)
+        with np.errstate(over="ignore"):
+            pull = NOTHING_LEFT * np.sqrt(least[:-1]) * np.sqrt(least[-1])
+        few_labels = after[-1] < least[-1] and not is_empty
+        lost[-1] = few_labels and (np.abs(sums[:-1, -1]) > pull)[~constant[:-1]].any()
         if lost.any():
             j = int(np.argmax(lost))
-            where = f" varies in {self.varying[j]} of the queries left but"
-            where = "" if self.settings.joins_all_rows else where
-            share = max(0.0, after[j] / before[j])
+            what, where = f"feature {self.name_of(j)}", ""
+            if j == len(lost) - 1:
+                what = "the label"
+            elif not by_size and self.varying is not None:
+                where = f" varies in {self.varying[j]} of the queries left but"
             raise ValueError(
-                f"cannot subtract: feature {self.name_of(j)}{where} has {share:.0e} of its sum "
-                "of squares left, which is rounding error below 1e-10: build the "
-                "statistics of the queries left from their rows"
+                f"cannot subtract: {what}{where} has only {max(0.0, after[j]):.2g} of its sum of "
+                "squares left, which is lost in the rounding of what was there: build the "
+                "statistics of what is left from its rows"
             )
-        if not after[-1] > NOISE * before[-1]:
-            constant = np.append(constant, True)
+        constant[-1] |= few_labels
         cleared = np.flatnonzero(constant)
         sums[cleared] = 0.0
         sums[:, cleared] = 0.0

@@ -34,7 +34,7 @@ from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
-from pairgram.solvers.pair_sums import Mean, PairSums
+from pairgram.solvers.pair_sums import LEAST_LEFT, Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import data_of_block, one_row
 from pairgram.tables.columns import TableRows
@@ -520,7 +520,7 @@ class Pairgram:
     def fill_values_(self) -> NDArray[np.float64] | None:
         """What takes the place of missing values, (n_columns,); None if they are an error."""
         fill = self._total.fill
-        return None if fill is None or not fill.ndim else fill
+        return None if fill is None or not fill.ndim else fill.copy()
 
     @property
     def n_rows(self) -> int:
@@ -565,7 +565,8 @@ class Pairgram:
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
-        return self._total.n_varying
+        varying = self._total.n_varying
+        return None if varying is None else varying.copy()
 
     def __add__(self, other: Pairgram) -> Pairgram:
         """Return the statistics of both sets of queries. Their settings must agree.
@@ -640,7 +641,7 @@ class Pairgram:
 
     def __radd__(self, other: object) -> Pairgram:
         """Let ``sum`` merge shards: it begins with 0."""
-        return self if other == 0 else NotImplemented
+        return 1.0 * self if isinstance(other, Real) and other == 0 else NotImplemented
 
     def _combine(self, other: Pairgram, sign: int) -> Pairgram:
         if not isinstance(other, Pairgram):
@@ -803,6 +804,8 @@ class Pairgram:
             arrays |= self._seen.arrays()
         if total.fill is not None:
             arrays["fill_values"] = total.fill
+        if (total.least_left > LEAST_LEFT * np.diag(total.required())).any():
+            arrays["least_left"] = total.least_left
         state = {
             "n_rows": total.n_rows,
             "n_queries": total.n_queries,
@@ -878,6 +881,7 @@ class Pairgram:
             degrees=state.get("_degrees"),
             query_weight=state.get("_query_weight", 1.0),
             fill=fill,
+            least=arrays.get("least_left"),
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say

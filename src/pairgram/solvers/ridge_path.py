@@ -15,6 +15,7 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import (
+    TOO_LARGE_FOR_EVD,
     cached_property,
     deadline,
     resolve_n_threads,
@@ -254,7 +255,11 @@ class EigenPath:
         with single_threaded_blas:
             # The transpose is the same matrix, in the memory order of LAPACK.
             eigenvalues, vectors = scipy.linalg.eigh(
-                G.T, driver="evd", lower=not lower, check_finite=False, overwrite_a=True
+                G.T,
+                driver="evd" if len(G) < TOO_LARGE_FOR_EVD else "evr",
+                lower=not lower,
+                check_finite=False,
+                overwrite_a=True,
             )
             # g lies in the range of G. Anything that the projection has outside of it is rounding
             # error, which a tiny alpha would enlarge.

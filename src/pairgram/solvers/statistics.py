@@ -69,6 +69,8 @@ class SparseGram:
         if targets is not None:
             rows = scipy.sparse.hstack([rows, targets], format="csr")
         v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
+        if settings.pairs is not None:
+            rows = _less_what_is_common(rows, v, query, n_queries)
         total: NDArray[Any] = np.bincount(query, v, minlength=n_queries)  # V of every query
         if settings.kind in ("none", "kept"):
             level, level_query = query, np.arange(n_queries)
@@ -196,6 +198,29 @@ def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
         for rows in blocks(n_rows, step):
             block = A[rows].toarray()
             yield block, block if A is B else B[rows].toarray()
+
+
+def _less_what_is_common(
+    rows: Sparse, v: NDArray[np.float64], query: NDArray[np.int64], n_queries: int
+) -> Any:
+    """Return rows of the same differences within queries, without what would cost these digits.
+
+    Where all rows of a query have an entry of a column, as they have of labels and of times, that
+    of the query's heaviest row is subtracted. No entries are added.
+    """
+    rows = scipy.sparse.csr_array(rows)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    ones = np.ones(len(query))
+    select = scipy.sparse.csr_array((ones, (query, np.arange(len(query)))), (n_queries, len(query)))
+    pattern = scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
+    common = scipy.sparse.csr_array(select @ pattern)  # how many rows of a query have an entry
+    common.data = (common.data == np.repeat(select.sum(axis=1), np.diff(common.indptr))) * 1.0
+    common.eliminate_zeros()
+    order = np.lexsort((v, query))
+    heaviest = order[np.searchsorted(query[order], np.arange(n_queries), side="right") - 1]
+    return rows - select.T @ common.multiply(rows[heaviest])
 
 
 def _scaled(rows: Matrix, factor: NDArray[np.float64]) -> Any:
