@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from pairgram import load_model, propose
+from pairgram import RankRLS, load_model, propose, save_model
 from parts.cli import app
 
 pytest.importorskip("pyarrow")
@@ -123,6 +125,16 @@ def test_refusals(files):
         code=2,
     )
     assert "keep_covariance" in told or "--keep-covariance" in told
+
+
+def test_a_pipeline_is_told_to_know_nothing(files):
+    folder = files[0]
+    pool = pd.read_parquet(folder / "pool.parquet").select_dtypes("number")
+    steps = make_pipeline(StandardScaler(), RankRLS(keep_covariance=True))
+    steps.fit(pool, np.arange(len(pool)) % 3)
+    save_model(steps, folder / "steps.safetensors")
+    told = run(folder, "propose", "pool.parquet", "--model", "steps.safetensors", code=2)
+    assert "this Pipeline does not know how sure its scores are" in told
 
 
 def test_gaps_are_filled_where_columns_are_kept(files, tmp_path):

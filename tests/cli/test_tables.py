@@ -475,8 +475,9 @@ def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path)
     run(*common, *FEATURES, "-o", models[0])
     run(*common, "--exclude", "doc", "-o", models[1])
     assert run("predict", models[0], data) == run("predict", models[1], data)
-    refused = "--exclude is not for models that name their columns of features"
-    assert error("predict", models[1], data, "--exclude", "doc") == refused
+    refused = "--exclude a: the features are known, and this is one"
+    without = run("predict", models[1], data, "--exclude", "doc")
+    assert without == run("predict", models[1], data)
     assert error("evaluate", data, "--model", models[1], *COLUMNS, "--exclude", "a") == refused
     run(*common, "--exclude", "doc", "--valid", data, "-o", models[1])
     to = ("-o", tmp_path / "m")

@@ -101,7 +101,9 @@ def fitted():
         yield listed, lambda one: one.predict(X, qid=qid)
     for feature_map in MAPS:
         yield feature_map.fit(X), lambda one: one.transform(X)
-    yield Pairgram.from_rows(X, y, qid=qid), lambda one: RankRLS.from_pairgram(one).coef_
+    for scope in ("query", "global"):
+        total = Pairgram.from_rows(X, y, qid=qid, scope=scope)
+        yield total, lambda one: RankRLS.from_pairgram(one).coef_
 
 
 def test_the_same_bits_of_all_that_is_kept_and_the_types_are_those_of_the_list():

@@ -1,5 +1,7 @@
 """Cross: the products, and every fit that never makes them, against products that are made."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     load_model,
+    make_ranking,
     scan,
 )
 
@@ -431,3 +434,13 @@ def test_parameters_that_are_set_after_a_fit_do_not_count_before_the_next(lists,
         assert len(model.feature_map_.get_feature_names_out()) == made.shape[1]
         model.save(tmp_path / "model")
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict(lists.X), wanted)
+
+
+def test_sides_that_are_changed_are_seen():
+    X, y, qid = make_ranking(20, 8, 4, random_state=0)
+    sides = Cross([0, 1], [2, 3], left_map=RandomNodes(3, random_state=0))
+    model = RankRLS(feature_map=sides).fit(X, y, qid=qid)
+    model.predict(X)
+    nodes = model.feature_map_.left_map_
+    nodes.weights_ = 2 * nodes.weights_
+    np.testing.assert_array_equal(model.predict(X), copy.deepcopy(model).predict(X))

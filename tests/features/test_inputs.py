@@ -774,3 +774,12 @@ def test_sparse_rows_of_float32_are_not_rounded_again():
     wanted = model.fit(X.astype(np.float64), y, qid=qid).coef_.copy()
     found = model.fit(sp.csr_array(X), y, qid=qid).coef_
     np.testing.assert_allclose(found, wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("inputs", ["standard", "minmax", "maxabs"])
+def test_columns_whose_squares_vanish_are_refused(inputs):
+    X, y, qid = make_ranking(20, 8, 3, random_state=0)
+    with pytest.raises(ValueError, match="too small"):
+        RankRLS(inputs=inputs).fit(X * 1e-165, y, qid=qid)
+    constant = RankRLS(inputs=inputs).fit(np.full_like(X, 3.0), y, qid=qid)
+    assert not constant.coef_.any()

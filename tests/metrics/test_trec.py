@@ -328,6 +328,7 @@ def test_a_run_is_read_back_as_it_was_or_refused(rows, tag):
     [
         ("q Q0 a 1 2.5 t\nq Q0 b 2 1.5\n", ":2: found 5 fields, want 6: qid Q0 docno rank score"),
         ("q Q0 a 1 2.5 t\n\nq Q0 b 2 x t\n", ":3: found the score 'x', want a finite number"),
+        ("q Q0 my a 1 2.5 t\n", ":1: found the rank 'a', want qid Q0 docno rank score tag, no"),
         ("q Q0 a 1 nan t\n", ":1: found the score 'nan', want a finite number"),
         ("q Q0 a 1 1_0 t\n", ":1: found the score '1_0'"),
         ("q Q0 a 1 2 t\nz Q0 a 1 2 t\nq Q0 a 2 1 t\n", ":3: found document 'a' of query 'q' again"),

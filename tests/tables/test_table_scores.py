@@ -1,5 +1,6 @@
 """Scores and metrics of tables, and values that take the place of missing ones."""
 
+import csv
 import errno
 import os
 import pickle
@@ -475,3 +476,22 @@ def test_statistics_of_arrays_are_those_of_the_table():
     model = RankRLS(alpha=1.0).fit(cut(weight="w"))
     statistics = Pairgram().update(ROWS.X, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
     np.testing.assert_allclose(model.coef_, statistics.solve(1.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_is_kept_of_text_is_as_it_stands_there(tmp_path, ending):
+    names = ["sku", "ean", "version", "name", *ROWS.names]
+    texts = [["007", "18446744073709551616", "1.10", "NA"], ["x1", "18446744073709551615", "", ""]]
+    with open(tmp_path / "rows.csv", "w") as file:
+        file.write(",".join(names) + "\n")
+        for text, row in zip(texts, ROWS.X[:2].tolist(), strict=True):
+            file.write(",".join([*text, *map(repr, row)]) + "\n")
+    output, kept = tmp_path / f"scores.{ending}", names[:4]
+    table = scan(tmp_path / "rows.csv", features=ROWS.names)
+    assert pairgram.predict(MODEL, table, output=output, keep=kept) == 2
+    if ending == "parquet":
+        read = pq.read_table(output).select(kept).to_pylist()
+        assert [list(row.values()) for row in read] == texts
+    else:
+        with open(output, newline="") as file:
+            assert [row[:4] for row in csv.reader(file)] == [kept, *texts]

@@ -376,3 +376,17 @@ def test_whole_numbers_that_floats_do_not_hold_are_no_categories():
         ValueError, match=r"row 7, .*: column 'id' must hold numbers that a float64"
     ):
         scores_of(model, table_of(new, frame))
+
+
+def test_a_dropped_category_that_looks_like_a_gap(tmp_path):
+    rows = {
+        "text": ["NULL", "x", "y", None] * 5,
+        "q": np.repeat(range(5), 4),
+        "y": [0, 1, 2, 0] * 5,
+    }
+    frame = pd.DataFrame(rows)
+    model = make_pipeline(OneHotEncoder(drop="first"), RankRLS(1.0))
+    model.fit(frame[["text"]], frame["y"], rankrls__qid=frame["q"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    read = next(predict(model, scan(tmp_path / "rows.csv", features=["text"])))["score"]
+    assert_allclose(read.to_numpy(), model.predict(frame[["text"]]))

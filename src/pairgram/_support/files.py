@@ -73,7 +73,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             f"path must name a file, got {shown(target)}, which is a folder or a device"
         )
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".{name[:50]}.{secrets.token_hex(8)}.tmp")
     with naming(path, temporary):
         try:  # Ctrl-C may come as early as within open
             try:

@@ -102,7 +102,10 @@ def propose(
     with Columns().reading(threads) as (client, _), working("choosing"):
         import numpy as np
 
+        from pairgram.rankers.certainty import posterior_of
         from pairgram.rankers.scores import in_memory
+
+        posterior_of(fitted)  # a pipeline has none
 
         names = getattr(fitted, "feature_names_in_", None)
         names = None if names is None else list(names)

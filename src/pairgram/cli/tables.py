@@ -106,10 +106,13 @@ class Columns:
 
         if file == "-":
             raise ValueError("FILE must not be -, standard input, if it is a table")
-        if features and self.exclude is not None and not self.features:
-            raise ValueError("--exclude is not for models that name their columns of features")
+        if features and not self.features:
+            for name in {*features}.intersection(self.exclude or ()):
+                raise ValueError(f"--exclude {name}: the features are known, and this is one")
         chosen = self.features or features or None
         source, own = self._source(file, chosen is None)
+        if features and not self.features:
+            own.pop("exclude", None)  # no other column is a feature
         try:
             table = scan(
                 source,

@@ -199,6 +199,9 @@ def _one_by_one(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows
                 found = len(line.split())
                 other = " (lines of runs have 6, those of judgements 4)" * (found in (4, 6))
                 raise ValueError(f"found {found} fields, want {n_fields}: {form.fields}{other}")
+            if form is _RUN and len(parts[-1].split()) > 1 and not parts[3].isdigit():
+                rank = fields[3]
+                raise ValueError(f"found the rank {rank!r}, want {form.fields}, no blank in an id")
             text = fields[form.place].strip()
             try:
                 value = form.number(text)

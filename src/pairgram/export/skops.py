@@ -25,7 +25,7 @@ TYPES = {
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),
     "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
-    "solvers.pair_sums": ("PairSums",),
+    "solvers.pair_sums": ("Mean", "PairSums"),
     "solvers.pairgram": ("Pairgram",),
     "solvers.posterior": ("Posterior",),
     "solvers.ridge_path": ("ColumnSums",),

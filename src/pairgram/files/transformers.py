@@ -584,7 +584,7 @@ class PipelineScorer:
         found += encoded
         texts: dict[int, set[str]] = {}
         for one in found:
-            keys = one.keys if isinstance(one, Lookup) else ()
+            keys = {*one.keys, *(one.accepted or ())} if isinstance(one, Lookup) else ()
             if own := {key for key in keys if isinstance(key, str)}:
                 texts.setdefault(one.source, set()).update(own)
         sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are

@@ -428,7 +428,7 @@ def make_splits(cv: object, data: RankingData) -> Splits:
         except ValueError as error:  # a splitter does not know the name of the parameter
             raise ValueError(f"cv={cv!r}: {error}") from error
     if len(raw) == 0:
-        raise ValueError("cv has no splits")
+        raise ValueError("cv has no splits: give a list, as an iterator is used up after one fit")
     if isinstance(raw, GroupSplits):
         return raw
     return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))

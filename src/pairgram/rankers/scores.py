@@ -44,7 +44,7 @@ from pairgram.features.base import (
     scores_sparse,
 )
 from pairgram.features.gaps import filled
-from pairgram.features.inputs import FittedInputs, InputMap, after_inputs
+from pairgram.features.inputs import FittedInputs, after_inputs
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.passes import Task
@@ -370,10 +370,11 @@ class _Prepared:
 
 
 def _attributes(feature_map: Transformer | None) -> dict[str, Any]:
-    """Return all that a map was made from: its attributes, and those of a map after inputs."""
+    """Return all that a map was made from: its attributes, and those of maps within it."""
     own = dict(vars(feature_map))
-    if isinstance(feature_map, InputMap) and feature_map.feature_map is not None:
-        own |= {f"map.{name}": value for name, value in vars(feature_map.feature_map).items()}
+    for inner in ("feature_map", "left_map_", "right_map_"):  # after inputs, and of sides
+        if own.get(inner) is not None:
+            own |= {f"{inner}.{name}": value for name, value in _attributes(own[inner]).items()}
     return own
 
 
@@ -499,6 +500,7 @@ def predict(
         completely or not at all.
     keep : list of str, str or None, default=None
         Columns, or one column, of the table that stand before the scores. None takes the query id.
+        A column of CSV and TSV files is text as it stands there, unless `scan` was told what it is.
     return_std : bool, default=False
     reference : {"list", "training"}, default="list"
         As in `RankRLS.predict`. With ``return_std=True`` the result has the standard deviations of

@@ -294,7 +294,8 @@ def _refuse_vanished(
     squares: NDArray[np.float64],
 ) -> None:
     """Raise a ValueError if features vary, but their squared differences are too small."""
-    if not squares.any() and node_map_of(data.feature_map, data.X.dtype) is not None:
+    makes_nodes = node_map_of(data.feature_map, data.X.dtype) is not None
+    if makes_nodes and not squares.any() and factors_of(data.feature_map) is None:
         return  # what nodes make of rows that differ is equal but for rounding
     varying = np.zeros(len(squares) + 1, dtype=np.int64)
     _sums_of(data, settings, n_threads, False, varying)

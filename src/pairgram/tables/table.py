@@ -571,10 +571,15 @@ class Table:
     def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Table:
         """Return the same rows without labels and weights; `keep` names further columns.
 
-        They have no query ids either, unless these are asked for.
+        They have no query ids either, unless these are asked for. Columns of files of text that no
+        argument of `scan` names are kept as the text that stands there.
         """
-        layout = self.layout.for_scores(keep)
-        return replace(self, layout=replace(layout, qid=self.layout.qid) if with_ids else layout)
+        own, layout = self.layout, self.layout.for_scores(keep)
+        typed = {*own.features, own.label, own.qid, own.weight, own.groups, own.propensity}
+        texts = [name for name in keep if name not in typed]
+        parts = tuple(part.with_texts(texts) for part in self.partitions)
+        layout = replace(layout, qid=own.qid) if with_ids else layout
+        return replace(self, layout=layout, partitions=parts)
 
     def require_order(self, name: str) -> None:
         """Raise a ValueError if a model of this name that looks at lists cannot score the rows.
