@@ -524,7 +524,7 @@ class Pairgram:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of rows, and of comparisons."""
         return self._total.n_rows
 
     @property
