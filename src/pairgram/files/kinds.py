@@ -298,6 +298,7 @@ STATISTICS: Mapping[str, Kind] = {
                 "_weight": AT_LEAST_0,
                 "_degrees?": optional(AT_LEAST_0),  # not in files of earlier versions
                 "_query_weight?": optional(AT_LEAST_0),  # nor this
+                "_least_left?": AT_LEAST_0,
                 "_first_id?": LAST_ID,
                 "_last_id": LAST_ID,
                 "_ids_without_hash?": FLAG,  # not in files of earlier versions
@@ -310,7 +311,7 @@ STATISTICS: Mapping[str, Kind] = {
             "mean?": Array(FLOAT64, ("columns",)),
             "origin?": Array(FLOAT64, ("columns",)),
             "fill_values?": Array(FLOAT64, ("filled",)),
-            "least_left?": Array(FLOAT64, ("columns",)),
+            "before?": Array(FLOAT64, ("columns",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
             # Not in files of earlier versions.

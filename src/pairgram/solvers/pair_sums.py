@@ -24,6 +24,7 @@ from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import (
+    NOISE,
     SMALLEST_SQUARES,
     degrees_of,
     mean_of,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
 # left then has no correct digits. Sums of float32 rows have fewer digits.
 LEAST_LEFT, LEAST_OF_FLOAT32 = 1e-10, 1e-4
-# Below this share of that, all that is left is rounding error.
-NOTHING_LEFT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +94,11 @@ class PairSums:
         The weight of every query that counts, as it was given with the rows; None if they differ.
     fill : ndarray of shape (n_columns,), or of shape () before the first rows, or None
         What takes the place of missing values of X. Rows without any suit every fill.
-    least : ndarray of shape (n_features + 1,), float64, or None
-        What a subtraction must leave of the diagonal of `sums`, so that it is more than the
-        rounding of the largest sums that were there. None stands for a share of the diagonal.
+    before : ndarray of shape (n_features + 1,), float64, or None
+        The largest diagonal of `sums` that was there, whose rounding is still in them. None stands
+        for that of these sums.
+    least_left : float
+        The share of this that a subtraction must leave.
     """
 
     settings: PairSettings
@@ -115,7 +116,8 @@ class PairSums:
     degrees: float | None = None
     query_weight: float | None = 1.0
     fill: Vector | None = None
-    least: Vector | None = None
+    before: Vector | None = None
+    least_left: float = LEAST_LEFT
 
     @classmethod
     def of(
@@ -192,10 +194,10 @@ class PairSums:
         return self.factor if settings.joins_all_rows and self.mean is not None else None
 
     @property
-    def least_left(self) -> Vector:
-        """What a subtraction must leave of the diagonal of `sums`, (n_features + 1,)."""
-        of_all = LEAST_LEFT * np.diag(self.required())
-        return of_all if self.least is None else np.maximum(of_all, self.least)
+    def largest(self) -> Vector:
+        """The largest diagonal of the sums that was there, (n_features + 1,)."""
+        now = np.diag(self.required())
+        return now if self.before is None else np.maximum(now, self.before)
 
     def required(self) -> NDArray[np.float64]:
         """Return the sums; it is a ValueError if there are no rows yet."""
@@ -223,7 +225,7 @@ class PairSums:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
         if self.varying is not None and self.settings.joins_all_rows:
             return (np.diag(self.required())[:-1] > 0).astype(np.int64)
-        return self.varying
+        return None if self.varying is None else self.varying.copy()
 
     def scale_factors(self) -> NDArray[np.float64]:
         """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
@@ -309,7 +311,7 @@ class PairSums:
     def less(self, part: PairSums) -> PairSums | None:
         """Return the sums without those of a part of the rows, or None if digits would be lost."""
         rest = self._minus(part)
-        least = np.maximum(1e-6 * np.diag(self.required()), 100 * rest.least_left)
+        least = max(1e-6, 100 * rest.least_left) * rest.largest
         return rest if (np.diag(rest.required()) >= least).all() else None
 
     def name_of(self, j: int) -> Any:
@@ -378,7 +380,7 @@ class PairSums:
             degrees=degrees_of(data, settings) if counts and data.has_root else None,
             query_weight=query_weight,
             fill=self.fill,
-            least=LEAST_OF_FLOAT32 * np.diag(sums) if is_float32 else None,
+            least_left=LEAST_OF_FLOAT32 if is_float32 else LEAST_LEFT,
         )
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):
@@ -486,7 +488,7 @@ class PairSums:
                 varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
                 parts=(),
                 degrees=0.0,
-                least=None,
+                before=None,
             )
         times = number
         if self.settings.joins_all_rows and mean is None:
@@ -503,7 +505,7 @@ class PairSums:
                 mean=mean,
                 parts=(),
                 degrees=None if self.degrees is None else number * self.degrees,
-                least=None if self.least is None else times * self.least,
+                before=None if self.before is None else times * self.before,
             )
             diagonal = product.factor * np.diag(product.required())
         if not (np.isfinite(diagonal).all() and np.isfinite(product.pair_weight)):
@@ -545,7 +547,8 @@ class PairSums:
             degrees=degrees,
             query_weight=query_weight,
             fill=other.fill if self.fill is None else self.fill,
-            least=np.maximum(self.least_left, other.least_left),
+            before=np.maximum(self.largest, other.largest),
+            least_left=max(self.least_left, other.least_left),
         )
 
     def _settle(self) -> None:
@@ -554,16 +557,16 @@ class PairSums:
         Rows with a query id tell how many of the queries left vary. Where others were subtracted,
         the size of what is left has to tell it.
         """
-        sums, least = self.required(), self.least_left
+        sums, noise, least = self.required(), NOISE * self.largest, self.least_left * self.largest
         after = np.diag(sums)
         by_size = self.settings.joins_all_rows or self.n_queries == 0 or self.varying is None
         is_empty = self.n_rows == 0 and (after <= least).all()
-        constant = after <= (1.0 if is_empty else NOTHING_LEFT) * least
+        constant = after <= (least if is_empty else noise)
         if not by_size:
             constant[:-1] = (self.varying == 0) & (after[:-1] <= least[:-1])
         lost = ~constant & (after < least)
         with np.errstate(over="ignore"):
-            pull = NOTHING_LEFT * np.sqrt(least[:-1]) * np.sqrt(least[-1])
+            pull = np.sqrt(noise[:-1]) * np.sqrt(noise[-1])
         few_labels = after[-1] < least[-1] and not is_empty
         lost[-1] = few_labels and (np.abs(sums[:-1, -1]) > pull)[~constant[:-1]].any()
         if lost.any():

@@ -565,8 +565,7 @@ class Pairgram:
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
-        varying = self._total.n_varying
-        return None if varying is None else varying.copy()
+        return self._total.n_varying
 
     def __add__(self, other: Pairgram) -> Pairgram:
         """Return the statistics of both sets of queries. Their settings must agree.
@@ -804,8 +803,8 @@ class Pairgram:
             arrays |= self._seen.arrays()
         if total.fill is not None:
             arrays["fill_values"] = total.fill
-        if (total.least_left > LEAST_LEFT * np.diag(total.required())).any():
-            arrays["least_left"] = total.least_left
+        if (total.largest > np.diag(total.required())).any():
+            arrays["before"] = total.largest
         state = {
             "n_rows": total.n_rows,
             "n_queries": total.n_queries,
@@ -813,6 +812,7 @@ class Pairgram:
             "_weight": 0.0 if total.mean is None else total.mean.weight,
             "_degrees": total.degrees,
             "_query_weight": total.query_weight,
+            "_least_left": total.least_left,
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
@@ -881,7 +881,8 @@ class Pairgram:
             degrees=state.get("_degrees"),
             query_weight=state.get("_query_weight", 1.0),
             fill=fill,
-            least=arrays.get("least_left"),
+            before=arrays.get("before"),
+            least_left=state.get("_least_left", LEAST_LEFT),
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say
