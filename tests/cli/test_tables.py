@@ -889,3 +889,15 @@ def test_weights_of_a_validation_table_are_not_left_out(data, tmp_path, model):
     given += ("--weight", "weight", "--valid", tmp_path / "held.parquet")
     assert "--weight: weights of the rows of --valid" in error(*given, "--model", model)
     assert not (tmp_path / "m").exists()
+
+
+def test_a_model_that_looks_at_lists_wants_them_of_a_table(folder, tmp_path):
+    model = tmp_path / "ranks"
+    run("train", folder / "data", *COLUMNS, *FEATURES, "--inputs", "rank", "-o", model)
+    assert "want --qid" in error("predict", model, folder / "data")
+    assert run("predict", model, folder / "data", "--qid", COLUMNS[COLUMNS.index("--qid") + 1])
+
+
+def test_a_picture_does_not_replace_the_model(folder, tmp_path):
+    to = ("-o", tmp_path / "m.svg", "--plot", tmp_path / "m.svg")
+    assert error("train", folder / "data", *COLUMNS, *FEATURES, *to).endswith("is the plot file")
