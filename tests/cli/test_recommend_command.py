@@ -151,7 +151,7 @@ def test_errors(files):
     )
     assert "--output users.parquet is the users file" in error(*ALL, "-o", "users.parquet")
     held_out = ("--held-out", "seen.parquet", "-o", "seen.parquet")
-    assert "--output seen.parquet is the held_out file" in error(*ALL, *held_out)
+    assert "--output seen.parquet is the --held-out file" in error(*ALL, *held_out)
     assert "--user-id rank: the lists have a column" in error(*ALL, "--user-id", "rank")
     assert "--item-id score: the lists have a column" in error(*ALL, "--item-id", "score")
     short = people.set_column(2, "taste", pa.array([[1.0]] * N_USERS))

@@ -95,7 +95,7 @@ def recommend(
         raise ValueError("give --held-out or --output -, not both: metrics go to standard output")
     if output is not None:
         known = None if held_out is None else Path(held_out)
-        opt.check_output(output, model=model, held_out=known, **given)
+        opt.check_output(output, model=model, **{"--held-out": known}, **given)
         for option, column in (("--user-id", user_id), ("--item-id", item_id)):
             if column in ("rank", "score"):
                 raise ValueError(f"{option} {column}: the lists have a column of this name")

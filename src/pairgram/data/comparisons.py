@@ -239,7 +239,7 @@ class ComparedRows(RankingData):
 
 
 def _less_what_is_common(H: Sparse) -> Any:
-    """Return items of the same differences: columns that all have, less the first one's value."""
+    """Return items with the same differences: the first one's value is taken from full columns."""
     H = scipy.sparse.csr_array(H, copy=True)
     H.sum_duplicates()
     is_full = np.bincount(H.indices, minlength=H.shape[1]) == H.shape[0]

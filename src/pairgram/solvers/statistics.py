@@ -203,10 +203,11 @@ def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
 def _less_what_is_common(
     rows: Sparse, v: NDArray[np.float64], query: NDArray[np.int64], n_queries: int
 ) -> Any:
-    """Return rows of the same differences within queries, without what would cost these digits.
+    """Return rows that have the same differences within queries, but smaller values.
 
-    Where all rows of a query have an entry of a column, as they have of labels and of times, that
-    of the query's heaviest row is subtracted. No entries are added.
+    A large value that all rows of a query share would cost the differences their digits. Where all
+    rows of a query have an entry in a column, as they have of labels and of times, the entry of the
+    query's heaviest row is subtracted from them. No entries are added.
     """
     rows = scipy.sparse.csr_array(rows)
     if not rows.has_canonical_format:
