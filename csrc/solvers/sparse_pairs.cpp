@@ -308,6 +308,10 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
     const double c = factor_[query];
     square found{0, 0};
     if (!(c > 0)) return found;
+    // What all rows have in common costs no digits.
+    const bool is_full = n == rows_.size(query) && rule_.kind != pair_kind::none;
+    const auto* const heaviest = std::find(positions, positions + n, heaviest_[query]);
+    const double pivot = is_full ? z[heaviest - positions] : 0.0;
     double all = 0;
     const auto k = level_.empty() ? 0 : first_level_[query + 1] - first_level_[query];
     if (static_cast<std::ptrdiff_t>(sums.size()) < k) sums.resize(k);
@@ -315,9 +319,10 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
     const std::int32_t* const level = level_.data() + (k > 0 ? begin : 0);
     for (std::ptrdiff_t e = 0; e < n; ++e) {
         const auto i = begin + positions[e];
-        found.sum += degree_[i] * z[e] * z[e];
-        all += weight_[i] * z[e];
-        if (k > 0) t[level[positions[e]]] += weight_[i] * z[e];
+        const double value = z[e] - pivot;
+        found.sum += degree_[i] * value * value;
+        all += weight_[i] * value;
+        if (k > 0) t[level[positions[e]]] += weight_[i] * value;
     }
     // Calls use(level, sum), and sets the sum to 0, for the levels of the entries.
     const auto each_level = [&](const auto& use) {

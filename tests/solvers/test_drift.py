@@ -232,6 +232,18 @@ def test_sparse_rows_are_seen_as_dense_ones_are():
             same(drift(dense, today), drift(sparse, scipy.sparse.csr_array(today)))
 
 
+def test_times_among_sparse_rows_keep_their_digits():
+    X, y, qid = pg.make_ranking(60, (1, 9), 4, random_state=0)
+    X[:, 0] += 1.7e9
+    today = X[:90] + np.array([0.5, 0, 0, 0])
+    sides = [
+        drift(Pairgram.from_rows(kind(X), y, qid=qid), kind(today))
+        for kind in (np.asarray, scipy.sparse.csr_array)
+    ]
+    same(*sides)
+    assert sides[0].table["shift"][0] > 0.1
+
+
 def test_sums_fade_and_forget_but_the_range_stays():
     parts = [Pairgram.from_rows(X, y, qid=q) for X, y, q in map(day, range(3))]
     X, y, q = day(4)

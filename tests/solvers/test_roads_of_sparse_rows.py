@@ -13,6 +13,7 @@ from pairgram import (
     ELMRank,
     ELMRankCV,
     MPRank,
+    Pairgram,
     Preferences,
     RankRLS,
     RankRLSCV,
@@ -357,5 +358,32 @@ def test_sparse_items_that_are_compared_may_have_times():
     X = sparse_rows()[0].toarray()
     X[:, 0] = 1.7e9 + 100 * rng.normal(size=len(X))
     y = Preferences(rng.integers(0, 300, 900), rng.integers(300, 600, 900))
+    expected = RankRLS().fit(X, y).coef_
+    np.testing.assert_allclose(RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("big", [1e5, 1e12, 1e16])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference"])
+def test_rows_that_outweigh_others_cost_no_digits(pairs, big):
+    X, y, qid = sparse_rows()
+    weights = np.ones(len(y))
+    weights[::12], weights[7::12] = big, big**0.5
+    dense, found = (
+        Pairgram.from_rows(rows, y, qid=qid, pairs=pairs, sample_weight=weights)
+        for rows in (X.toarray(), sp.csr_array(X))
+    )
+    squares = dense.G.diagonal()
+    atol = 1e-12 * np.sqrt(np.outer(squares, squares))
+    assert (np.abs(found.G - dense.G) <= atol).all()
+    np.testing.assert_allclose(found.g, dense.g, rtol=1e-11)
+
+
+def test_what_is_common_to_sparse_items_cancels_in_each_group_of_them():
+    rng = np.random.default_rng(0)
+    X = sparse_rows()[0].toarray()
+    group = np.repeat([0, 1], 300)  # of items that comparisons join
+    X[:, 0] = np.array([0, 1.7e12])[group] + rng.normal(size=600)
+    pairs = rng.integers(0, 300, (900, 2)) + rng.integers(0, 2, 900)[:, None] * 300
+    y = Preferences(*pairs[pairs[:, 0] != pairs[:, 1]].T)
     expected = RankRLS().fit(X, y).coef_
     np.testing.assert_allclose(RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)

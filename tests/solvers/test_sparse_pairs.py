@@ -57,6 +57,24 @@ def test_products_and_the_diagonal_are_those_of_the_laplacian(
         assert (size >= diagonal - 1e-12 * largest).all()
 
 
+@pytest.mark.parametrize("weight", [1, 1e9])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference"])
+def test_the_diagonal_of_full_columns_keeps_digits(pairs, weight):
+    rng = np.random.default_rng(0)
+    rows, y, query = rng.normal(size=(60, 3)), rng.integers(0, 3, 60) * 1.0, np.arange(60) // 12
+    v = np.ones(60)
+    v[::12] = weight
+    at = Problem(rows, y, query, v, None)
+    moved = sp.csr_array(rows + np.array([1e8, -3e9, 0]))
+    exact = rows + np.array([1e8, -3e9, 0]) - np.array([1e8, -3e9, 0])
+    differences = exact[:, None] - exact
+    L = laplacian(y, query, pairs, v, "pairs", None)[0]
+    expected = -np.einsum("ij,ijk->k", L - np.diag(np.diag(L)), differences**2) / 2
+    found, size = sparse_pairs(moved, ranking_problem(at, pairs, "pairs")).diagonal(0)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert (size < 100 * expected).all()
+
+
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_long_queries_give_the_same_bits_for_any_number_of_threads(pairs):
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine
 from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
 from pairgram._support.machine import cached_property
-from pairgram.data.dataset import Block, RankingData
+from pairgram.data.dataset import Block, RankingData, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import CensoredLabels
 from pairgram.data.queries import Queries
@@ -179,7 +179,7 @@ class ComparedRows(RankingData):
 
     def _sparse_sums(self, targets: Vector) -> Vector:
         """Return the sums over [X, y] of CSR items, by the sparse matrix AᵀDA."""
-        H, d = _less_what_is_common(self.X.H), self.X.shape[1]
+        H, d = less_shared(self.X.H, self.comparisons.connected()), self.X.shape[1]
         ones, numbers = np.ones(len(targets)), np.arange(len(targets))
         places = np.tile(numbers, 2), np.concatenate([self.X.first, self.X.second])
         shape = len(targets), H.shape[0]
@@ -236,15 +236,6 @@ class ComparedRows(RankingData):
     def require_finite_features(self) -> None:
         """Raise a ValueError if a feature of an item is not finite."""
         require_finite(self.X.H, "X")
-
-
-def _less_what_is_common(H: Sparse) -> Any:
-    """Return items with the same differences: the first one's value is taken from full columns."""
-    H = scipy.sparse.csr_array(H, copy=True)
-    H.sum_duplicates()
-    is_full = np.bincount(H.indices, minlength=H.shape[1]) == H.shape[0]
-    H.data -= (H[[0]].toarray().ravel() * is_full)[H.indices]
-    return H
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ from pairgram.features.base import (
 )
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Transformer
+    from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse, Transformer
 
 
 class Block(NamedTuple):
@@ -740,6 +740,46 @@ def count_varying(
         counted=counted,
         pointwise=pointwise,
     )
+
+
+def less_shared(
+    rows: Sparse, root: NDArray[np.int64], whole: NDArray[np.bool_] | None = None
+) -> Any:
+    """Return CSR rows that have the same differences within groups, but smaller values.
+
+    A large value that all rows of a group share would cost the differences their digits. Where all
+    rows of a group have an entry in a column, as they have of labels and of times, the entry of the
+    group's root is subtracted from them, which adds no entries.
+
+    Parameters
+    ----------
+    rows : sparse matrix of shape (n_rows, n_columns)
+    root : ndarray of shape (n_rows,), int64
+        For every row, the row that stands for its group, which is a row of the group.
+    whole : ndarray of shape (n_rows,), bool, or None
+        Roots of which all entries are subtracted. Each row of their groups gets entries where the
+        root has them.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_columns), float64
+        In canonical format.
+    """
+    rows = scipy.sparse.csr_array(rows)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    n_rows = len(root)
+    members = scipy.sparse.csr_array((np.ones(n_rows), (root, np.arange(n_rows))), (n_rows, n_rows))
+    pattern = scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
+    taken = scipy.sparse.csr_array(members @ pattern)  # how many rows of a group have an entry
+    per_root = np.diff(taken.indptr)
+    is_taken = taken.data == np.repeat(members.sum(axis=1), per_root)
+    if whole is not None:
+        is_taken |= np.repeat(whole, per_root)
+    taken.data = is_taken * 1.0
+    taken.eliminate_zeros()
+    return rows - members.T @ taken.multiply(rows)
 
 
 def apply_half_laplacian(

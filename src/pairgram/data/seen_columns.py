@@ -13,7 +13,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 import pairgram._core as _core
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.machine import resolve_n_threads
-from pairgram.data.dataset import RankingData, count_varying
+from pairgram.data.dataset import RankingData, count_varying, less_shared
 from pairgram.data.queries import Queries
 
 # The pivot of a column is the middle one of so many of its first values.
@@ -31,7 +31,8 @@ class SeenColumns:
     Attributes
     ----------
     pivot : ndarray of shape (n_columns,), float64
-        A value of the column, so that a large offset costs no digits. It is 0 for sparse rows.
+        A value of the column, so that a large offset costs no digits. It is 0 where sparse rows
+        lack an entry.
     sums : ndarray of shape (9, n_columns), float64
         Σ N, Σ S, Σ w (x − pivot)², Σ N², Σ N S, Σ S², Σ N A, Σ A² and Σ A over queries. They are
         not finite if squares overflow.
@@ -75,21 +76,23 @@ class SeenColumns:
         varying = np.zeros(X.shape[1] + 1, dtype=np.int64)
         if not by_rows:
             count_varying(data, False, np.ones(data.queries.n_queries, bool), varying)
-        v = np.ones(X.shape[0]) if weights is None else weights
+        ones, v = np.ones(X.shape[1]), np.ones(X.shape[0]) if weights is None else weights
         counted = v > 0
         index = np.arange(len(v)) if by_rows else data.queries.index()
         index, v, X = index[counted], v[counted], X[counted].astype(np.float64)
         X.sum_duplicates()
+        ends = min_max_axis(X, axis=0) if len(v) else (np.inf * ones, -np.inf * ones)
+        pivot, X = X[:1].sum(axis=0), less_shared(X, np.zeros(len(v), dtype=np.int64))
+        pivot = pivot - X[:1].sum(axis=0)
         places = (v, (index, np.arange(len(v))))
         S = scipy.sparse.csr_array(places, shape=(int(index.max(initial=0)) + 1, len(v))) @ X
         A = np.bincount(index, v, minlength=S.shape[0])
-        ones, n_queries = np.ones(X.shape[1]), np.count_nonzero(A)
+        n_queries = np.count_nonzero(A)
         NN, NS, SS = A @ A * ones, A @ S, S.power(2).sum(axis=0)
         sums = [v.sum() * ones, S.sum(axis=0), v @ X.power(2), NN, NS, SS, NN, NN, v.sum() * ones]
-        ends = min_max_axis(X, axis=0) if len(v) else (np.inf * ones, -np.inf * ones)
         queries = np.outer([n_queries, n_queries, 0, 0], ones).astype(np.int64)
         queries[3] = varying[:-1]
-        return cls(0 * ones, np.array(sums), np.array(ends), queries)
+        return cls(pivot, np.array(sums), np.array(ends), queries)
 
     def from_pivot(self, pivot: Vector) -> SeenColumns:
         """Return the same with sums of differences from another pivot."""

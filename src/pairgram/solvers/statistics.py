@@ -16,7 +16,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import RankingData, count_varying
+from pairgram.data.dataset import RankingData, count_varying, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
@@ -70,7 +70,7 @@ class SparseGram:
             rows = scipy.sparse.hstack([rows, targets], format="csr")
         v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
         if settings.pairs is not None:
-            rows = _less_what_is_common(rows, v, query, n_queries)
+            rows = _less_of_heaviest(rows, v, query, n_queries)
         total: NDArray[Any] = np.bincount(query, v, minlength=n_queries)  # V of every query
         if settings.kind in ("none", "kept"):
             level, level_query = query, np.arange(n_queries)
@@ -87,8 +87,7 @@ class SparseGram:
         elif settings.kind == "kept":
             degree = total[level_query]
         elif settings.kind == "dropped":
-            degree = total[level_query] - level_weight
-            degree[np.bincount(level_query, minlength=n_queries)[level_query] == 1] = 0.0
+            degree = _weight_of_others(level_query, level_weight, total)
         else:
             omega = _omega_blocks(level_query, keys % len(labels), settings, data.y)
             degree = omega @ level_weight
@@ -140,6 +139,8 @@ class SparseGram:
 
 # Total weights of lists that differ by no more than this share are equal.
 EQUAL = 1e-9
+# A row with so many times the weight of the other rows of its query outweighs them.
+OUTWEIGHS = 2.0**10
 # Room for the Gram matrix, a sparse product of its size, and a difference.
 SPARSE_GRAM = 6
 # Room for the Gram matrix of dense rows, its parts, and eigenvectors.
@@ -200,28 +201,35 @@ def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
             yield block, block if A is B else B[rows].toarray()
 
 
-def _less_what_is_common(
+def _less_of_heaviest(
     rows: Sparse, v: NDArray[np.float64], query: NDArray[np.int64], n_queries: int
 ) -> Any:
-    """Return rows that have the same differences within queries, but smaller values.
+    """Return rows without what is shared within queries, and without a row that outweighs others.
 
-    A large value that all rows of a query share would cost the differences their digits. Where all
-    rows of a query have an entry in a column, as they have of labels and of times, the entry of the
-    query's heaviest row is subtracted from them. No entries are added.
+    The sums of such a row would be subtracted from its own square, of which too little is left.
     """
-    rows = scipy.sparse.csr_array(rows)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    ones = np.ones(len(query))
-    select = scipy.sparse.csr_array((ones, (query, np.arange(len(query)))), (n_queries, len(query)))
-    pattern = scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
-    common = scipy.sparse.csr_array(select @ pattern)  # how many rows of a query have an entry
-    common.data = (common.data == np.repeat(select.sum(axis=1), np.diff(common.indptr))) * 1.0
-    common.eliminate_zeros()
     order = np.lexsort((v, query))
     heaviest = order[np.searchsorted(query[order], np.arange(n_queries), side="right") - 1]
-    return rows - select.T @ common.multiply(rows[heaviest])
+    others = v.copy()
+    others[heaviest] = 0.0
+    outweighs = np.zeros(len(v), dtype=bool)
+    outweighs[heaviest] = v[heaviest] > OUTWEIGHS * np.bincount(query, others, minlength=n_queries)
+    return less_shared(rows, heaviest[query], outweighs)
+
+
+def _weight_of_others(
+    level_query: NDArray[np.int64], level_weight: NDArray[Any], total: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the weight of the other levels of its query for each level, without a loss of digits.
+
+    `total` are the weights of the queries. For the heaviest level of a query the others are added.
+    """
+    order = np.lexsort((level_weight, level_query))
+    heaviest = order[np.diff(level_query[order], append=-1) != 0]
+    others, rest = level_weight.copy(), total[level_query] - level_weight
+    others[heaviest] = 0.0
+    rest[heaviest] = np.bincount(level_query, others, minlength=len(total))[level_query[heaviest]]
+    return np.asarray(rest)
 
 
 def _scaled(rows: Matrix, factor: NDArray[np.float64]) -> Any:
