@@ -1,6 +1,7 @@
 """``pairgram recommend``: files of models, users and things, beside the function."""
 
 import csv
+import gzip
 import json
 
 import numpy as np
@@ -72,10 +73,12 @@ def test_files_have_what_the_function_returns(files, tmp_path):
     assert written.column_names == ["user", "rank", "item", "score"]
     for name in written.column_names:
         assert written[name].to_pylist() == found[name].tolist()
-    for name, separator in (("out.tsv", "\t"), ("out.csv", ","), ("-", "\t")):
+    for name, separator in (("out.tsv", "\t"), ("out.csv", ","), ("-", "\t"), ("out.csv.gz", ",")):
         text, _ = run(*ALL, "-k", 4, "--exclude", "seen.parquet", "-o", name)
-        lines = text if name == "-" else (tmp_path / name).read_text()
-        first, *rest = csv.reader(lines.splitlines(), delimiter=separator)
+        if name != "-":
+            raw = (tmp_path / name).read_bytes()
+            text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
+        first, *rest = csv.reader(text.splitlines(), delimiter=separator)
         assert first == ["user", "rank", "item", "score"]
         assert rest == [list(map(str, row)) for row in found.itertuples(index=False)]
 

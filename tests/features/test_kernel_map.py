@@ -14,6 +14,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_ker
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from pairgram import (
+    Kernel,
+    KernelMap,
     Nystroem,
     Pairgram,
     RandomFourier,
@@ -599,6 +601,8 @@ def test_settings_changed_after_fit_do_not_reach_the_features(data, tmp_path):
     for feature_map, changes in (
         (RandomFourier(20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
         (Nystroem(n_components=20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
+        (KernelMap("rbf", gamma=0.5), {"kernel": "laplacian", "gamma": 9.0}),
+        (KernelMap(Kernel("rbf")), {"kernel": "precomputed"}),
     ):
         model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
         before = model.predict(X)

@@ -160,3 +160,13 @@ def test_validation_tables_take_the_values_of_the_training_rows():
         filled[0], rows.y, qid=rows.qid, validation=(filled[1], held.y, held.qid)
     )
     np.testing.assert_allclose(model.scores_, want.scores_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", ["mean", "median"])
+def test_scores_do_not_depend_on_the_other_rows_of_their_table(missing):
+    rows = make_rows()
+    model, gaps = RankRLS().fit(rows.X, rows.y, qid=rows.qid), with_gaps(rows)
+    with pytest.raises(ValueError, match=f"missing must be None or 'zero' .*, got '{missing}'"):
+        model.predict(replace(table_of(gaps), missing=missing))
+    zeros = model.predict(replace(table_of(gaps), missing="zero"))
+    np.testing.assert_allclose(zeros, model.predict(np.nan_to_num(gaps.X)), atol=1e-12)

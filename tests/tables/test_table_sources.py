@@ -740,16 +740,22 @@ def test_the_column_of_ids_is_no_other(tmp_path, ending, role):
 
 
 def test_text_of_several_lines(tmp_path):
-    """It is advised what users of scan can do."""
     path = tmp_path / "rows.csv"
     text = '"' + "a\n" * 50 + '"'
-    path.write_text("y,q,f,t\n" + "".join(f"{k % 2},{k // 9},{k},{text}\n" for k in range(20_000)))
+    lines = [f"{k % 2},{k // 9},{k},{text}\n" for k in range(20_000)]
+    path.write_text("".join(["y,q,f,t\n", *lines]))
     names = {"label": "y", "qid": "q", "features": "f"}
-    with pytest.raises(ValueError, match=r"rows\.csv: .*quotes goes on in the next.*dataset\.data"):
-        RankRLS().fit(scan(path, **names))
-    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    kind = pyarrow.dataset.CsvFileFormat(options)
-    assert scan(pyarrow.dataset.dataset(path, format=kind), **names).survey().n_rows == 20_000
+    model = RankRLS().fit(scan(path, **names))
+    rows = np.arange(20_000)
+    expected = RankRLS().fit(rows[:, None], rows % 2, qid=rows // 9)
+    np.testing.assert_allclose(model.coef_, expected.coef_)
+    tabs = tmp_path / "rows.tsv"
+    tabs.write_text(path.read_text().replace(",", "\t"))
+    assert scan(tabs, **names).survey().n_rows == 20_000
+    # A dataset of pyarrow is read as it says, and its error names what to do.
+    dataset = pyarrow.dataset.dataset(path, format="csv")
+    with pytest.raises(ValueError, match=r"rows\.csv: .*quotes goes on in the next.*give the path"):
+        RankRLS().fit(scan(dataset, **names))
 
 
 def test_columns_that_are_refused():

@@ -440,7 +440,10 @@ def write_table(output: Path, columns: dict[str, Any]) -> None:
         with naming(output), replacing(output) as raw:
             pyarrow.parquet.write_table(pyarrow.table(arrays), raw)
         return
-    write_lines(output, _table_lines(columns, "," if ending == ".csv" else "\t"))
+    commas = output.name.lower().endswith(
+        (".csv", *(f".csv{end}" for end in (".gz", ".xz", ".bz2")))
+    )
+    write_lines(output, _table_lines(columns, "," if commas else "\t"))
 
 
 def _table_lines(columns: dict[str, Any], separator: str) -> Iterator[str]:

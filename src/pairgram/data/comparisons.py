@@ -22,7 +22,7 @@ from pairgram.data.queries import Queries
 from pairgram.features.base import score_features
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Matrix, Sparse
+    from pairgram._support.types import Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -190,7 +190,7 @@ class KernelMap(FeatureMap):
         support: NDArray[np.int64] | None = None,
     ) -> Self:
         """Set what the map is of; `given` are gamma, degree and coef0 beside the kernel."""
-        self._located, self._given = located, given
+        self._located, self._given, self._given_kernel = located, given, self.kernel
         self._kernel = located.filled(*given)
         self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
@@ -288,8 +288,8 @@ class KernelMap(FeatureMap):
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
         settings: dict[str, Any] = dict(zip(("gamma", "degree", "coef0"), self._given, strict=True))
-        settings |= {"kernel": kernel_in_file(self.kernel), "n_threads": self.n_threads}
-        if isinstance(self.kernel, BaseKernel):
+        settings |= {"kernel": kernel_in_file(self._given_kernel), "n_threads": self.n_threads}
+        if isinstance(self._given_kernel, BaseKernel):
             settings["located"] = self._located.in_file()
         settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}

@@ -114,8 +114,8 @@ def scan(
         What replaces missing features (null or NaN) if the ranker has no `missing` of its own: 0,
         or the weighted mean or median of the column over the rows that have a value, as in
         `RankRLS`. The values become part of the fitted model, as `fill_values_`. A model that has
-        such values uses them for every table that it scores. With None, and a ranker without
-        `missing`, a missing feature is an error.
+        such values uses them for every table that it scores; another one scores tables with None or
+        "zero". With None, and a ranker without `missing`, a missing feature is an error.
     group_queries : bool, default=False
         Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
         query keep their order. Files, frames and functions are read once by `scan`; if the rows

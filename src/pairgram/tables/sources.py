@@ -130,9 +130,8 @@ NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
 CAUSES = {
     "Integers with more than 64 bits": "a column holds integers of more than 64 bits, which "
     "pyarrow does not know: cast it to Int64 or Float64 before it is written",
-    "newlines_in_values": "a value in quotes goes on in the next line: leave such columns out of "
-    "the file, or give scan the source pyarrow.dataset.dataset(path, format=pyarrow.dataset."
-    "CsvFileFormat(pyarrow.csv.ParseOptions(newlines_in_values=True)))",
+    "newlines_in_values": "a value in quotes goes on in the next line: give the path of the file, "
+    "or a dataset of CsvFileFormat(ParseOptions(newlines_in_values=True))",
 }
 
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
@@ -264,9 +263,10 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
         filesystem, found = _remote(found)
     chosen = found[0] if len(found) == 1 else found
     kind: Any = _format(found)
-    separated = kind in ("csv", "tsv")
-    if kind == "tsv":
-        kind = arrow.dataset.CsvFileFormat(arrow.csv.ParseOptions(delimiter="\t"))
+    separated = kind in SEPARATORS
+    if separated:  # a value in quotes may go on in the next line
+        options = arrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
+        kind = arrow.dataset.CsvFileFormat(options)
     open_dataset = partial(arrow.dataset.dataset, chosen, format=kind, filesystem=filesystem)
     with naming(shown(names[0])), _readable(found[0]):
         dataset = open_dataset(partitioning="hive")
@@ -374,6 +374,7 @@ FORMATS = {
     ".tsv": "tsv",
     ".tsv.gz": "tsv",
 }
+SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def _format(names: Sequence[str]) -> str:

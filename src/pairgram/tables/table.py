@@ -378,16 +378,17 @@ class Table:
     def for_model(self, model: BaseEstimator) -> tuple[Table, Any]:
         """Return the table as a fitted model needs it, and a model that takes its arrays.
 
-        Missing values are replaced by the model's fill values. If the model has none, the table's
-        own `missing` decides, or else the steps of a pipeline do. LETOR files get the features that
-        they leave out. If the table has columns with the names of the model's features, these are
-        read, in the model's order. Of a pipeline that encodes text, those columns are read that its
-        steps read.
+        Missing values are replaced by the model's fill values. If the model has none, they are 0
+        with ``missing="zero"``, or else the steps of a pipeline decide. LETOR files get the
+        features that they leave out. If the table has columns with the names of the model's
+        features, these are read, in the model's order. Of a pipeline that encodes text, those
+        columns are read that its steps read.
 
         Raises
         ------
         ValueError
-            If the table has other features than the model was fitted to.
+            If the table has other features than the model was fitted to, or if `missing` asks for
+            means or medians that the model does not have.
         """
         if (scorer := self._scorer_of_text(model)) is not None:
             table = self._with_texts(scorer.names, scorer.texts, scorer.feature_names_in_)
@@ -411,6 +412,13 @@ class Table:
             fill, inputs = getattr(best, "fill_values_", None), getattr(best, "inputs_", None)
             if fill is not None:
                 table = table.filling(fill)
+            elif self.missing in ("mean", "median"):  # of these rows, so that scores depend on them
+                raise ArgumentError(
+                    "missing",
+                    f"must be None or 'zero' for this model, got {self.missing!r}: it was fitted "
+                    f"without the {self.missing}s of columns, as {{missing={self.missing!r}}} of "
+                    "its fit keeps them",
+                )
             elif hasattr(best, "steps") or (inputs is not None and inputs.takes_gaps):
                 table = table.with_gaps()
             else:
