@@ -1,6 +1,6 @@
 """All that docs/benchmarks.md and docs/papers.md measure, in one command that can be stopped.
 
-    python -m bench [--data FOLDER] [--results FOLDER] [--only TEXT] [--list] [--all]
+    python -m bench [--data FOLDER] [--results FOLDER] [--only TEXT] [--list | --all]
 
 Every command of the pages is run in its order. What it prints goes to RESULTS/NUMBER.txt, and
 RESULTS/NUMBER.json says the command, the revision, the machine, when it began, how many seconds it
@@ -105,10 +105,9 @@ def main() -> int:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="with MQ2008, OHSUMED and qsar")
     parser.add_argument("--results", type=Path, default=Path("build/bench"), metavar="FOLDER")
     parser.add_argument("--only", default="", metavar="TEXT", help="commands with this text alone")
-    parser.add_argument(
-        "--list", action="store_true", help="print the commands; this is the default"
-    )
-    parser.add_argument("--all", action="store_true", help="run the commands")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--list", action="store_true", help="print the commands; this is the default")
+    mode.add_argument("--all", action="store_true", help="run the commands")
     arguments = parser.parse_args()
     arguments.results = arguments.results.resolve()
     arguments.results.mkdir(parents=True, exist_ok=True)

@@ -91,6 +91,13 @@ def _float32() -> Ways:
     return lambda: pairgram.Pairgram.from_rows(Z, y, qid=qid, n_threads=1), of_all_rows
 
 
+@work("statistics of one list of 1,000,000 rows, beside lists of 100")
+def _one_list() -> Ways:
+    X, y, qid = data.make(1_000_000, 4, 10_000)
+    statistics_of = functools.partial(pairgram.Pairgram.from_rows, X, y, n_threads=1)
+    return statistics_of, lambda: statistics_of(qid=qid)
+
+
 @work("leave-query-out of 30 alphas, beside fit and 30 alphas")
 def _leave_query_out() -> Ways:
     X, y, qid = rows()
