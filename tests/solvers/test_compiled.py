@@ -70,6 +70,17 @@ def test_gram_in_slots_and_in_tiles(width, dtype):
         np.testing.assert_array_equal(threaded, sums)
 
 
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
+def test_tiny_weights_do_not_vanish_where_parts_are_joined(pairs):
+    rng = np.random.default_rng(0)
+    X, y, query = rng.normal(size=(200, 3)), rng.integers(0, 4, 200).astype(float), np.zeros(200)
+    tiny = Problem(X, y, query.astype(int), np.full(200, 1e-160), None)
+    found, _ = gram(*compiled(tiny, pairs, "documents"), block_rows=8)
+    ones = Problem(X, y, query.astype(int), np.ones(200), None)
+    expected, _ = gram(*compiled(ones, pairs, "documents"), block_rows=8)
+    np.testing.assert_allclose(found, 1e-160 * expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("pairs", PAIRS[:4])
 @pytest.mark.parametrize("block_rows", [8, 0])
 def test_large_offset_does_not_cancel(pairs, block_rows):
