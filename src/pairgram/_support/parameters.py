@@ -556,8 +556,8 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "keep": Parameter(
         None,
         "--keep A,B,...",
-        "Columns of a table to write before the scores, if --output has columns. [default: that of "
-        "--qid]",
+        "Columns of a table to write before the scores, if --output has columns. Those of CSV and "
+        "TSV are the text of the file. [default: that of --qid]",
     ),
 }
 
