@@ -173,6 +173,7 @@ laplacian::laplacian(const ranking_problem& problem)
       weight_(rows_.n_rows()),
       degree_(rows_.n_rows()),
       heaviest_(rows_.n_queries, 0),
+      counted_(rows_.n_queries, 0),
       first_level_(rows_.n_queries + 1, 0) {
     const bool has_levels = rule_.kind == pair_kind::dropped || rule_.kind == pair_kind::omega;
     if (has_levels) level_.resize(rows_.n_rows());
@@ -189,6 +190,7 @@ laplacian::laplacian(const ranking_problem& problem)
             const auto level = plan.level[i];
             const double within = plan.within[level];
             weight_[begin + i] = plan.weight[i];
+            counted_[q] += plan.weight[i] > 0;
             degree_[begin + i] = plan.weight[i] * within * within;
             if (has_levels) level_[begin + i] = level;
         }
@@ -306,12 +308,16 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
                                        buffer<double>& sums) const {
     const auto begin = rows_.begin(query);
     const double c = factor_[query];
-    square found{0, 0};
+    square found{0, 0, 0};
     if (!(c > 0)) return found;
-    // What all rows have in common costs no digits.
-    const bool is_full = n == rows_.size(query) && rule_.kind != pair_kind::none;
-    const auto* const heaviest = std::find(positions, positions + n, heaviest_[query]);
-    const double pivot = is_full ? z[heaviest - positions] : 0.0;
+    // What all rows that count have in common costs no digits.
+    double pivot = 0;
+    std::ptrdiff_t n_counted = 0;
+    for (std::ptrdiff_t e = 0; e < n; ++e) {
+        n_counted += weight_[begin + positions[e]] > 0;
+        if (positions[e] == heaviest_[query]) pivot = z[e];
+    }
+    if (n_counted < counted_[query] || rule_.kind == pair_kind::none) pivot = 0;
     double all = 0;
     const auto k = level_.empty() ? 0 : first_level_[query + 1] - first_level_[query];
     if (static_cast<std::ptrdiff_t>(sums.size()) < k) sums.resize(k);
@@ -320,6 +326,7 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
     for (std::ptrdiff_t e = 0; e < n; ++e) {
         const auto i = begin + positions[e];
         const double value = z[e] - pivot;
+        found.size += degree_[i] * z[e] * z[e];
         found.sum += degree_[i] * value * value;
         all += weight_[i] * value;
         if (k > 0) t[level[positions[e]]] += weight_[i] * value;
@@ -452,7 +459,7 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
                 const auto found = pairs.square_of(q, static_cast<std::ptrdiff_t>(values.size()),
                                                    positions.data(), values.data(), of_levels);
                 squares[column] += found.sum - found.subtracted;
-                sizes[column] += found.sum;
+                sizes[column] += found.size;
             }
         }
     });

@@ -57,11 +57,12 @@ class laplacian {
     // z becomes L z for one query. z has an entry per row, stride apart.
     void apply(std::ptrdiff_t query, std::ptrdiff_t stride, double* z) const;
 
-    // What zᵀ L z of one query subtracts, and what it subtracts it from: Σ degree z². z is sparse:
-    // n entries of the rows at these positions, counted from the query's first. sums is scratch for
+    // What zᵀ L z of one query subtracts, and what it subtracts it from: Σ degree z², where z is
+    // taken from an entry that all rows have. size is the sum for z as it is. z is sparse: n
+    // entries of the rows at these positions, counted from the query's first. sums is scratch for
     // many queries: empty at first, then zeros.
     struct square {
-        double sum, subtracted;
+        double sum, subtracted, size;
     };
     square square_of(std::ptrdiff_t query, std::ptrdiff_t n, const std::int32_t* positions,
                      const double* z, buffer<double>& sums) const;
@@ -84,6 +85,7 @@ class laplacian {
     buffer<double> factor_;               // (n_queries,) c; 0 without pairs
     buffer<double> weight_, degree_;      // (n,) v_i, and what z_i is multiplied by
     buffer<std::ptrdiff_t> heaviest_;     // (n_queries,) the row that the others are taken from
+    buffer<std::ptrdiff_t> counted_;      // (n_queries,) rows of weight > 0
     buffer<std::int32_t> level_;          // (n,) within the query; dropped and omega alone
     buffer<std::ptrdiff_t> first_level_;  // (n_queries + 1,)
     buffer<double> level_label_;          // omega: of every query's levels
@@ -117,10 +119,10 @@ void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& la
                          const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
                          const std::int64_t* systems, double* out, int n_threads);
 
-// diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), what was subtracted from: where a column
-// does not vary, the diagonal is rounding error of this size. O(nnz), with omega · levels² more.
-// The same bits for any n_threads. For comparisons the diagonal adds up squared differences, entry
-// by entry of the rows that are compared; the columns of a row must ascend.
+// diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), the sum of weighted squares: where a
+// column does not vary, the diagonal is at most rounding error of this size. O(nnz), with omega ·
+// levels² more. The same bits for any n_threads. For comparisons the diagonal adds up squared
+// differences, entry by entry of the rows that are compared; the columns of a row must ascend.
 template <class T, class I>
 void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
                           double* size, int n_threads);

@@ -387,3 +387,62 @@ def test_what_is_common_to_sparse_items_cancels_in_each_group_of_them():
     y = Preferences(*pairs[pairs[:, 0] != pairs[:, 1]].T)
     expected = RankRLS().fit(X, y).coef_
     np.testing.assert_allclose(RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
+def test_rows_of_weight_0_do_not_hide_what_the_others_share(pairs, form):
+    rng = np.random.default_rng(0)
+    X, weights, qid = np.zeros((40, 60)), np.ones(40), np.arange(40) // 10
+    X[np.arange(40), 1 + np.arange(40)] = 1
+    weights[::10] = 0
+    counts = weights > 0
+    y = rng.integers(0, 3, 40).astype(float)
+    X[counts, 0] = 1e9 + y[counts] + rng.normal(size=36)
+    model = RankRLS(1e-3, pairs=pairs, form=form)
+    expected = clone(model).fit(X[counts], y[counts], qid=qid[counts]).coef_
+    found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weights).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * abs(expected).max())
+
+
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
+def test_the_weight_of_a_row_may_stand_in_two_rows(pairs):
+    X, y = np.zeros((4, 60)), np.array([1, 1, 0, 0.0])
+    X[:2, 0], X[2, 1], X[:2, 2] = 1, 1, 0.5
+    of_two, of_one = (
+        Pairgram.from_rows(sp.csr_array(rows), labels, sample_weight=weights, pairs=pairs).G
+        for rows, labels, weights in (
+            (X, y, [1e13, 1e13, 1, 1]),
+            (X[1:], y[1:], [2e13, 1, 1]),
+        )
+    )
+    np.testing.assert_allclose(of_two, of_one, rtol=1e-12)
+    X[1, 0] = 0.25  # rows of one label form no pair without ties
+    dense, sparse = (
+        Pairgram.from_rows(rows, y, sample_weight=[1e13, 1e13, 1, 1], pairs=pairs).G
+        for rows in (X, sp.csr_array(X))
+    )
+    np.testing.assert_allclose(sparse, dense, rtol=1e-12, atol=1e-12 * dense.max())
+
+
+def test_times_of_all_rows_together_merge_without_a_loss():
+    X, y, _ = sparse_rows()
+    X = X.toarray()
+    X[:, 0] = 1.7e9 + np.random.default_rng(0).normal(size=len(X))
+    half = np.arange(len(y)) < 250
+    sums = [
+        sum(Pairgram.from_rows(kind(X[rows]), y[rows], scope="global") for rows in (~half, half))
+        for kind in (np.asarray, sp.csr_array)
+    ]
+    np.testing.assert_allclose(sums[1].G, sums[0].G, rtol=1e-12, atol=1e-12 * sums[0].G.max())
+
+
+def test_steps_end_without_a_warning_far_from_0(set_limits):
+    set_limits(**BY_STEPS)
+    rng = np.random.default_rng(1)
+    spread = rng.normal(size=(900, 1))
+    rest = sp.random_array((900, 2000), density=0.001, random_state=rng, format="csr")
+    X = sp.hstack([sp.csr_array(1e8 + spread), rest]).tocsr()
+    y = spread[:, 0] + 0.1 * rng.normal(size=900)
+    model = RankRLS().fit(X, y, qid=np.arange(900) // 9)  # warnings are errors here
+    assert abs(model.coef_[0] - 1) < 0.1

@@ -179,7 +179,8 @@ class ComparedRows(RankingData):
 
     def _sparse_sums(self, targets: Vector) -> Vector:
         """Return the sums over [X, y] of CSR items, by the sparse matrix AᵀDA."""
-        H, d = less_shared(self.X.H, self.comparisons.connected()), self.X.shape[1]
+        group = self.comparisons.connected()
+        H, d = less_shared(self.X.H, group, np.ones(len(group))), self.X.shape[1]
         ones, numbers = np.ones(len(targets)), np.arange(len(targets))
         places = np.tile(numbers, 2), np.concatenate([self.X.first, self.X.second])
         shape = len(targets), H.shape[0]

@@ -742,23 +742,34 @@ def count_varying(
     )
 
 
+# A row with so many times the weight of most other rows of its group is heavy.
+HEAVY = 2.0**10
+
+
+def heaviest_of(group: NDArray[np.int64], weight: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the row of the largest weight of every group that has rows, by ascending groups."""
+    order = np.lexsort((weight, group))
+    return np.asarray(order[np.diff(group[order], append=-1) != 0])
+
+
 def less_shared(
-    rows: Sparse, root: NDArray[np.int64], whole: NDArray[np.bool_] | None = None
+    rows: Sparse, group: NDArray[np.int64], weight: NDArray[np.float64], *, heavy: bool = False
 ) -> Any:
     """Return CSR rows that have the same differences within groups, but smaller values.
 
     A large value that all rows of a group share would cost the differences their digits. Where all
     rows of a group have an entry in a column, as they have of labels and of times, the entry of the
-    group's root is subtracted from them, which adds no entries.
+    heaviest row is subtracted from them. Rows of weight 0 count as absent.
 
     Parameters
     ----------
     rows : sparse matrix of shape (n_rows, n_columns)
-    root : ndarray of shape (n_rows,), int64
-        For every row, the row that stands for its group, which is a row of the group.
-    whole : ndarray of shape (n_rows,), bool, or None
-        Roots of which all entries are subtracted. Each row of their groups gets entries where the
-        root has them.
+    group : ndarray of shape (n_rows,), int64
+        The group of every row, ≥ 0.
+    weight : ndarray of shape (n_rows,), float64, ≥ 0
+    heavy : bool
+        Whether to subtract all entries of the heaviest row where heavy rows outweigh the others of
+        their group. Each row of the group then gets entries where the heaviest row has them.
 
     Returns
     -------
@@ -769,17 +780,21 @@ def less_shared(
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    n_rows = len(root)
-    members = scipy.sparse.csr_array((np.ones(n_rows), (root, np.arange(n_rows))), (n_rows, n_rows))
+    heaviest, (_, number) = heaviest_of(group, weight), np.unique(group, return_inverse=True)
+    places = (np.ones(len(group)), (number, np.arange(len(group))))
+    members = scipy.sparse.csr_array(places, (len(heaviest), len(group)))
     pattern = scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
-    taken = scipy.sparse.csr_array(members @ pattern)  # how many rows of a group have an entry
-    per_root = np.diff(taken.indptr)
-    is_taken = taken.data == np.repeat(members.sum(axis=1), per_root)
-    if whole is not None:
-        is_taken |= np.repeat(whole, per_root)
+    counted = scipy.sparse.diags_array((weight > 0) * 1.0)
+    taken = scipy.sparse.csr_array(members @ (counted @ pattern))  # rows that have an entry
+    n_taken = np.diff(taken.indptr)
+    is_taken = taken.data == np.repeat(members @ (weight > 0), n_taken)
+    if heavy:
+        light = members @ np.where(weight * HEAVY < weight[heaviest][number], weight, 0.0)
+        outweighs = (light > 0) & (members @ weight > HEAVY * light)
+        is_taken |= np.repeat(outweighs, n_taken)
     taken.data = is_taken * 1.0
     taken.eliminate_zeros()
-    return rows - members.T @ taken.multiply(rows)
+    return rows - members.T @ taken.multiply(rows[heaviest])
 
 
 def apply_half_laplacian(

@@ -82,7 +82,7 @@ class SeenColumns:
         index, v, X = index[counted], v[counted], X[counted].astype(np.float64)
         X.sum_duplicates()
         ends = min_max_axis(X, axis=0) if len(v) else (np.inf * ones, -np.inf * ones)
-        pivot, X = X[:1].sum(axis=0), less_shared(X, np.zeros(len(v), dtype=np.int64))
+        pivot, X = X[:1].sum(axis=0), less_shared(X, np.zeros(len(v), dtype=np.int64), v)
         pivot = pivot - X[:1].sum(axis=0)
         places = (v, (index, np.arange(len(v))))
         S = scipy.sparse.csr_array(places, shape=(int(index.max(initial=0)) + 1, len(v))) @ X

@@ -19,7 +19,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.comparisons import compared, listed
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import CensoredLabels
 from pairgram.features.base import dense, is_compiled
@@ -373,7 +373,8 @@ class Coordinates:
         if scipy.sparse.issparse(H):
             H = H.astype(np.float64)
             if of_pairs:
-                _centre_entries(H, self.data.as_scope(settings[0]))
+                of_lists = self.data.as_scope(settings[0])
+                H = less_shared(H, of_lists.queries.index(), of_lists.v)
         else:
             ours = is_compiled(self.data.feature_map)  # other maps may return X itself
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
@@ -497,25 +498,6 @@ def _centre(H: Vector, data: RankingData) -> None:
         if (counted := rows[seen[rows]]).size:
             H[rows] -= H[counted[0]]
             H[rows] -= H[counted].mean(axis=0)
-
-
-def _centre_entries(H: Any, data: RankingData) -> None:
-    """Do what `_centre` does for CSR rows in the columns of which all rows of a query have entries.
-
-    The mean is that of all rows. What is subtracted from a whole query changes nothing but digits.
-    """
-    H.sum_duplicates()
-    query = data.queries.index()
-    key = np.repeat(query, np.diff(H.indptr)) * H.shape[1] + H.indices
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    counts = np.diff(np.append(starts, len(key)))
-    whole = counts == data.queries.sizes[key[order[starts]] // H.shape[1]]
-    values = H.data[order]
-    values -= np.repeat(np.where(whole, values[starts], 0.0), counts)
-    means = np.add.reduceat(values, starts) / counts if len(starts) else values
-    values -= np.repeat(np.where(whole, means, 0.0), counts)
-    H.data[order] = values
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.dataset import RankingData, count_varying, less_shared
+from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
@@ -43,9 +43,9 @@ class SparseGram:
 
     Attributes
     ----------
-    products : list of (sign, A, B)
-        Sparse matrices of n_columns columns. The Gram matrix is ``Σ sign AᵀB``. The others are
-        subtracted from the first product.
+    products : list of (factor, A, B)
+        Sparse matrices of n_columns columns. The Gram matrix is the symmetric part of
+        ``Σ factor AᵀB``. The others are subtracted from the first product.
     pair_weight : float
         Σ W, the sum of all pair weights.
     has_weight : ndarray of shape (n_queries,), bool
@@ -70,7 +70,7 @@ class SparseGram:
             rows = scipy.sparse.hstack([rows, targets], format="csr")
         v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
         if settings.pairs is not None:
-            rows = _less_of_heaviest(rows, v, query, n_queries)
+            rows = less_shared(rows, query, v, heavy=True)
         total: NDArray[Any] = np.bincount(query, v, minlength=n_queries)  # V of every query
         if settings.kind in ("none", "kept"):
             level, level_query = query, np.arange(n_queries)
@@ -87,7 +87,12 @@ class SparseGram:
         elif settings.kind == "kept":
             degree = total[level_query]
         elif settings.kind == "dropped":
-            degree = _weight_of_others(level_query, level_weight, total)
+            # Nothing is subtracted from what outweighs it: the others of the heaviest level of a
+            # query are added.
+            heaviest = np.zeros(len(level_query), dtype=bool)
+            heaviest[heaviest_of(level_query, level_weight)] = True
+            others = np.bincount(level_query[~heaviest], level_weight[~heaviest], n_queries)
+            degree = np.where(heaviest, others[level_query], total[level_query] - level_weight)
         else:
             omega = _omega_blocks(level_query, keys % len(labels), settings, data.y)
             degree = omega @ level_weight
@@ -100,13 +105,18 @@ class SparseGram:
 
         weighted = _scaled(rows, np.sqrt(v * (factor[level_query] * degree)[level]))
         products = [(1, weighted, weighted)]
-        if settings.kind in ("kept", "dropped"):
+        if settings.kind == "kept":
             sums = _scaled(_sum_rows(rows, v, query, n_queries), np.sqrt(factor))
             products.append((-1, sums, sums))
         if settings.kind == "dropped":
             sums = _sum_rows(rows, v, level, len(level_query))
             sums = _scaled(sums, np.sqrt(factor[level_query]))
-            products.append((1, sums, sums))
+            at = scipy.sparse.csr_array(
+                (np.ones(len(level_query)), (level_query, np.arange(len(level_query))))
+            )
+            first, others = at[:, heaviest] @ sums[heaviest], at[:, ~heaviest] @ sums[~heaviest]
+            products += [(-2, first, others), (-1, others, others)]
+            products.append((1, sums[~heaviest], sums[~heaviest]))
         if omega is not None:
             sums = _sum_rows(rows, v, level, len(level_query))
             products.append((-1, sums, _scaled(omega @ sums, factor[level_query])))
@@ -118,7 +128,7 @@ class SparseGram:
         For a feature that does not vary, the diagonal is rounding error of this size.
         """
         parts = [
-            sign * np.asarray(A.multiply(B).sum(axis=0)).ravel() for sign, A, B in self.products
+            factor * np.asarray(A.multiply(B).sum(axis=0)).ravel() for factor, A, B in self.products
         ]
         return np.sum(parts, axis=0), parts[0]
 
@@ -129,18 +139,16 @@ class SparseGram:
         """
         order = self.products[0][1].shape[1]
         sums = np.zeros((order, order))
-        for sign, A, B in self.products:
+        for factor, A, B in self.products:
             for block_A, block_B in _worth_multiplying(A, B):
                 with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
                     product = block_A.T @ block_B
-                sums += sign * (product.toarray() if scipy.sparse.issparse(product) else product)
+                sums += factor * (product.toarray() if scipy.sparse.issparse(product) else product)
         return (sums + sums.T) / 2
 
 
 # Total weights of lists that differ by no more than this share are equal.
 EQUAL = 1e-9
-# A row with so many times the weight of the other rows of its query outweighs them.
-OUTWEIGHS = 2.0**10
 # Room for the Gram matrix, a sparse product of its size, and a difference.
 SPARSE_GRAM = 6
 # Room for the Gram matrix of dense rows, its parts, and eigenvectors.
@@ -199,37 +207,6 @@ def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
         for rows in blocks(n_rows, step):
             block = A[rows].toarray()
             yield block, block if A is B else B[rows].toarray()
-
-
-def _less_of_heaviest(
-    rows: Sparse, v: NDArray[np.float64], query: NDArray[np.int64], n_queries: int
-) -> Any:
-    """Return rows without what is shared within queries, and without a row that outweighs others.
-
-    The sums of such a row would be subtracted from its own square, of which too little is left.
-    """
-    order = np.lexsort((v, query))
-    heaviest = order[np.searchsorted(query[order], np.arange(n_queries), side="right") - 1]
-    others = v.copy()
-    others[heaviest] = 0.0
-    outweighs = np.zeros(len(v), dtype=bool)
-    outweighs[heaviest] = v[heaviest] > OUTWEIGHS * np.bincount(query, others, minlength=n_queries)
-    return less_shared(rows, heaviest[query], outweighs)
-
-
-def _weight_of_others(
-    level_query: NDArray[np.int64], level_weight: NDArray[Any], total: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Return the weight of the other levels of its query for each level, without a loss of digits.
-
-    `total` are the weights of the queries. For the heaviest level of a query the others are added.
-    """
-    order = np.lexsort((level_weight, level_query))
-    heaviest = order[np.diff(level_query[order], append=-1) != 0]
-    others, rest = level_weight.copy(), total[level_query] - level_weight
-    others[heaviest] = 0.0
-    rest[heaviest] = np.bincount(level_query, others, minlength=len(total))[level_query[heaviest]]
-    return np.asarray(rest)
 
 
 def _scaled(rows: Matrix, factor: NDArray[np.float64]) -> Any:
@@ -438,9 +415,12 @@ def mean_of(
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     first = data.X[[0]].toarray()[0] if sparse else data.features(slice(0, 1))[0]
     origin = np.append(first, y[0]).astype(np.float64)
-    if sparse:  # centring would fill the rows
-        return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
     mean = np.zeros(len(origin))
+    if sparse:
+        rows = less_shared(data.X.astype(np.float64), np.zeros(len(y), dtype=np.int64), v)
+        mean[:-1] = share @ rows - rows[[0]].toarray()[0] * share.sum()
+        mean[-1] = share @ (y - y[0])
+        return total, origin, mean
     with np.errstate(invalid="ignore"):  # NaN and infinity are found in the sums
         for rows in blocks(len(y), BLOCK_ROWS):
             mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
