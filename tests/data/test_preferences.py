@@ -67,7 +67,7 @@ def test_a_value_that_does_not_change():
     with pytest.raises(AttributeError):
         y.margin = 2.0
     for same in (copy.deepcopy(y), pickle.loads(pickle.dumps(y))):
-        assert same.winner.tolist() == [1, 2] and same.groups == ["x", "y"]
+        assert same.winner.tolist() == [1, 2] and same.groups.tolist() == ["x", "y"]
     assert repr(y) == "Preferences of 2 comparisons between 3 rows, in 2 groups, weighted"
 
 

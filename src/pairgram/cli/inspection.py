@@ -188,7 +188,7 @@ def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
     import numpy as np
 
     names, inputs = getattr(model, "feature_names_in_", None), model.inputs_
-    if model._column_sums is not None:
+    if model._known_sums() is not None:
         table = model.column_weights()
         columns = table.pop("column")
         del table["name"]

@@ -148,7 +148,7 @@ class ComparedRows(RankingData):
         return np.asarray((diagonal > NOISE * size) | vanishing)
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
-        """Return (the sums over [X, y], Σ W); all comparisons count as one query.
+        """Return (the sums over [X, y], Σ W); every comparison counts as a query.
 
         With the incidence A of comparisons and their weights D these are ``HᵀAᵀDAH`` and
         ``HᵀAᵀDm``. Dense items are taken from one of those that comparisons connect with them, so
@@ -156,16 +156,11 @@ class ComparedRows(RankingData):
         """
         H, targets = self.X.H, self.target(PairSettings(None))
         weight = float(self.v.sum())
-        if scipy.sparse.issparse(H):
-            sums = self._sparse_sums(targets)
-            if varying is not None:
-                varying[:-1] = sums.diagonal()[:-1] > 0
-                varying[-1] = varying[:-1].any()
-            return sums, weight
-        H = H - H[self.comparisons.connected()]
         if varying is not None:
-            varying[:-1] = (H != 0).any(axis=0)
-            varying[-1] = varying[:-1].any()
+            self._count_varying(varying)
+        if scipy.sparse.issparse(H):
+            return self._sparse_sums(targets), weight
+        H = H - H[self.comparisons.connected()]
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             of_items = self.comparisons.multiply(H, targets, n_threads)
             with machine.single_threaded_blas:
@@ -176,6 +171,14 @@ class ComparedRows(RankingData):
             sums[:d, d] = sums[d, :d] = products[:, d]
             sums[d, d] = self.v @ targets**2
         return sums, weight
+
+    def _count_varying(self, varying: Rows) -> None:
+        """Set in how many comparisons that count each feature differs, and at the end any."""
+        varying[:] = 0
+        for block in self.blocks(PairSettings(None)):
+            differs = (block.X != 0) & (self.v[block.rows] > 0)[:, None]
+            varying[:-1] += differs.sum(axis=0)
+            varying[-1] += differs.any(axis=1).sum()
 
     def _sparse_sums(self, targets: Vector) -> Vector:
         """Return the sums over [X, y] of CSR items, by the sparse matrix AᵀDA."""
@@ -304,6 +307,7 @@ class CensoredRows(RankingData):
         sums[:d][~vary], sums[:, :d][:, ~vary] = 0.0, 0.0
         if varying is not None:
             varying[:-1], varying[-1] = vary, vary.any()
+            varying *= self.labels.n_pairs
         return sums, float(self.labels.n_pairs)
 
     def diagonal(self, n_threads: int) -> Vector:

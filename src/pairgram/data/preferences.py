@@ -54,7 +54,7 @@ class Preferences:
     winner, loser : ndarray of shape (n_pairs,), int64
     margin : ndarray of shape (n_pairs,), float64
     weight : ndarray of shape (n_pairs,), float64, or None
-    groups : array-like or None
+    groups : ndarray of shape (n_pairs,), or None
     queries : Queries
         The comparisons of every group; all of them if there are no groups.
 
@@ -131,10 +131,13 @@ class Preferences:
                 value = value.copy()  # the caller may change the array
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
-        if isinstance(self.groups, np.ndarray):
-            object.__setattr__(self, "groups", self.groups.copy())
         # The groups are checked here.
-        object.__setattr__(self, "queries", Queries.make(n_pairs, qid=self.groups, name="groups"))
+        queries = Queries.make(n_pairs, qid=self.groups, name="groups")
+        object.__setattr__(self, "queries", queries)
+        if self.groups is not None and queries.ids is not None:
+            groups = queries.ids[queries.index()]
+            groups.flags.writeable = False
+            object.__setattr__(self, "groups", groups)
 
     @classmethod
     def from_ids(

@@ -79,7 +79,8 @@ class SeenColumns:
         ones, v = np.ones(X.shape[1]), np.ones(X.shape[0]) if weights is None else weights
         counted = v > 0
         index = np.arange(len(v)) if by_rows else data.queries.index()
-        index, v, X = index[counted], v[counted], X[counted].astype(np.float64)
+        index, v = index[counted], v[counted]
+        X = scipy.sparse.csr_array(X[counted], dtype=np.float64)
         X.sum_duplicates()
         ends = min_max_axis(X, axis=0) if len(v) else (np.inf * ones, -np.inf * ones)
         pivot, X = X[:1].sum(axis=0), less_shared(X, np.zeros(len(v), dtype=np.int64), v)

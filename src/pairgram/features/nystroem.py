@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -340,7 +341,7 @@ Sum or callable, default="rbf"
         return self
 
     def _set(self, kernel: BaseKernel) -> None:
-        self._kernel = self.kernel_ = kernel
+        self._kernel, self.kernel_ = kernel, copy.deepcopy(kernel)  # which a caller may change
         self.gamma_ = getattr(kernel, "gamma", self.gamma)
 
     @property

@@ -82,7 +82,17 @@ def pack(kind: str, arrays: Mapping[str, NDArray[Any]], settings: Settings) -> b
         "settings": text,
         "sha256": _digest(kind, text, arrays),
     }
-    return save(dict(arrays), metadata)
+    return _in_order(save(dict(arrays), metadata))
+
+
+def _in_order(contents: bytes) -> bytes:
+    """Return a safetensors file whose metadata stand in one order: equal models, equal bytes."""
+    end = 8 + int.from_bytes(contents[:8], "little")
+    header = json.loads(contents[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, memoryview(contents)[end:]])
 
 
 def read_file(path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None) -> Contents:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
@@ -644,6 +645,10 @@ def search_results(
         The columns ``params`` (a list of dicts), ``param_…``, ``split…_test_score`` (if there are
         splits), ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
     """
+    if "feature_map" in columns:  # a fitted one would be that of the model
+        maps = {id(one): one if one is None else clone(one) for one in columns["feature_map"]}
+        made = column_of([maps[id(one)] for one in columns["feature_map"]])
+        columns = {**columns, "feature_map": made}
     names, lists = list(columns), [values.tolist() for values in columns.values()]
     table: dict[str, Any] = {
         "params": [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]

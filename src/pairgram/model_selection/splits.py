@@ -230,7 +230,7 @@ class GroupSplits(Sequence[tuple[Rows, Rows]]):
         held = data.held_together
         present = np.flatnonzero(held.sizes)
         numbers = held.index()
-        if cv == FORWARD:
+        if isinstance(cv, str) and cv == FORWARD:
             if len(present) < 2:
                 raise ValueError("needs two groups, one to fit to and a later one to hold out")
             tests = [present[place : place + 1] for place in range(1, len(present))]

@@ -673,6 +673,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         write_file(path, self._file_kind, *self._contents())
 
+    def _known_sums(self) -> ColumnSums | None:
+        """Return what the fit found about the columns, unless the weights were changed since."""
+        sums = self._column_sums
+        return sums if sums is not None and np.array_equal(sums.coef, self.coef_) else None
+
     def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings of a model file.
 
@@ -681,9 +686,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         map_arrays, map_settings = describe_map(self.feature_map_)
         arrays = {"coef_": self.coef_, **map_arrays}
-        if self._column_sums is not None:
-            squares, products, weight = self._column_sums
-            arrays |= {"variances": squares / weight, "covariances": products / weight}
+        if (sums := self._known_sums()) is not None:
+            arrays["variances"] = sums.squares / sums.weight
+            arrays["covariances"] = sums.products / sums.weight
         if self.fill_values_ is not None:
             arrays["fill_values"] = self.fill_values_
         if self.inputs_ is not None:

@@ -210,7 +210,10 @@ def restore_model(
     model: LinearRanker = estimator(**settings)
     model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     if "variances" in arrays:
-        model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
+        sums = arrays["variances"], arrays["covariances"], 1.0
+        model._column_sums = ColumnSums(*sums, model.coef_.copy())
+    if "loss" in settings:
+        model._loss = settings["loss"]  # that of the fit
     model.prior_, model.fill_values_ = prior, arrays.get("fill_values")
     if of_prior == IDENTITY:
         model.prior_scale_ = identity_scale(model.coef_, feature_map)

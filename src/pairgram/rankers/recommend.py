@@ -345,7 +345,8 @@ def recommend(
     if np.isinf(scores).any():
         raise ValueError("users and items too large: scores of their pairs overflow")
     listed = _named(of_items, places)
-    return Recommendations(of_users, listed, scores, places, of_items, chosen, without)
+    ids = of_users.copy(), of_items.copy()  # those of the caller may change
+    return Recommendations(ids[0], listed, scores, places, ids[1], chosen, without)
 
 
 def _scores_by(

@@ -500,7 +500,8 @@ def predict(
         completely or not at all.
     keep : list of str, str or None, default=None
         Columns, or one column, of the table that stand before the scores. None takes the query id.
-        A column of CSV and TSV files is text as it stands there, unless `scan` was told what it is.
+        A column of CSV and TSV files is text as it stands there, a number as well; folders such as
+        ``day=1`` hold what pyarrow takes them for.
     return_std : bool, default=False
     reference : {"list", "training"}, default="list"
         As in `RankRLS.predict`. With ``return_std=True`` the result has the standard deviations of
@@ -665,8 +666,8 @@ def column_weights_of(
                 "query ids"
             )
         found = _measured_on(model, X, qid, weights)
-    elif model._column_sums is not None:
-        found = model._column_sums
+    elif (sums := model._known_sums()) is not None:
+        found = sums
     else:
         raise ValueError(
             "column_weights needs rows here, column_weights(X, qid=qid): the fit of this "
@@ -692,6 +693,7 @@ def column_weights_of(
 def _why_not(model: BaseEstimator) -> str:
     """Return why a fit did not measure its columns, as far as the model tells."""
     reasons = {
+        "its weights were changed since": model._column_sums is not None,
         "it starts from a prior": getattr(model, "prior", None) is not None,
         "it has nodes": model.feature_map_ is not None,
         "there are no pairs": getattr(model, "pairs_", getattr(model, "pairs", "")) is None,
@@ -737,7 +739,7 @@ def _measured_on(
         squares += np.einsum("ij,ij->j", weighted, centred)
         products += weighted.T @ (centred @ weights)
     pair_weight = float((data.queries.sizes.astype(np.float64) ** 2).sum())
-    return ColumnSums(squares, products, pair_weight)
+    return ColumnSums(squares, products, pair_weight, weights)
 
 
 def contributions_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:

@@ -335,7 +335,8 @@ def _compared(before: _Looked, now: _Looked, level: float) -> Drift:
         outside = np.full(len(shift), np.nan)
         ends = np.array([new.range[0] < old.range[0], new.range[1] > old.range[1]], float)
     else:
-        outside = now.outside[0] / np.where(new.sums[0] > 0, new.sums[0], np.nan)
+        known_before = np.isfinite(old.range[0]) & (new.sums[0] > 0)
+        outside = now.outside[0] / np.where(known_before, new.sums[0], np.nan)
         ends = now.outside[1:]
     seen = (m_known > 0) & (n_known > 0)
     # The queries that reach beyond the range of before are all among those of today.

@@ -12,7 +12,7 @@ from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
 from pairgram.solvers.formulation import PathJudge, RidgeModels
-from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.pair_sums import OF_CENSORED, PairSums
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import degrees_of_labels
 
@@ -79,6 +79,8 @@ def evidence_of_sums(total: PairSums, path: RidgePath, alphas: Vector, rounding:
     ValueError
         If the statistics do not tell that a model of the noise fits.
     """
+    if not total.has_root:
+        raise _without_evidence(OF_CENSORED)
     _refuse_settings(total.settings, total.list_weight)
     squares = total.factor * float(total.required()[-1, -1])
     return log_evidence(path, alphas, squares, total.noise_degrees, rounding)
@@ -107,11 +109,11 @@ class ByEvidence(PathJudge):
         data = self.data.as_scope(settings)
         wrong = ""
         if not data.has_root:
-            wrong = "for censored labels, of which least squares is no model"
+            wrong = OF_CENSORED
         elif data.free is not None:
             wrong = "with {prior='identity'}, of which one direction has no ridge"
         if wrong:
-            raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
+            raise _without_evidence(wrong)
         _refuse_settings(settings, degrees_of_labels(data, settings)[1])
         return 0.0
 
@@ -124,6 +126,10 @@ class ByEvidence(PathJudge):
         rooted = apply_half_laplacian(data.problem(settings), targets, n_threads=self.n_threads)
         told = float(rooted @ rooted), float(degrees), models.ridge.rounding(self.data.dtype)
         return judged_by(log_evidence(models.ridge, models.alphas, *told))
+
+
+def _without_evidence(wrong: str) -> ValueError:
+    return ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
 
 
 def _refuse_settings(settings: PairSettings, weight: float | None) -> None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
 # left then has no correct digits. Sums of float32 rows have fewer digits.
 LEAST_LEFT, LEAST_OF_FLOAT32 = 1e-10, 1e-4
+# Why there is no likelihood without `has_root`.
+OF_CENSORED = "for censored labels, of which least squares is no model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +81,9 @@ class PairSums:
     mean : Mean or None
         Only if all rows form pairs with ties: only these sums merge with ``scope="global"``.
     varying : ndarray of shape (n_features,), int64, or None
-        The number of queries in which each feature varies. All comparisons that are added at once
-        count if the feature varies in one of them. None if it is not known.
+        The number of queries, and of comparisons, in which each feature varies. All pairs of
+        censored labels that are added at once count if it varies in one of them. None if it is not
+        known.
     n_threads : int or None
         How many threads a solution takes.
     parts : tuple of PairSums
@@ -99,6 +102,8 @@ class PairSums:
         for that of these sums.
     least_left : float
         The share of this that a subtraction must leave.
+    has_root : bool
+        False where some of the labels were censored, so that no model of their noise fits.
     """
 
     settings: PairSettings
@@ -118,6 +123,7 @@ class PairSums:
     fill: Vector | None = None
     before: Vector | None = None
     least_left: float = LEAST_LEFT
+    has_root: bool = True
 
     @classmethod
     def of(
@@ -288,7 +294,7 @@ class PairSums:
         """Return how much every column, and the score of a model, vary over the pairs."""
         assert self.sums is not None
         G = self.sums[:-1, :-1]  # without their factor, which their weight has not
-        return ColumnSums(G.diagonal().copy(), G @ coef, self.weight)
+        return ColumnSums(G.diagonal().copy(), G @ coef, self.weight, coef.copy())
 
     def without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
@@ -380,6 +386,7 @@ class PairSums:
             degrees=degrees_of(data, settings) if counts and data.has_root else None,
             query_weight=query_weight,
             fill=self.fill,
+            has_root=data.has_root,
             least_left=LEAST_OF_FLOAT32 if is_float32 else LEAST_LEFT,
         )
         merged = added if self.sums is None else self + added
@@ -397,14 +404,15 @@ class PairSums:
         require_default(self.settings)
         differences = compared(data, data.features())
         sums = PairSums.of(differences, PairSettings(None), n_threads, counts=True)
+        assert data.preferences is not None
         added = replace(
             sums,
+            n_rows=data.preferences.n_pairs,
             settings=self.settings,
             feature_map=data.feature_map,
             names=self.names,
             n_queries=0,
             sums_weight=2 * sums.sums_weight,
-            varying=None if sums.varying is None else sums.n_rows * sums.varying,
             n_threads=self.n_threads,
             fill=self.fill,
         )
@@ -456,6 +464,8 @@ class PairSums:
     def _minus(self, other: PairSums) -> PairSums:
         """Return the sums less others, whatever digits that leaves."""
         self.require_like(other, "subtract")
+        if self.settings.pairs is not None and self.n_queries < other.n_queries:
+            raise ValueError(f"cannot subtract {other.n_queries} queries from {self.n_queries}")
         before = self.required()
         sums, mean = before - other.required(), None
         if self.mean is not None and other.mean is not None:
@@ -549,6 +559,7 @@ class PairSums:
             fill=other.fill if self.fill is None else self.fill,
             before=np.maximum(self.largest, other.largest),
             least_left=max(self.least_left, other.least_left),
+            has_root=self.has_root and other.has_root,
         )
 
     def _settle(self) -> None:

@@ -99,10 +99,10 @@ class Pairgram:
         What was read, whatever it was multiplied by since. Solutions do not depend on these
         numbers, but on the weights of rows and pairs, which are multiplied.
     n_varying : ndarray of shape (n_features,), int64, or None
-        The number of queries in which each feature varies, whatever their factors. A feature varies
-        in a query if two rows that count have different values or, for pointwise rows, if a value
-        is not 0. With ``scope="global"`` the number is 0 or 1. None means that it is not known, as
-        in files of versions that did not count.
+        The number of queries, and of comparisons, in which each feature varies, whatever their
+        factors: in which two rows that count have different values or, for pointwise rows, a value
+        is not 0. With ``scope="global"`` it is 0 or 1. None means that it is not known, as in files
+        of versions that did not count.
     ids : "check" or None
         Whether ids are still checked.
     settings : dataclass
@@ -119,15 +119,16 @@ class Pairgram:
     L is the Laplacian of the pair weights ``W_ij = v_i v_j ω(y_i, y_j)``, so that
     ``(y − Xw)ᵀ L (y − Xw) = ½ Σ_ij W_ij ((y_i − y_j) − (x_i − x_j)ᵀ w)²``. Dense rows are centred
     per query before they are multiplied, so a large common offset of a feature does no harm. Sparse
-    rows are not centred, because that would fill them.
+    rows are centred in the columns in which all rows of a query have an entry, and in all columns
+    where a few rows of a query outweigh its others 1,000 times.
 
     ``from_rows`` and ``update`` cost n · n_features² flops and O(n_features²) memory besides X.
 
     A subtraction leaves rounding errors of the size of what was subtracted. If a feature varies in
-    none of the queries that are left, its entries in G and g become exactly 0. If a feature still
-    varies, but less than 1e-10 of its G_jj is left, no correct digits are left, and the subtraction
-    is refused. With ``scope="global"``, or if `n_varying` is not known, a share below 1e-13 counts
-    as 0.
+    none of the queries that are left, its entries in G and g become exactly 0. If it still varies,
+    but less is left than 1e-10 of the largest G_jj that was there, or 1e-4 with rows of float32,
+    no digits are left, and the subtraction is refused. With ``scope="global"``, or if `n_varying`
+    is not known, a share below 1e-13 counts as 0.
 
     ``f * total`` for a number f ≥ 0 is ``f Σ_q H_qᵀ L_q H_q``, where H_q are the rows of [X, y] of
     query q. Every query counts f times, whatever `pairs` and `weighting` are, as if its
@@ -524,7 +525,7 @@ class Pairgram:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, and of comparisons."""
+        """Number of rows, and of comparisons; of censored labels, of their pairs."""
         return self._total.n_rows
 
     @property
@@ -813,6 +814,7 @@ class Pairgram:
             "_degrees": total.degrees,
             "_query_weight": total.query_weight,
             "_least_left": total.least_left,
+            "_has_root": total.has_root,
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
@@ -883,6 +885,7 @@ class Pairgram:
             fill=fill,
             before=arrays.get("before"),
             least_left=state.get("_least_left", LEAST_LEFT),
+            has_root=state.get("_has_root", True),
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say

@@ -616,11 +616,14 @@ class ColumnSums(NamedTuple):
         ``G @ coef_``, the covariances of the columns with the score but for a factor.
     weight : float
         The sum of the weights of the pairs, in both orders.
+    coef : ndarray of shape (n_features,), float64
+        The weights that they belong to.
     """
 
     squares: Vector
     products: Vector
     weight: float
+    coef: Vector
 
     @property
     def spread(self) -> Vector:

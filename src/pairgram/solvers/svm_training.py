@@ -169,7 +169,8 @@ class Training:
         """Return how much the columns of X vary over the pairs, if this is known."""
         if self.pair_weight is None:
             return None
-        return ColumnSums(self.curvature.diagonal().copy(), self.curvature @ coef, self.pair_weight)
+        G = self.curvature
+        return ColumnSums(G.diagonal().copy(), G @ coef, self.pair_weight, coef.copy())
 
     @classmethod
     def make(

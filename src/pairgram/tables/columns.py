@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # The place of a row has this many bits for its number in its partition.
 PLACE_BITS = 40
+# What stands before the name of a column whose text is read beside its numbers.
+AS_TEXT = "\0"
 # Files with these names begin with a line of column names.
 WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
@@ -520,8 +522,14 @@ class Columns:
         if self.groups is not None and not features:
             groups = _ids(batch, self.groups, place, "the group")
         X = self._features(batch, place) if features else None
-        kept = batch.select(list(self.keep)) if self.keep else None
+        kept = self._kept(batch) if self.keep else None
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
+
+    def _kept(self, batch: pyarrow.RecordBatch) -> Any:
+        """Return the columns that are handed through: of files of text, as text."""
+        there = {*batch.schema.names}
+        names = [AS_TEXT + name if AS_TEXT + name in there else name for name in self.keep]
+        return batch.select(names).rename_columns(list(self.keep))
 
     def _numbers(self, batch: pyarrow.RecordBatch, name: str, place: Place) -> Vector:
         column = _column(batch, name)

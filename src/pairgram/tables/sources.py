@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
+from itertools import repeat
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ from pairgram.datasets.letor import (
     unpacked,
 )
 from pairgram.tables.columns import (
+    AS_TEXT,
     LARGEST_WHOLE,
     WHOLE,
     Columns,
@@ -516,6 +518,15 @@ def _groups(fragment: Any) -> list[Any]:
     return [fragment.subset(row_group_ids=ids) for ids in pieces]
 
 
+def _as_text(schema: Any, names: Iterable[str]) -> Any:
+    """Return a schema in which some columns are text."""
+    import pyarrow
+
+    for name in names:
+        schema = schema.set(schema.get_field_index(name), pyarrow.field(name, pyarrow.string()))
+    return schema
+
+
 @dataclass(frozen=True, eq=False)
 class _FragmentPartition(Partition):
     """A file that pyarrow reads, or some row groups of it.
@@ -531,6 +542,8 @@ class _FragmentPartition(Partition):
         Columns of a file of text that are read as floats, and whose first rows are whole numbers.
     ids : str or None
         The column of query ids of a file of text.
+    both : frozenset of str
+        Columns of a file of text whose text is read too.
     """
 
     fragment: Any
@@ -538,6 +551,7 @@ class _FragmentPartition(Partition):
     first: Mapping[str, str] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
     ids: str | None = None
+    both: frozenset[str] = frozenset()
 
     @property
     def is_text(self) -> bool:
@@ -626,21 +640,23 @@ class _FragmentPartition(Partition):
                     for group in self.fragment.row_groups:
                         yield from _batches_of(file, group, names)
                     return
-        import pyarrow
-
         self._require(self.fragment.physical_schema, names)
         schema, first = self.schema, 0
-        if self._has_whole_ids:
-            place = schema.get_field_index(self.ids)
-            schema = schema.set(place, schema.field(place).with_type(pyarrow.string()))
-        for batch in self.fragment.to_batches(
-            columns=names,
-            schema=schema,
+        if self.ids is not None and self._has_whole_ids:
+            schema = _as_text(schema, [self.ids])
+        read = partial(
+            self.fragment.to_batches,
             batch_size=limits.now.batch_rows,
             batch_readahead=1,
             fragment_readahead=1,
             fragment_scan_options=_verifying(self.fragment.format),
-        ):
+        )
+        both = sorted(self.both.intersection(names))
+        # The bytes of a file alone decide where its batches end, not what is read of them.
+        texts = read(columns=both, schema=_as_text(schema, both)) if both else repeat(None)
+        for batch, text in zip(read(columns=names, schema=schema), texts, strict=bool(both)):
+            for name in both:
+                batch = batch.append_column(AS_TEXT + name, text.column(name))
             for name in self.whole.intersection(names):
                 self._refuse_rounded(batch, name, first)
             yield self._with_ids(batch, first) if self.ids in names else batch
@@ -689,14 +705,12 @@ class _FragmentPartition(Partition):
             )
         return batch.set_column(at, self.ids, numbers)
 
-    def with_texts(self, names: Iterable[str]) -> _FragmentPartition:
-        """Return the file, of which some columns are text, if its types are guessed."""
-        import pyarrow
-
-        schema = self.schema
-        for name in set(names) - self.folders if self.is_text else ():
-            schema = schema.set(schema.get_field_index(name), pyarrow.field(name, pyarrow.string()))
-        return replace(self, schema=schema)
+    def with_texts(self, names: Iterable[str], both: Iterable[str] = ()) -> _FragmentPartition:
+        """Return the file, of which some columns are text; see `Partition`."""
+        if not self.is_text:
+            return self
+        schema = _as_text(self.schema, set(names) - self.folders)
+        return replace(self, schema=schema, both=frozenset(both) - self.folders)
 
     def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
         """Raise a ValueError if a column of whole numbers has ones that floats may round."""

@@ -579,13 +579,13 @@ class Table:
     def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Table:
         """Return the same rows without labels and weights; `keep` names further columns.
 
-        They have no query ids either, unless these are asked for. Columns of files of text that no
-        argument of `scan` names are kept as the text that stands there.
+        They have no query ids either, unless these are asked for. Columns of files of text are kept
+        as the text that stands there.
         """
         own, layout = self.layout, self.layout.for_scores(keep)
-        typed = {*own.features, own.label, own.qid, own.weight, own.groups, own.propensity}
-        texts = [name for name in keep if name not in typed]
-        parts = tuple(part.with_texts(texts) for part in self.partitions)
+        both = {*own.features}.intersection(keep)
+        texts = {*keep} - both - {own.qid}
+        parts = tuple(part.with_texts(texts, both) for part in self.partitions)
         layout = replace(layout, qid=own.qid) if with_ids else layout
         return replace(self, layout=layout, partitions=parts)
 
