@@ -60,6 +60,14 @@ def test_names():
         Preferences.from_ids(["Bob", "Ada", "Bob"], ["Bob"], ["Ada"])
 
 
+def test_groups_are_those_that_were_given():
+    groups = ["x", "y", "y"]
+    y = Preferences([1, 2, 0], [0, 0, 1], groups=groups)
+    groups[:] = ["z"] * 3
+    assert y.groups.tolist() == ["x", "y", "y"]
+    assert y.counting(np.ones(3)).queries.n_queries == 2
+
+
 def test_a_value_that_does_not_change():
     winner = np.array([1, 2])
     y = Preferences(winner, [0, 0], weight=2.0, groups=["x", "y"])

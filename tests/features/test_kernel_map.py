@@ -1,6 +1,7 @@
 """RandomFourier and Nystroem: draws, kernels, the fused path, files, bad parameters."""
 
 import gc
+import pickle
 import tracemalloc
 import weakref
 
@@ -610,6 +611,15 @@ def test_settings_changed_after_fit_do_not_reach_the_features(data, tmp_path):
         np.testing.assert_array_equal(model.predict(X), before)
         model.save(tmp_path / "model")
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), before)
+
+
+@pytest.mark.parametrize("feature_map", [Nystroem(random_state=0), KernelMap()])
+def test_kernels_of_fitted_maps_are_copies(data, feature_map):
+    X, y, qid = data
+    model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+    before = model.predict(X)
+    model.feature_map_.kernel_.gamma = 9.0
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), before)
 
 
 def test_callable_kernels_are_not_saved(data, tmp_path):

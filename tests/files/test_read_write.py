@@ -214,3 +214,13 @@ def test_numpy_scalars_are_settings(tmp_path, data):
     settings = read_file(path)[2]
     assert settings["alpha"] == float(np.float32(0.1))
     assert settings["fitted"] == {"form_": "dual", "n_features_in_": 3, "uses_qid_": False}
+
+
+def test_equal_contents_have_equal_bytes(tmp_path):
+    X, y, qid = make_ranking(9, 5, 3, random_state=0)
+    total = Pairgram.from_rows(X, y, qid=qid)
+    assert len({total.to_bytes() for _ in range(9)}) == 1
+    model, files = RankRLS().fit(X, y, qid=qid), [tmp_path / "one", tmp_path / "two"]
+    for path in files:
+        model.save(path)
+    assert files[0].read_bytes() == files[1].read_bytes()

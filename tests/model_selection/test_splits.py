@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GroupKFold, cross_val_score
 
-from pairgram import QueryKFold, RankRLS, make_ranking
+from pairgram import QueryKFold, RankRLS, RankRLSCV, make_ranking
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40), st.integers(2, 4), st.booleans())
@@ -66,3 +66,11 @@ def test_ids_come_as_groups_or_by_routing(routing):
         for train, test in QueryKFold(3).split(X, y, qid=qid)
     ]
     np.testing.assert_allclose(routed, by_hand)
+
+
+def test_an_array_of_splits():
+    X, y, qid = make_ranking(9, 5, 3, random_state=0)
+    splits = list(GroupKFold(3).split(X, y, qid))
+    expected = RankRLSCV(cv=splits).fit(X, y, qid=qid).scores_
+    found = RankRLSCV(cv=np.array(splits, dtype=object)).fit(X, y, qid=qid).scores_
+    np.testing.assert_array_equal(found, expected)

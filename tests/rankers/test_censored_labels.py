@@ -419,3 +419,17 @@ def test_held_out_scores_have_the_offset():
     valid = (X, y, None, offset)
     model = RankRLSCV([1.0], store_held_out=True).fit(X, y, offset=offset, validation=valid)
     np.testing.assert_allclose(model.held_out_, model.predict(X, offset=offset), rtol=1e-10)
+
+
+def test_statistics_of_censored_labels_have_no_likelihood(tmp_path):
+    y = Preferences.from_intervals([3.0, 10.0, 12.0, 1.0], [3.0, np.inf, 12.0, 1.0])
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    total = Pairgram.from_rows(X, y)
+    assert total.n_rows == y.n_pairs
+    total.save(tmp_path / "sums")
+    labels = Pairgram.from_rows(X, [0, 1, 2, 3], qid=[0] * 4)
+    for sums in (total, Pairgram.load(tmp_path / "sums"), labels + 2.0 * total):
+        with pytest.raises(ValueError, match="keep_covariance must be False for censored labels"):
+            RankRLS.from_pairgram(sums, keep_covariance=True)
+        with pytest.raises(ValueError, match="'evidence' for censored labels"):
+            RankRLSCV.from_pairgrams([sums], [0.1, 1.0], scoring="evidence")

@@ -256,3 +256,14 @@ def test_wrong_rows_are_refused(rows):
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="row 3"):
         model.contributions(X)
+
+
+def test_weights_that_were_changed_need_rows(rows, tmp_path):
+    X, y, qid = rows
+    model = RankRLS().fit(X, y, qid=qid)
+    model.coef_ = -model.coef_
+    model.save(tmp_path / "model")
+    for changed in (model, load_model(tmp_path / "model")):
+        with pytest.raises(ValueError, match="needs rows here"):
+            changed.column_weights()
+        assert changed.column_weights(X, qid=qid)["share"].sum() == pytest.approx(1)

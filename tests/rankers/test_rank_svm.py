@@ -547,6 +547,10 @@ def test_model_files(data, tmp_path):
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    model = RankSVM().fit(X, y, qid=qid)
+    model.save(path)
+    with pytest.raises(ValueError, match="logistic"):  # which was not the loss of the fit
+        load_model(path).set_params(loss="logistic").probability_preferred(X[:1], X[1:2])
     chosen = RankSVMCV([0.01, 0.1], cv=3).fit(X, y, qid=qid)
     chosen.save(path)
     loaded = load_model(path)

@@ -237,6 +237,16 @@ def test_scores_that_overflow(world):
         recommend(fitted(world), users * 1e300, items * 1e300)
 
 
+def test_ids_are_those_that_were_given(world):
+    users, items, *_ = world
+    ids = np.arange(N_USERS), np.arange(N_ITEMS)
+    found = recommend(fitted(world), users, items, 3, user_ids=ids[0], item_ids=ids[1])
+    expected = found.to_frame()
+    for one in ids:
+        one[:] = one[::-1].copy()
+    assert found.to_frame().equals(expected)
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_what_is_left_out_stays_as_it_was(world, dtype):
     users, items, *_ = world

@@ -306,3 +306,26 @@ def test_comparisons_are_subtracted_part_by_part(make):
     single = single - Pairgram.from_rows(X[:5], labels[:5], pairs=None)
     rest = Pairgram.from_rows(X[5:], labels[5:], pairs=None)
     np.testing.assert_allclose(single.G, rest.G, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_comparisons_in_which_features_vary_are_counted_and_subtracted_in_any_portions(make):
+    rows = make(np.array([[0, 1.0], [0, 2], [0, 4], [1, 0]]))
+    winner, loser, weight = np.array([1, 2, 3, 3]), np.array([0, 1, 0, 1]), np.array([1, 1, 1, 0])
+
+    def of(part):
+        pairs = Preferences(winner[part], loser[part], weight=weight[part])
+        return Pairgram.from_rows(rows, pairs)
+
+    labels = Pairgram.from_rows(rows, [0, 1, 2, 3], qid=[0] * 4)
+    both = labels + of([0, 1]) + of([2, 3])
+    assert both.n_varying.tolist() == [2, 4]  # a comparison of weight 0 is none
+    left = both - of([0, 1, 2, 3])
+    assert left.n_varying.tolist() == [1, 1]
+    np.testing.assert_allclose(left.G, labels.G, atol=1e-12)
+    alike = Pairgram.from_rows(rows[:3], [0, 1, 2], qid=[0] * 3) + of([0, 1, 2])
+    assert not (alike - of([2])).G[0].any()  # the only pair in which the feature varied
+    with pytest.raises(ValueError, match="cannot subtract 2 queries from 1"):
+        Pairgram.from_rows(rows, [0, 1, 2, 3], qid=[0] * 4, ids=None) - Pairgram.from_rows(
+            rows, [0, 1, 2, 3], qid=[0, 0, 1, 1], ids=None
+        )

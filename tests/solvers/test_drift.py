@@ -146,6 +146,12 @@ def test_what_changed_is_named(sides):
     assert table["outside"][0] == pytest.approx((today[:, 0] > high).mean())
 
 
+def test_what_never_had_a_value_has_no_range():
+    before = np.c_[np.full(50, np.nan), np.arange(50.0)]
+    table = drift(before, np.c_[np.arange(50.0), np.arange(50.0)]).table
+    np.testing.assert_array_equal(table["outside"], [np.nan, 0.0])
+
+
 def test_missing_values_and_constants_are_named(sides):
     def change(today):
         today[::9, 1] = np.nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
@@ -645,8 +645,8 @@ def search_results(
         The columns ``params`` (a list of dicts), ``param_…``, ``split…_test_score`` (if there are
         splits), ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
     """
-    if "feature_map" in columns:  # a fitted one would be that of the model
-        maps = {id(one): one if one is None else clone(one) for one in columns["feature_map"]}
+    if "feature_map" in columns:  # what a caller fits again must not be that of the model
+        maps = {id(one): copy.copy(one) for one in columns["feature_map"]}
         made = column_of([maps[id(one)] for one in columns["feature_map"]])
         columns = {**columns, "feature_map": made}
     names, lists = list(columns), [values.tolist() for values in columns.values()]

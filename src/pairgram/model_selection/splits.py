@@ -408,7 +408,7 @@ def make_splits(cv: object, data: RankingData) -> Splits:
             f"cv={cv!r}: a splitter, an integer, {FORWARD!r} or (training rows, test rows) pairs "
             "are wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
         )
-    if cv == FORWARD and data.group_of is None:
+    if isinstance(cv, str) and cv == FORWARD and data.group_of is None:
         raise ValueError(
             f"cv={FORWARD!r} holds every group out by the model of the groups before it: give fit "
             "groups, such as days"

@@ -709,8 +709,9 @@ class _FragmentPartition(Partition):
         """Return the file, of which some columns are text; see `Partition`."""
         if not self.is_text:
             return self
-        schema = _as_text(self.schema, set(names) - self.folders)
-        return replace(self, schema=schema, both=frozenset(both) - self.folders)
+        texts = set(names) - self.folders
+        schema, whole = _as_text(self.schema, texts), self.whole - texts
+        return replace(self, schema=schema, whole=whole, both=frozenset(both) - self.folders)
 
     def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
         """Raise a ValueError if a column of whole numbers has ones that floats may round."""
