@@ -71,7 +71,7 @@ def test_true_residuals_of_many_ridges_are_small(iterate, scales):
     b = 25 * centred.T @ (y - np.bincount(qid, y)[qid] / 25)
     for alpha, w in zip(search.alphas_, search.coef_path_, strict=True):
         residual = b - 25 * (centred.T @ (centred @ w)) - alpha * w
-        assert np.linalg.norm(residual) < 1.01e-8 * np.linalg.norm(b)
+        assert np.linalg.norm(residual) < 1.05e-8 * np.linalg.norm(b)
 
 
 def test_features_that_never_vary_have_the_ridges_of_dense_rows(iterate):

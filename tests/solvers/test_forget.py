@@ -184,3 +184,33 @@ def test_what_is_handed_out_is_a_copy():
     model.feature_map.set_params(random_state=1).fit(X)
     expected = RankRLS.from_pairgram(mapped).predict(X)
     np.testing.assert_array_equal(model.predict(X), expected)
+
+
+def test_other_threads_are_no_rows_lost(monkeypatch):
+    X, y, qid = make_ranking(12, 5, 3, random_state=0)
+    total, half = Pairgram(), qid < 6
+    found = Pairgram._ids_with
+
+    def meanwhile(self, data):
+        monkeypatch.undo()
+        total.update(X[~half], y[~half], qid=qid[~half])
+        return found(self, data)
+
+    monkeypatch.setattr(Pairgram, "_ids_with", meanwhile)
+    with pytest.raises(RuntimeError, match="changed by another thread"):
+        total.update(X[half], y[half], qid=qid[half])
+    assert total.n_queries == 6
+    total.update(X[half], y[half], qid=qid[half])
+    assert total.n_queries == 12
+
+
+def test_the_map_is_that_of_the_start():
+    X, y, qid = make_ranking(12, 5, 3, random_state=0)
+    nodes = RandomNodes(4, random_state=0).fit(X)
+    expected = Pairgram.from_rows(nodes.transform(X), y, qid=qid).G
+    total, half = Pairgram(feature_map=nodes), qid < 6
+    nodes.set_params(random_state=1).fit(X)
+    total.update(X[half], y[half], qid=qid[half])
+    total.feature_map.set_params(random_state=2).fit(X)
+    total.update(X[~half], y[~half], qid=qid[~half])
+    np.testing.assert_allclose(total.G, expected, rtol=1e-10, atol=1e-10 * expected.max())

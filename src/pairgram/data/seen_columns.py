@@ -14,6 +14,7 @@ import pairgram._core as _core
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.dataset import RankingData, count_varying, less_shared
+from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 
 # The pivot of a column is the middle one of so many of its first values.
@@ -67,6 +68,16 @@ class SeenColumns:
         pivot = _pivot_of(X)
         found = _core.seen_columns(X, pivot, offsets, order, weights, resolve_n_threads(n_threads))
         return cls(pivot, *found)
+
+    @classmethod
+    def of_settings(
+        cls, data: RankingData, settings: PairSettings, n_threads: int | None
+    ) -> SeenColumns:
+        """Return what is seen of rows. Where no query is told, rows that need none are alone."""
+        without_queries = data.queries.ids is None and data.queries.n_queries == 1
+        needs_none = settings.joins_all_rows or settings.pairs is None
+        needs_none |= data.preferences is not None
+        return cls.of(data, n_threads, by_rows=without_queries and needs_none)
 
     @classmethod
     def _of_sparse(

@@ -10,8 +10,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.arrays import block_rows, blocks
-from pairgram._support.checks import ArgumentError, Vector, require_finite
+from pairgram._support.arrays import block_rows, blocks, real_array
+from pairgram._support.checks import ArgumentError, Vector, not_finite, require_finite, verbatim
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Missing
 from pairgram._support.row_warnings import warn_of_empty_columns
@@ -134,3 +134,22 @@ def fill_values(
         fill = _core.known_medians(X, weights, resolve_n_threads(n_threads))
         _require_finite(fill, X)
     return without_unknown(fill, missing, names)
+
+
+def fixed_fill(missing: object) -> Vector | None:
+    """Return the values of `missing` of statistics, of shape () for "zero"."""
+    if missing is None:
+        return None
+    if isinstance(missing, str) and missing == "zero":
+        return np.zeros(())
+    if isinstance(missing, str) or np.ndim(missing) != 1:  # type: ignore[arg-type]
+        raise ArgumentError(
+            "missing",
+            "must be None, 'zero' or one value for each column, such as fill_values_ of a "
+            f"model, got {verbatim(repr(missing))}: statistics that are merged must have one value "
+            "in the place of what is missing",
+        )
+    values = real_array(missing, "missing")
+    if (column := not_finite(values)) is not None:
+        raise ArgumentError("missing", f"must be finite, got {values[column]} for column {column}")
+    return values.copy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -326,13 +325,13 @@ class PairSums:
         return j if names is None else repr(names[j])
 
     def fitted_map(self, X: Matrix, names: Sequence[Hashable] | None) -> Any:
-        """Return a copy of the feature map, or a clone fitted to X if it was not fitted yet."""
+        """Return the feature map, or a clone fitted to X if it was not fitted yet."""
         try:
             check_is_fitted(self.feature_map)
         except NotFittedError:
             own = clone(self.feature_map)
             return own._fit_checked(X, names) if is_known(own) else own.fit(X)
-        return copy.deepcopy(self.feature_map)  # its owner may fit it again
+        return self.feature_map
 
     def with_rows(
         self,

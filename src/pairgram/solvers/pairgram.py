@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import fields, replace
 from functools import partial
@@ -19,8 +20,6 @@ from pairgram._support.checks import (
     ArgumentError,
     Vector,
     naming_not_finite,
-    not_finite,
-    verbatim,
 )
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import lacking, single_threaded_blas
@@ -31,7 +30,7 @@ from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.queries import plain_ids
 from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
-from pairgram.features.gaps import filled, refuse_sparse
+from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.pair_sums import LEAST_LEFT, Mean, PairSums
@@ -193,7 +192,8 @@ class Pairgram:
             check_text("ids", ids, ("check",))
         self.n_threads = n_threads
         settings = PairSettings(pairs, scope, weighting, target)
-        self._total = PairSums(settings, feature_map, fill=_fixed(missing))
+        own = copy.deepcopy(feature_map)  # its owner may fit it again
+        self._total = PairSums(settings, own, fill=fixed_fill(missing))
         self._ids = QueryIds(None if ids is None else WeightedIds())
         self._seen: SeenColumns | None = None
 
@@ -301,6 +301,7 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 1,000,000.
         """
+        before = self._total
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         others = weights | {"propensity": propensity}
         table = as_table(X, y=y, qid=qid, group=group, **others)
@@ -318,11 +319,22 @@ class Pairgram:
         data, whole = _filled(data, fill, self.n_threads, self._total.feature_map is None)
         ids = self._ids_with(data)
         with naming_not_finite(names):
-            before = replace(self._total, names=names, fill=fill)
-            total = before.with_rows(whole, self.n_threads, counts=True)
+            started = replace(before, names=names, fill=fill)
+            total = started.with_rows(whole, self.n_threads, counts=True)
         warn_of_end(ids, self._ids)
-        added = seen_of(data, self.settings, self.n_threads)
-        seen = added if self._total.sums is None else _joined_seen(self._seen, added)
+        added = SeenColumns.of_settings(data, self.settings, self.n_threads)
+        seen = added if before.sums is None else _joined_seen(self._seen, added)
+        return self._take(before, total, ids, seen)
+
+    def _take(
+        self, before: PairSums, total: PairSums, ids: QueryIds, seen: SeenColumns | None
+    ) -> Self:
+        """Take what was made of the sums `before`, unless another thread has changed them since."""
+        if self._total is not before:
+            raise RuntimeError(
+                "these statistics were changed by another thread meanwhile: let each thread make "
+                "its own, and add them"
+            )
         self._total, self._ids, self._seen = total, ids, seen
         return self
 
@@ -370,6 +382,7 @@ class Pairgram:
         >>> total.forget(X[gone], y[gone], qid=qid[gone]).n_queries
         90
         """
+        before = self._total
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         others = weights | {"propensity": propensity}
         if self._ids.hashes is None or not len(self._ids):
@@ -408,8 +421,7 @@ class Pairgram:
         if lost.any():
             (found,) = plain_ids(ids[lost][:1])
             raise ValueError(f"cannot forget query {found!r}: its id is not remembered here")
-        self._total, self._ids, self._seen = left._total, left._ids, left._seen
-        return self
+        return self._take(before, left._total, left._ids, left._seen)
 
     def _require_clicks(self, of_clicks: bool) -> None:
         if of_clicks and not self.settings.is_of_clicks:
@@ -421,6 +433,7 @@ class Pairgram:
 
     def _update_table(self, table: Table) -> Self:
         """Add the rows of a table, in one pass over its features."""
+        before = self._total
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
         if not (table.has_queries or self.settings.joins_all_rows or self.settings.pairs is None):
@@ -451,8 +464,7 @@ class Pairgram:
         added = table.reduce(Task(block, _joined, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
-        self._total, self._ids, self._seen = total._total, total._ids, total._seen
-        return self
+        return self._take(before, total._total, total._ids, total._seen)
 
     def _fill_of(self, width: int, *, is_sparse: bool) -> Vector | None:
         """Return what takes the place of missing values of rows with so many columns."""
@@ -510,7 +522,7 @@ class Pairgram:
     @property
     def feature_map(self) -> Any:
         """The feature map, fitted if there are rows, or None."""
-        return self._total.feature_map
+        return copy.copy(self._total.feature_map)
 
     @property
     def feature_names_in_(self) -> list[str] | None:
@@ -922,25 +934,6 @@ def _checked_factor(factor: object) -> float:
     return number
 
 
-def _fixed(missing: object) -> Vector | None:
-    """Return the values of `missing`, of shape () for "zero"."""
-    if missing is None:
-        return None
-    if isinstance(missing, str) and missing == "zero":
-        return np.zeros(())
-    if isinstance(missing, str) or np.ndim(missing) != 1:  # type: ignore[arg-type]
-        raise ArgumentError(
-            "missing",
-            "must be None, 'zero' or one value for each column, such as fill_values_ of a "
-            f"model, got {verbatim(repr(missing))}: statistics that are merged must have one value "
-            "in the place of what is missing",
-        )
-    values = real_array(missing, "missing")
-    if (column := not_finite(values)) is not None:
-        raise ArgumentError("missing", f"must be finite, got {values[column]} for column {column}")
-    return values.copy()
-
-
 def _filled(
     data: RankingData, fill: Vector | None, n_threads: int | None, watches: bool
 ) -> tuple[RankingData, RankingData]:
@@ -966,7 +959,7 @@ def _of_data(empty: Pairgram, data: RankingData) -> Pairgram:
     data, whole = _filled(data, total.fill, empty.n_threads, empty.feature_map is None)
     ids = empty._ids_with(data)
     total = total.with_rows(whole, empty.n_threads, counts=True)
-    seen = seen_of(data, empty.settings, empty.n_threads)
+    seen = SeenColumns.of_settings(data, empty.settings, empty.n_threads)
     return empty._of(total, empty.n_threads, ids, seen)
 
 
@@ -980,14 +973,6 @@ def _in_memory(table: Table, total: Pairgram) -> RankingData:
         raise lacking("the rows to forget", table.bytes_in_memory, "forget some queries at a time")
     pattern = replace(one_row(table), feature_map=total.feature_map)
     return data_of_block(pattern, rows, total.n_threads)
-
-
-def seen_of(data: RankingData, settings: PairSettings, n_threads: int | None) -> SeenColumns:
-    """Return what is seen of the columns. Where no query is told, rows that need none are alone."""
-    without_queries = data.queries.ids is None and data.queries.n_queries == 1
-    needs_none = settings.joins_all_rows or settings.pairs is None or data.preferences is not None
-    alone = without_queries and needs_none
-    return SeenColumns.of(data, n_threads, by_rows=alone)
 
 
 def _joined_seen(
