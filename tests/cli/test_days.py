@@ -1,6 +1,10 @@
 """Statistics of days on the command line: update, solve and drift."""
 
+import fcntl
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +177,24 @@ def test_propensities_are_for_statistics_of_clicks(days):
     found = run("update", "total", "0.parquet", *options, code=2)
     assert "--propensity must be None for statistics with --pairs with_ties: make them" in found
     assert found.rstrip().endswith("with --pairs clicks")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are locked by flock")
+def test_updates_of_one_file_wait_for_each_other(days):
+    run("update", "total", "0.parquet", *COLUMNS)
+    code = "from pairgram.cli import main; main()"
+    with open("total", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # all begin, and wait
+        processes = [
+            subprocess.Popen([sys.executable, "-c", code, *command, *COLUMNS])
+            for command in (
+                ("update", "total", "1.parquet"),
+                ("update", "total", "2.parquet"),
+                ("forget", "total", "0.parquet"),
+            )
+        ]
+        time.sleep(1)
+        assert all(process.poll() is None for process in processes)
+    assert [process.wait(timeout=60) for process in processes] == [0, 0, 0]
+    expected = statistics(days[1]) + statistics(days[2])
+    np.testing.assert_allclose(pg.Pairgram.load("total").G, expected.G, rtol=1e-9, atol=1e-9)

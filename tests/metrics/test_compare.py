@@ -196,6 +196,14 @@ def test_undefined_queries_are_left_out():
     assert set(result.changed["qid"]) == {"x", "z"}
 
 
+def test_one_query_has_no_interval():
+    scores = {"a": np.array([1.0, 3.0, 2.0]), "b": np.arange(3.0)}
+    found = compare(np.arange(3.0), np.zeros(3), scores, "kendall")
+    for table in (found.means, found.differences):
+        assert np.isnan([table["low"], table["high"]]).all()
+    assert found.means["mean"].tolist() == pytest.approx([1 / 3, 1])
+
+
 def test_equal_systems():
     y, qid, scores = made()
     result = compare(y, qid, {"a": scores["one"], "b": scores["one"] * 2})

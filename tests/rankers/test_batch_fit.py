@@ -748,3 +748,19 @@ def test_a_file_of_a_batch_does_not_say_how_sure_scores_are(tmp_path):
         assert model.posterior_ is None
         with pytest.raises(ValueError, match="does not know how sure its scores are"):
             model.predict(frame[FEATURES], return_std=True)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (LSSVR(), "differ in their class"),
+        (RankRLS(weighting="queries"), "differ in weighting"),
+        (RankRLS(n_threads=1), "differ in n_threads"),
+    ],
+)
+def test_models_that_were_exchanged_are_not_saved_together(tmp_path, other, message):
+    frame = frame_of()
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch.models[1] = other.fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    with pytest.raises(ValueError, match=f"the models {message}"):
+        batch.save(tmp_path / "m")

@@ -170,3 +170,6 @@ def test_scores_do_not_depend_on_the_other_rows_of_their_table(missing):
         model.predict(replace(table_of(gaps), missing=missing))
     zeros = model.predict(replace(table_of(gaps), missing="zero"))
     np.testing.assert_allclose(zeros, model.predict(np.nan_to_num(gaps.X)), atol=1e-12)
+    filled = RankRLS(missing=missing).fit(gaps.X, gaps.y, qid=gaps.qid)
+    with pytest.raises(ValueError, match="missing must not be 'zero' for this model, which has"):
+        filled.predict(replace(table_of(gaps), missing="zero"))

@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+try:
+    import fcntl
+except ImportError:  # of Windows
+    fcntl = None  # type: ignore[assignment]
+
 _CONTROL = bytes({*range(9), *range(14, 32), 127})
 
 # What the names of files of columns end with that can be written.
@@ -50,6 +55,23 @@ def naming(path: str | os.PathLike[str], temporary: str | None = None) -> Iterat
         if error.errno is None or error.filename not in (None, temporary):
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a file, if it exists, alone among all processes that ask for it so; wait for others.
+
+    A file that is replaced meanwhile is another one, so it is asked for again. Windows has no such
+    locks, and there is none.
+    """
+    while fcntl is not None and os.path.isfile(path):
+        with open(path, "rb") as file:
+            with suppress(OSError):  # of file systems without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                yield
+                return
+    yield
 
 
 @contextmanager

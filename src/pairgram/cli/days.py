@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import pairgram
-from pairgram._support.files import shown
+from pairgram._support.files import locked, shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.options import option, parse_grid
@@ -44,33 +44,38 @@ def update(
     Their size depends on the features alone. With --decay 0.95, the rows that TOTAL already has
     count 5 % less. A query that the file already has is an error, so that no day is added twice.
     --pairs is for a new file; an existing one keeps its own. If an error occurs, TOTAL stays as it
-    was.
+    was. A second update or forget of TOTAL waits until the first one has ended.
 
     \b
     Examples:
       pairgram update total.pairgram monday.parquet --label relevance --qid query_id
       pairgram update total.pairgram today.parquet --label relevance --qid query_id --decay 0.95
     """
-    known = total.exists()
-    if known:
-        statistics = pairgram.Pairgram.load(total)
-        own = statistics.settings.pairs
-        if pairs is not None and pairs != (own or "none"):
-            raise ValueError(f"--pairs {pairs}: {shown(total)} has {own or 'none'}, which stays")
-        statistics.n_threads = threads
-        statistics = decay * statistics
-    else:
-        given: Any = {} if pairs is None else {"pairs": None if pairs == "none" else pairs}
-        statistics = pairgram.Pairgram(n_threads=threads, **given)
-    before = statistics.n_rows, statistics.n_queries
-    with columns.reading(threads) as (client, watch):
-        names = statistics.feature_names_in_ if known else None
-        width = statistics.n_features if known else 0
-        table, assumed = columns.scan_assuming(file, client, names, width)
-        columns.require(file, table, statistics.settings.pairs is not None)
-        statistics.update(watch(table))
-    note_assumed(assumed)
-    statistics.save(total)
+    with locked(total):
+        known = total.exists()
+        if known:
+            statistics = pairgram.Pairgram.load(total)
+            own = statistics.settings.pairs
+            if pairs is not None and pairs != (own or "none"):
+                raise ValueError(
+                    f"--pairs {pairs}: {shown(total)} has {own or 'none'}, which stays"
+                )
+            statistics.n_threads = threads
+            statistics = decay * statistics
+        else:
+            given: Any = {} if pairs is None else {"pairs": None if pairs == "none" else pairs}
+            statistics = pairgram.Pairgram(n_threads=threads, **given)
+        before = statistics.n_rows, statistics.n_queries
+        with columns.reading(threads) as (client, watch):
+            names = statistics.feature_names_in_ if known else None
+            width = statistics.n_features if known else 0
+            table, assumed = columns.scan_assuming(file, client, names, width)
+            columns.require(file, table, statistics.settings.pairs is not None)
+            statistics.update(watch(table))
+        note_assumed(assumed)
+        if not known and total.exists():
+            raise ValueError(f"{shown(total)}: another process made it meanwhile: run this again")
+        statistics.save(total)
     report = {
         "file": str(total),
         "decay": decay,
@@ -97,24 +102,27 @@ def forget(
 ) -> None:
     """Subtract rows from a file of statistics, such as those of a user who asks to be forgotten.
 
-    FILE must have all rows of its queries, with the weights with which they were added. The queries
-    may be of any days. Each is subtracted with the factor that it has now, after all --decay since
-    it was added. TOTAL is then as if these queries had never been seen. A query that TOTAL does not
-    have, or that lacks rows in FILE, is an error. If an error occurs, TOTAL stays as it was.
+    FILE must have all rows of its queries, as they were when they were added, with their weights.
+    The queries may be of any days. Each is subtracted with the factor that it has now, after all
+    --decay since it was added. TOTAL is then as if these queries had never been seen, but for the
+    range of values, which drift compares with. A query that TOTAL does not have, or that lacks rows
+    in FILE, is an error; features that have changed since are not noticed. If an error occurs,
+    TOTAL stays as it was.
 
     \b
     Examples:
       pairgram forget total.pairgram user-7.parquet --label relevance --qid query_id
     """
-    statistics = pairgram.Pairgram.load(total)
-    statistics.n_threads = threads
-    before = statistics.n_rows, statistics.n_queries
-    with columns.reading(threads) as (client, watch):
-        names = statistics.feature_names_in_
-        table = columns.scan(file, client, names, statistics.n_features)
-        columns.require(file, table, True)
-        statistics.forget(watch(table))
-    statistics.save(total)
+    with locked(total):
+        statistics = pairgram.Pairgram.load(total)
+        statistics.n_threads = threads
+        before = statistics.n_rows, statistics.n_queries
+        with columns.reading(threads) as (client, watch):
+            names = statistics.feature_names_in_
+            table = columns.scan(file, client, names, statistics.n_features)
+            columns.require(file, table, True)
+            statistics.forget(watch(table))
+        statistics.save(total)
     report = {
         "file": str(total),
         "forgotten_rows": before[0] - statistics.n_rows,
@@ -151,9 +159,10 @@ def solve(
     """Make a model from files of statistics.
 
     One file needs --alpha. With several files, such as those of the last days, the ridge is chosen:
-    each file is held out in turn and judged by its mean squared error of differences, from the
-    statistics alone. With --decays, each day is judged by the model of the days before it, and the
-    best decay is chosen as well.
+    each file is held out in turn and judged by its loss, half of the mean squared error of
+    differences, from the statistics alone. The mean is over all pairs of rows of a query, of which
+    one is that of a row with itself. With --decays, each day is judged by the model of the days
+    before it, and the best decay is chosen as well.
 
     \b
     Examples:

@@ -140,7 +140,7 @@ def bootstrap_means(values: Values, n_resamples: int, rng: np.random.Generator) 
     """Return the means of columns in bootstrap samples, (n_resamples, n_columns).
 
     Queries are drawn with replacement, the same ones for all columns. A mean is NaN if the sample
-    has no value of the column.
+    has no value of the column, or the column has a single one, which tells nothing of others.
     """
     n_queries = len(values)
     known = (~np.isnan(values)).astype(np.float64)
@@ -155,6 +155,7 @@ def bootstrap_means(values: Values, n_resamples: int, rng: np.random.Generator) 
         sums, weights = np.hsplit(counts.astype(np.float64) @ stacked, 2)
         with np.errstate(invalid="ignore"):
             means[begin : begin + size] = sums / weights
+    means[:, known.sum(axis=0) < 2] = np.nan
     return means
 
 
@@ -189,8 +190,8 @@ class Comparison(Tabled):
     ----------
     means : dict of str to ndarray
         A row for every metric and system, with the columns ``metric``, ``system``, ``mean``,
-        ``low`` and ``high`` (the bootstrap interval of the mean), and ``n_queries`` (those in which
-        the metric is defined).
+        ``low`` and ``high`` (the bootstrap interval of the mean; NaN for one query), and
+        ``n_queries`` (those in which the metric is defined).
     differences : dict of str to ndarray
         A row for every metric and pair of systems, with the columns ``metric``, ``system``,
         ``against``, ``difference`` (the mean of system minus that of against), ``low`` and

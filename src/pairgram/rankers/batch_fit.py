@@ -350,7 +350,11 @@ class BatchFit:
         """
         models, coefs = self._fitted, self.coef_
         first = models[0]
-        for name in SHARED:
+        if any(type(model) is not type(first) for model in models):
+            raise ValueError("cannot be saved: the models differ in their class, save each alone")
+        plain = (str, bool, int, float, type(None))  # what may be changed in one of them
+        told = [n for n, value in first.get_params(deep=False).items() if isinstance(value, plain)]
+        for name in (*SHARED, *(name for name in told if name not in OWN)):
             if any(getattr(m, name, None) != getattr(first, name, None) for m in models):
                 raise ValueError(f"cannot be saved: the models differ in {name}, save each alone")
         if any(_columns_of(model) != _columns_of(first) for model in models):

@@ -411,6 +411,12 @@ class Table:
             best = getattr(model, "best_estimator_", model)
             fill, inputs = getattr(best, "fill_values_", None), getattr(best, "inputs_", None)
             if fill is not None:
+                if self.missing == "zero" and fill.any():
+                    raise ArgumentError(
+                        "missing",
+                        "must not be 'zero' for this model, which has the values of its fit: leave "
+                        "it out",
+                    )
                 table = table.filling(fill)
             elif self.missing in ("mean", "median"):  # of these rows, so that scores depend on them
                 raise ArgumentError(
