@@ -181,15 +181,14 @@ def to_solr(
     return exported
 
 
-def _warn_missing(form: Form, engine: str) -> None:
-    """Warn if the model fills missing values by others than the engine's 0."""
-    if form.missing is None or not form.missing.any():
-        return
+def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
+    """Warn if the model fills missing values by others than 0, and no test of them stands in it."""
+    missing = [] if form.missing is None else zip(form.names, form.missing.tolist(), strict=True)
     found = {
-        name: value
-        for name, value in zip(form.names, form.missing.tolist(), strict=True)
-        if value != 0
+        name: value for name, value in missing if value != 0 and f"isNan({name})" not in expression
     }
+    if not found:
+        return
     listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
     more = ", and so on: see fill_values_ of the model" if len(found) > 20 else ""
     warnings.warn(
@@ -605,7 +604,6 @@ def to_vespa(
             "rerank_count must be at least 1, and phase 'second' or 'global', got "
             f"rerank_count={rerank_count} and phase={phase!r}"
         )
-    _warn_missing(form, "Vespa")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
     if not re.fullmatch(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+)*", inherits):
@@ -649,6 +647,7 @@ def to_vespa(
             for names in ([f"x[{number}]" for number in range(len(form.names))], [*form.names])
         )
         lines = []
+    _warn_missing(form, "Vespa", rank)
     text = "\n".join(
         [
             f"rank-profile {name} inherits {inherits} {{",
