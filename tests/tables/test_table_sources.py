@@ -758,6 +758,25 @@ def test_text_of_several_lines(tmp_path):
         RankRLS().fit(scan(dataset, **names))
 
 
+def test_what_is_wrong_in_a_file_of_text_is_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"{k % 2},{k // 5},{k}.5" for k in range(20)]
+    lines[3], lines[7] = "1,0,NA", '0,1,"1,234.50"'
+    path.write_text("\n".join(["y,q,price", *lines]))
+    names = {"label": "y", "qid": "q", "features": "price"}
+    with pytest.raises(
+        ValueError, match=r"'price' .*text \('1,234.50' in .*rows.csv, row 7, count"
+    ):
+        RankRLS().fit(scan(path, **names))
+    path.write_text("y;q;price\n1;1;3,5\n0;1;2,25\n")
+    with pytest.raises(ValueError, match=r"rows\.csv: .*lines differ in their number of columns"):
+        scan(path, **names)
+    path.write_bytes("y,q,price,name\n1,1,3,caf\u00e9\n0,1,2,tea\n".encode("cp1252"))
+    model = RankRLS().fit(scan(path, **names))
+    with pytest.raises(ValueError, match=r"rows\.csv: .* convert it first"):
+        list(pairgram.predict(model, scan(path, **names), keep="name"))
+
+
 def test_columns_that_are_refused():
     frame = ROWS.frame.append_column("text", pa.array(["a"] * len(ROWS.y)))
     for names, message in (

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.arrays import index_columns, kind_of, not_numbers, require_columns
+from pairgram._support.arrays import (
+    index_columns,
+    kind_of,
+    not_numbers,
+    reads_as_number,
+    require_columns,
+)
 from pairgram._support.checks import (
     NO_COLUMN,
     NO_NUMBERS,
@@ -22,6 +28,7 @@ from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
+    Place,
     TableRows,
     columns_of,
     is_number,
@@ -31,7 +38,7 @@ from pairgram.tables.columns import (
 )
 from pairgram.tables.grouping import grouped
 from pairgram.tables.passes import LocalEngine
-from pairgram.tables.sources import Source, source_of
+from pairgram.tables.sources import Source, first_texts, source_of
 from pairgram.tables.table import Table, no_rows
 
 if TYPE_CHECKING:
@@ -365,6 +372,9 @@ def _columns(
         narrow &= _is_narrow(entry)
         if not is_number(entry):
             wrong[name] = "lists" if of_lists else kind_of(entry)
+    chosen = features is not None
+    odd = {name: _not_a_number(source, name) for name in wrong if chosen and wrong[name] == "text"}
+    told = {name: f"text ({text})" for name, text in odd.items() if text}
     return Columns(
         tuple(names),
         named["label"],
@@ -375,7 +385,7 @@ def _columns(
         groups=named["groups"],
         propensity=named["propensity"],
         widths=widths if any(lists) and len(lists) > 1 else (),
-        refused=_refused(wrong, features is not None, named["qid"]) if wrong else None,
+        refused=_refused(wrong, told, chosen, named["qid"]) if wrong else None,
     )
 
 
@@ -415,14 +425,39 @@ def _features(
     return names
 
 
-def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentError:
-    """Return the error of columns that hold no numbers, or raise it if nobody has chosen them."""
+def _not_a_number(source: Source, name: str) -> str:
+    """Tell of the first text that is no number, in a column of a file of text with others that are.
+
+    It is "" for other columns. The first rows tell.
+    """
+    part: Any = source.partitions[0]
+    if not (hasattr(part, "fragment") and part.is_text):
+        return ""
+    if (column := first_texts(part, source.schema, name)) is None:
+        return ""
+    import pyarrow.csv
+
+    texts, missing = column.to_pylist(), set(pyarrow.csv.ConvertOptions().null_values)
+    are_numbers = [text in missing or reads_as_number(text) for text in texts]
+    if all(are_numbers) or 2 * sum(are_numbers) <= len(texts):
+        return ""
+    row = are_numbers.index(False)
+    return f"{texts[row]!r} in {Place(part.name, 0, 0).row(row)}"
+
+
+def _refused(
+    wrong: dict[str, str], told: dict[str, str], chosen: bool, qid: str | None
+) -> ArgumentError:
+    """Return the error of columns that hold no numbers, or raise it if nobody has chosen them.
+
+    `wrong` are the kinds of what they hold, and `told` what a message says of some of these.
+    """
     advice = (
         "; give the columns that are features by {features=}, or those that are not by "
         "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
         "model has its own as feature_names_in_}"
     )
-    text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
+    text = f": {verbatim(not_numbers(wrong | told))}{'' if chosen else advice}"
     refused = ArgumentError("features", text, found=NO_NUMBERS)
     refused.kinds = wrong
     if not chosen:

@@ -134,6 +134,11 @@ CAUSES = {
     "pyarrow does not know: cast it to Int64 or Float64 before it is written",
     "newlines_in_values": "a value in quotes goes on in the next line: give the path of the file, "
     "or a dataset of CsvFileFormat(ParseOptions(newlines_in_values=True))",
+    "Expected 1 columns, got": "its lines differ in their number of columns: want columns "
+    "separated by commas in a file .csv and by tabs in a file .tsv, texts with commas in quotes, "
+    "and numbers with a decimal point",
+    "invalid UTF8 data": "it is not text in UTF-8: convert it first, as iconv -f LATIN1 -t UTF-8 "
+    "does",
 }
 
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
@@ -449,7 +454,7 @@ def _plain_cause(error: Exception) -> str:
     return next((cause for words, cause in CAUSES.items() if words in str(error)), str(error))
 
 
-def _first_texts(part: Any, schema: Any, name: str) -> Any:
+def first_texts(part: Any, schema: Any, name: str) -> Any:
     """Return the first rows of a column of a file of text, as they are written, or None."""
     import pyarrow
 
@@ -467,7 +472,7 @@ def _has_large_numbers(part: Any, schema: Any, name: str | None) -> bool:
 
     if name is None or not pyarrow.types.is_floating(schema.field(name).type):
         return False
-    texts = _first_texts(part, schema, name)
+    texts = first_texts(part, schema, name)
     found = [] if texts is None else texts.unique().to_pylist()
     return bool(found) and all(text and WHOLE.fullmatch(text.strip()) for text in found)
 
@@ -497,7 +502,7 @@ def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]
         as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
         schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
         for part in parts:
-            texts = _first_texts(part, schema, name)
+            texts = first_texts(part, schema, name)
             if texts is not None and whole_numbers(texts)[1] >= 0:
                 schema = as_text
                 break
