@@ -194,7 +194,7 @@ def imports_of_private_modules():
     ("measure", "bound"),
     [
         (lambda: len(PATHS), 145),
-        (lines_of_code, 37_578),
+        (lines_of_code, 37_585),
         (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1000),
         (asks_for_tables, 1),
         (parameters_of_any_type, 3.81),

@@ -459,6 +459,14 @@ def test_onnx_needs_no_names_of_columns(data):
     assert export.to_onnx(named).feature_names == tuple("hgfedcba")
 
 
+def test_vespa_warns_of_values_beside_those_that_it_tests(data):
+    X, y, qid = data
+    X = X + np.where(np.arange(len(X))[:, None] % 7, np.arange(8.0), np.nan)
+    model = RankRLS(inputs="raw+quantile", missing="mean").fit(X, y, qid=qid)
+    with pytest.warns(UserWarning, match="Vespa counts a missing value as 0, .* 8 features"):
+        export.to_vespa(model, "m", features=[f"f{j}" for j in range(8)])
+
+
 @pytest.mark.parametrize("inputs", [None, "standard", "quantile"])
 @pytest.mark.parametrize("missing", ["zero", "mean", "median"])
 def test_missing_values_are_filled_in(data, missing, inputs):

@@ -777,6 +777,20 @@ def test_what_is_wrong_in_a_file_of_text_is_told(tmp_path):
         list(pairgram.predict(model, scan(path, **names), keep="name"))
 
 
+@pytest.mark.parametrize("groups", [None, "g"])
+def test_ids_of_queries_are_checked_beside_groups(tmp_path, groups):
+    path = tmp_path / "rows.csv"
+    names = {"label": "y", "qid": "q", "features": "f", "groups": groups}
+    lines = [f"{k // 4},{k % 2},{k},{k // 400}" for k in range(200_000)]
+    late = ["7,1,1,900", "7,0,2,900", "007,1,1,901", "007,0,2,901"]
+    path.write_text("\n".join(["q,y,f,g", *lines, *late]))
+    with pytest.raises(ValueError, match="'q' must hold whole numbers without leading zeros"):
+        scan(path, **names).survey()
+    path.write_text("q,y,f,g\nu,1,1,a\nu,0,2,a\n,1,1,b\n,0,2,b\n")
+    with pytest.raises(ValueError, match="missing value"):
+        scan(path, **names).survey()
+
+
 def test_columns_that_are_refused():
     frame = ROWS.frame.append_column("text", pa.array(["a"] * len(ROWS.y)))
     for names, message in (

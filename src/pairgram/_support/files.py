@@ -65,7 +65,8 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     locks, and there is none.
     """
     while fcntl is not None and os.path.isfile(path):
-        with open(path, "rb") as file:
+        # A file system of a network locks only what may be written.
+        with open(path, "r+b" if os.access(path, os.W_OK) else "rb") as file:
             with suppress(OSError):  # of file systems without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
             if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

@@ -44,7 +44,7 @@ def update(
     Their size depends on the features alone. With --decay 0.95, the rows that TOTAL already has
     count 5 % less. A query that the file already has is an error, so that no day is added twice.
     --pairs is for a new file; an existing one keeps its own. If an error occurs, TOTAL stays as it
-    was. A second update or forget of TOTAL waits until the first one has ended.
+    was. An update or forget of a file that exists waits until the one before it has ended.
 
     \b
     Examples:

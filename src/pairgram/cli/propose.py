@@ -37,7 +37,7 @@ def propose(
             *("--output", "-o"),
             metavar="FILE",
             help="File to write to; - stands for standard output. A name that ends with .parquet "
-            "makes a Parquet file, one with .csv has commas, and any other has tabs.",
+            "makes a Parquet file, one with .csv or .csv.gz has commas, and any other tabs.",
         ),
     ] = Path("-"),
     *,

@@ -29,8 +29,8 @@ def recommend(
             "-o",
             metavar="FILE",
             help="File to write to; - stands for standard output. A name that ends with .parquet "
-            "makes a Parquet file, one with .csv has commas, and any other has tabs. [default: -, "
-            "or none with --held-out]",
+            "makes a Parquet file, one with .csv or .csv.gz has commas, and any other tabs. "
+            "[default: -, or none with --held-out]",
             show_default=False,
         ),
     ] = None,

@@ -343,8 +343,8 @@ def predict(
     Scores stand in the order of the rows of the file. A higher score is better. Each number is the
     shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must
     have one; write 0 if there is none. A model that was trained with --offset needs the offsets of
-    these rows. A table may be larger than memory, and needs no labels. It is read once. A model
-    that was trained on named columns finds them by their names.
+    these rows. A table may be larger than memory, and needs no labels. A model that was trained on
+    named columns finds them by their names.
 
     \b
     Examples:

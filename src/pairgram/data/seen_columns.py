@@ -80,6 +80,7 @@ class SeenColumns:
         return cls.of(data, n_threads, by_rows=without_queries and needs_none)
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # `arrays` and `drift` look at what overflowed
     def _of_sparse(
         cls, X: Any, weights: Vector | None, data: RankingData, by_rows: bool
     ) -> SeenColumns:

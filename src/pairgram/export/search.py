@@ -185,7 +185,10 @@ def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
     """Warn if the model fills missing values by others than 0, and no test of them stands in it."""
     missing = [] if form.missing is None else zip(form.names, form.missing.tolist(), strict=True)
     found = {
-        name: value for name, value in missing if value != 0 and f"isNan({name})" not in expression
+        name: value
+        for name, value in missing
+        # A term of the value itself stands beside the tests.
+        if value != 0 and (f"isNan({name})" not in expression or f"* {name} " in f"{expression} ")
     }
     if not found:
         return

@@ -137,6 +137,9 @@ CAUSES = {
     "Expected 1 columns, got": "its lines differ in their number of columns: want columns "
     "separated by commas in a file .csv and by tabs in a file .tsv, texts with commas in quotes, "
     "and numbers with a decimal point",
+    "straddling object": "a value in quotes is longer than 1 MiB, or a quote is never closed: "
+    "write a quote within a value twice, and the value in quotes",
+    "codec can't decode": "it is not text in UTF-8: convert it first",
     "invalid UTF8 data": "it is not text in UTF-8: convert it first, as iconv -f LATIN1 -t UTF-8 "
     "does",
 }
@@ -440,7 +443,7 @@ def _readable(path: str) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if getattr(error, "errno", None) is not None:
             raise  # an error of the system, not of the contents
         # An error of a folder names the file in it.
@@ -506,7 +509,7 @@ def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]
             if texts is not None and whole_numbers(texts)[1] >= 0:
                 schema = as_text
                 break
-    return [replace(part, schema=schema, ids=name) for part in parts], schema
+    return [replace(part, schema=schema, ids=(*part.ids, name)) for part in parts], schema
 
 
 def _groups(fragment: Any) -> list[Any]:
@@ -545,8 +548,8 @@ class _FragmentPartition(Partition):
         The first file that has each column; empty if the schema comes from elsewhere.
     whole : frozenset of str
         Columns of a file of text that are read as floats, and whose first rows are whole numbers.
-    ids : str or None
-        The column of query ids of a file of text.
+    ids : tuple of str
+        The columns of ids of a file of text: of queries and of groups.
     both : frozenset of str
         Columns of a file of text whose text is read too.
     """
@@ -555,7 +558,7 @@ class _FragmentPartition(Partition):
     schema: Any
     first: Mapping[str, str] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
-    ids: str | None = None
+    ids: tuple[str, ...] = ()
     both: frozenset[str] = frozenset()
 
     @property
@@ -647,8 +650,7 @@ class _FragmentPartition(Partition):
                     return
         self._require(self.fragment.physical_schema, names)
         schema, first = self.schema, 0
-        if self.ids is not None and self._has_whole_ids:
-            schema = _as_text(schema, [self.ids])
+        schema = _as_text(schema, filter(self._are_whole, self.ids))
         read = partial(
             self.fragment.to_batches,
             batch_size=limits.now.batch_rows,
@@ -664,7 +666,9 @@ class _FragmentPartition(Partition):
                 batch = batch.append_column(AS_TEXT + name, text.column(name))
             for name in self.whole.intersection(names):
                 self._refuse_rounded(batch, name, first)
-            yield self._with_ids(batch, first) if self.ids in names else batch
+            for name in {*self.ids}.intersection(names):
+                batch = self._with_ids(batch, name, first)
+            yield batch
             first += batch.num_rows
 
     def _require_same_groups(self, now: Any) -> None:
@@ -679,36 +683,33 @@ class _FragmentPartition(Partition):
                     f"{name} had {group.num_rows} rows in row group {group.id}, and has {n_rows}"
                 )
 
-    @property
-    def _has_whole_ids(self) -> bool:
-        """Whether the query ids of a file of text are whole numbers."""
+    def _are_whole(self, name: str) -> bool:
+        """Tell whether the ids of a column are whole numbers."""
         import pyarrow
 
-        return self.ids is not None and bool(
-            pyarrow.types.is_integer(self.schema.field(self.ids).type)
-        )
+        return bool(pyarrow.types.is_integer(self.schema.field(name).type))
 
-    def _with_ids(self, batch: Any, first: int) -> Any:
-        """Return a batch whose query ids are numbers if all are, and null if they are empty."""
+    def _with_ids(self, batch: Any, name: str, first: int) -> Any:
+        """Return a batch whose ids are numbers if all are, and null if they are empty."""
         import pyarrow.compute
 
-        at = batch.schema.get_field_index(self.ids)
+        at = batch.schema.get_field_index(name)
         column = batch.column(at)
-        if not self._has_whole_ids:
+        if not self._are_whole(name):
             if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
                 column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
-            return batch.set_column(at, self.ids, column)
+            return batch.set_column(at, name, column)
         numbers, row = whole_numbers(column)
         if row >= 0:
             raise placed_error(
-                f"{Place(self.name, 0, first).row(row)}: column {self.ids!r} must hold whole "
+                f"{Place(self.name, 0, first).row(row)}: column {name!r} must hold whole "
                 "numbers without leading zeros and signs, as the first rows do, got "
                 f"{column[row].as_py()!r}, which must not become the id of another "
                 "query: for ids of text, begin all with a letter, or give scan the source "
                 "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat(convert_options"
-                f"=pyarrow.csv.ConvertOptions(column_types={{{self.ids!r}: pyarrow.string()}})))"
+                f"=pyarrow.csv.ConvertOptions(column_types={{{name!r}: pyarrow.string()}})))"
             )
-        return batch.set_column(at, self.ids, numbers)
+        return batch.set_column(at, name, numbers)
 
     def with_texts(self, names: Iterable[str], both: Iterable[str] = ()) -> _FragmentPartition:
         """Return the file, of which some columns are text; see `Partition`."""

@@ -410,6 +410,9 @@ class Table:
         if table.layout.fill is None:
             best = getattr(model, "best_estimator_", model)
             fill, inputs = getattr(best, "fill_values_", None), getattr(best, "inputs_", None)
+            if hasattr(best, "steps") and self.missing is not None:
+                text = "must be None for a pipeline, whose steps say what becomes of missing values"
+                raise ArgumentError("missing", f"{text}, got {self.missing!r}")
             if fill is not None:
                 if self.missing == "zero" and fill.any():
                     raise ArgumentError(
