@@ -430,7 +430,7 @@ def _not_a_number(source: Source, name: str) -> str:
 
     It is "" for other columns. The first rows tell.
     """
-    part: Any = source.partitions[0]
+    part: Any = next(iter(source.partitions), None)  # a frame of Spark has none yet
     if not (hasattr(part, "fragment") and part.is_text):
         return ""
     if (column := first_texts(part, source.schema, name)) is None:
