@@ -1,6 +1,5 @@
 """Statistics of days on the command line: update, solve and drift."""
 
-import fcntl
 import json
 import subprocess
 import sys
@@ -181,6 +180,8 @@ def test_propensities_are_for_statistics_of_clicks(days):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked by flock")
 def test_updates_of_one_file_wait_for_each_other(days):
+    import fcntl
+
     run("update", "total", "0.parquet", *COLUMNS)
     code = "from pairgram.cli import main; main()"
     with open("total", "rb") as file:

@@ -501,6 +501,16 @@ def test_what_is_kept_of_features_is_as_it_stands_there(tmp_path, ending, set_li
     np.testing.assert_allclose(read["score"], model.predict(numbers), rtol=1e-12)
 
 
+def test_what_is_kept_of_other_arguments_is_as_it_stands_there(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("q,g,w,f\n1,007,1.50,2\n1,007,01,3\n2,,1,4\n")
+    model = RankRLS().fit(pd.DataFrame({"f": [1.0, 2.0]}), [0, 1], qid=[0, 0])
+    table = scan(path, features="f", qid="q", groups="g", weight="w")
+    (batch,) = pairgram.predict(model, table, keep=["g", "w"])
+    assert batch["g"].to_pylist() == ["007", "007", ""]
+    assert batch["w"].to_pylist() == ["1.50", "01", "1"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_what_is_kept_of_text_is_as_it_stands_there(tmp_path, ending):
     names = ["sku", "ean", "version", "name", *ROWS.names]

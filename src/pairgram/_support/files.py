@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # of Windows
-    fcntl = None  # type: ignore[assignment]
 
 _CONTROL = bytes({*range(9), *range(14, 32), 127})
 
@@ -64,7 +63,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     A file that is replaced meanwhile is another one, so it is asked for again. Windows has no such
     locks, and there is none.
     """
-    while fcntl is not None and os.path.isfile(path):
+    while sys.platform != "win32" and os.path.isfile(path):
         # A file system of a network locks only what may be written.
         with open(path, "r+b" if os.access(path, os.W_OK) else "rb") as file:
             with suppress(OSError):  # of file systems without locks

@@ -742,7 +742,8 @@ def count_varying(
     )
 
 
-# A row with so many times the weight of most other rows of its group is heavy.
+# Rows are light if the heaviest row of their group has more than so many times their weight. The
+# others outweigh them if they have more than so many times the weight of all light rows.
 HEAVY = 2.0**10
 
 

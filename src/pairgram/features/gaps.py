@@ -136,13 +136,13 @@ def fill_values(
     return without_unknown(fill, missing, names)
 
 
-def fixed_fill(missing: object) -> Vector | None:
+def fixed_fill(missing: Any) -> Vector | None:
     """Return the values of `missing` of statistics, of shape () for "zero"."""
     if missing is None:
         return None
     if isinstance(missing, str) and missing == "zero":
         return np.zeros(())
-    if isinstance(missing, str) or np.ndim(missing) != 1:  # type: ignore[arg-type]
+    if isinstance(missing, str) or np.ndim(missing) != 1:
         raise ArgumentError(
             "missing",
             "must be None, 'zero' or one value for each column, such as fill_values_ of a "

@@ -295,6 +295,8 @@ class Pairgram:
             given in some calls alone (see `ids` of the class); if the number of features differs
             from that of earlier calls; or, with ``scope="global"`` and pairs other than
             "with_ties", on a second call. The statistics are then left as they were.
+        RuntimeError
+            If another thread changed the statistics meanwhile; its change stays.
 
         Warns
         -----

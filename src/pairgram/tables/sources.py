@@ -717,7 +717,8 @@ class _FragmentPartition(Partition):
             return self
         texts = set(names) - self.folders
         schema, whole = _as_text(self.schema, texts), self.whole - texts
-        return replace(self, schema=schema, whole=whole, both=frozenset(both) - self.folders)
+        ids, both = tuple(name for name in self.ids if name not in texts), {*both} - self.folders
+        return replace(self, schema=schema, whole=whole, ids=ids, both=frozenset(both))
 
     def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
         """Raise a ValueError if a column of whole numbers has ones that floats may round."""

@@ -387,8 +387,9 @@ class Table:
         Raises
         ------
         ValueError
-            If the table has other features than the model was fitted to, or if `missing` asks for
-            means or medians that the model does not have.
+            If the table has other features than the model was fitted to; if `missing` asks for
+            means or medians that the model does not have, or for 0 where it has other values; or if
+            it is given for a pipeline.
         """
         if (scorer := self._scorer_of_text(model)) is not None:
             table = self._with_texts(scorer.names, scorer.texts, scorer.feature_names_in_)
