@@ -463,46 +463,6 @@ class ComparisonLoss:
     ) -> tuple[float, NDArray[np.float64]]: ...
     def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
 
-class IntervalPairs:
-    """The pairs of rows whose order is known, of labels that lie in intervals."""
-
-    def __init__(
-        self,
-        offsets: NDArray[np.int64],
-        order: NDArray[np.int64] | None,
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-    ) -> None: ...
-    def counts(self) -> NDArray[np.int64]: ...  # (3, n_rows): rows below, above and tied
-    def multiply(
-        self, rows: NDArray[np.float64], n_threads: int
-    ) -> NDArray[np.float64]: ...  # AᵀA rows
-    def pull(
-        self, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # Aᵀt, and Σ t² of queries
-    def concordant(
-        self, scores: NDArray[np.float64], n_threads: int
-    ) -> NDArray[np.float64]: ...  # (n_models, n_queries)
-
-class IntervalLoss:
-    """The loss of pairs of labels in intervals as a function of the scores of rows.
-
-    One thread at a time may use it: a second is a RuntimeError.
-    """
-
-    def __init__(
-        self,
-        pairs: IntervalPairs,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        *,
-        loss: str,  # squared_hinge or squared
-    ) -> None: ...
-    def set_scores(
-        self, scores: NDArray[np.float64], n_threads: int = 1
-    ) -> tuple[float, NDArray[np.float64]]: ...
-    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
-
 class PairOperator:
     """The loss of preference pairs; its rows stand query after query.
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pairgram
-from pairgram import Preferences, RankRLS, RankRLSCV
+from pairgram import Preferences, RankRLS, RankRLSCV, RankSVM
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,7 @@ def test_pairs_of_intervals(seed, n_rows, n_queries):
     assert dict(zip(pairs, y.margin.tolist(), strict=True)) == expected
     assert y.n_pairs == len(expected)
     assert (qid[y.winner] == qid[y.loser]).all()
-    assert len(np.unique(np.column_stack([y.groups, qid[y.winner]]), axis=0)) == len(
-        np.unique(y.groups)
-    )
+    np.testing.assert_array_equal(y.groups, qid[y.winner])
 
 
 def test_labels_that_are_known_are_those_of_lists():
@@ -229,8 +227,30 @@ def test_refused_intervals(lower, upper, message):
         Preferences.from_intervals(lower, upper)
 
 
-def test_more_comparisons_than_memory_holds(set_limits):
-    y = Preferences.from_intervals(np.arange(1000.0), np.arange(1000.0))
-    set_limits(available_memory=1e6, unasked_bytes=0)
-    with pytest.raises(MemoryError, match="comparisons of 1000 rows"):
-        len(y.winner)
+def test_more_pairs_than_are_listed():
+    many = np.arange(10_000.0)
+    with pytest.raises(ValueError, match=r"at most 10,000,000 pairs whose .* got 49,995,000: "):
+        Preferences.from_intervals(many, many)
+    # Rows whose intervals touch are no pairs, however many they are.
+    low, high = (np.repeat(ends, [4000, 4000, 1]) for ends in ([-np.inf, 3, 4], [3, np.inf, 4.0]))
+    y = Preferences.from_intervals(low, high)
+    assert y.n_pairs == 4000 and set(y.winner) == {8000}
+
+
+def test_pairs_of_intervals_stand_winner_after_winner():
+    y = Preferences.from_intervals([3.0, 10.0, 12.0, 3.0], [3.0, np.inf, 12.0, 3.0], qid=["a"] * 4)
+    assert repr(y) == "Preferences of 5 comparisons between 4 rows, 1 of them ties, in 1 groups"
+    assert y.winner.tolist() == [0, 1, 1, 2, 2] and y.loser.tolist() == [3, 0, 3, 0, 3]
+    assert y.groups.tolist() == ["a"] * 5
+
+
+@pytest.mark.parametrize("model", [RankRLS(2.0), RankSVM(0.5, tol=1e-8)])
+def test_fits_to_intervals_are_those_to_their_pairs(model):
+    lower = np.array([3.0, 10.0, 12.0, 3.0, -np.inf, 1.0])
+    upper = np.array([3.0, np.inf, 12.0, 3.0, 2.0, 5.0])
+    listed = Preferences([0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3], [3, 4, 0, 3, 4, 5, 0, 3, 4, 5, 4],
+                         margin=[0, 1, 7, 7, 8, 5, 9, 9, 10, 7, 1])  # fmt: skip
+    found, expected = (
+        model.fit(X[:6], y).coef_.copy() for y in (Preferences.from_intervals(lower, upper), listed)
+    )
+    np.testing.assert_array_equal(found, expected)

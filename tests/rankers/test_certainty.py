@@ -371,9 +371,6 @@ def test_what_cannot_be_told():
     with pytest.raises(ValueError, match="keep_covariance must be False with kernel='precomputed'"):
         RankRLS(kernel="precomputed", keep_covariance=True).fit(K, lists.y, qid=lists.qid)
     assert model.predict(lists.X[:1], return_std=True)[1] == 0.0
-    y = Preferences.from_intervals(lists.y, lists.y + 1.0)
-    with pytest.raises(ValueError, match="keep_covariance must be False for censored labels"):
-        RankRLS(keep_covariance=True).fit(lists.X, y)
 
 
 def test_draws_of_weights():

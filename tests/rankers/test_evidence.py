@@ -232,9 +232,6 @@ def test_who_has_no_evidence():
     total = total + Pairgram.from_rows(X, y, qid=qid + 10, **weighted)
     with pytest.raises(ValueError, match="where query_weight differs"):
         RankRLSCV.from_pairgrams([Pairgram.from_bytes(total.to_bytes())], scoring="evidence")
-    censored = Preferences.from_intervals(y, np.where(y > 1, np.inf, y), qid=qid)
-    with pytest.raises(ValueError, match="censored"):
-        RankRLSCV(scoring="evidence").fit(X, censored)
 
 
 def test_priors_and_offsets_are_subtracted():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -17,7 +17,6 @@ from pairgram._support.checks import Rows, Vector, first_not_finite, require_fin
 from pairgram._support.machine import cached_property
 from pairgram.data.dataset import Block, RankingData, less_shared
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import CensoredLabels
 from pairgram.data.queries import Queries
 from pairgram.features.base import score_features
 
@@ -71,8 +70,6 @@ PRODUCT_ENTRIES = 1 << 24
 NOISE = 1e-13
 # The rows of a tile of differences take about this many bytes, which a cache holds.
 TILE_BYTES = 1 << 21
-# Columns of rows with censored labels are taken in panels of about so many bytes, and so many.
-PANEL_BYTES, NARROWEST = 1 << 26, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,128 +239,14 @@ class ComparedRows(RankingData):
         require_finite(self.X.H, "X")
 
 
-@dataclass(frozen=True, eq=False)
-class CensoredRows(RankingData):
-    """Rows whose labels may be censored; the sums over their pairs are made without a list of them.
-
-    X are the features of the rows, the row weights count the pairs of each, queries are the lists,
-    and y is the largest size of a margin in the list. There is no feature map.
-
-    Attributes
-    ----------
-    labels : CensoredLabels
-    low, high : ndarray of shape (n_rows,), float64
-        The bounds of which margins are differences: those of the labels less the offset, or 0 where
-        a bound is infinite.
-    """
-
-    labels: Any = None
-    low: Any = None
-    high: Any = None
-    has_root: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, X: Any, labels: CensoredLabels, offset: Vector | None) -> CensoredRows:
-        """Return the rows of labels with their features and offset."""
-        lists, weights = labels.lists, labels.counts(len(labels.lower))
-        (low, high), index = labels.bounds_less(offset), lists.index()
-        sizes = np.zeros((2, lists.n_queries))
-        for largest, values in zip(sizes, (low, -high), strict=True):
-            np.maximum.at(largest, index, np.abs(values))
-        y = sizes.sum(axis=0)[index]
-        return cls(X, y, lists, weights, offset=offset, labels=labels, low=low, high=high)
-
-    def take(self, rows: Rows | slice) -> RankingData:
-        """Return the given rows with the pairs that they form with each other."""
-        offset = None if self.offset is None else self.offset[rows]
-        return CensoredRows.of(self.X[rows], self.labels.take(rows), offset)
-
-    def parts_held_together(self) -> Iterator[tuple[Rows, RankingData]]:
-        """Yield the row numbers and the data of every list."""
-        for rows in self.rows_held_together():
-            yield rows, self.take(rows)
-
-    def target(self, settings: PairSettings) -> Vector:
-        """Return a number for every row that no margin of its list exceeds in size."""
-        return self.y
-
-    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
-        """Return (the sums over [X, margins], Σ W): ``XᵀAᵀA[X, ·]`` of all pairs A.
-
-        Columns are taken in panels, from those of a row of their list, and less their mean in it,
-        so that what is common to a list cancels.
-        """
-        X, d = self.X, self.X.shape[1]
-        sums, vary, transposed = np.zeros((d + 1, d + 1)), np.zeros(d, dtype=bool), X.T
-        if scipy.sparse.issparse(X):
-            transposed = transposed.tocsr()
-        with np.errstate(over="ignore", invalid="ignore"), machine.single_threaded_blas:
-            for part, varies, _, product in self._panels(n_threads):
-                vary[part], sums[:d, part] = varies, transposed @ product
-            sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
-            pull, squares = self.labels.pairs.pull(self.low, self.high)
-            sums[:d, d] = sums[d, :d] = X.T @ pull
-            sums[d, d] = squares.sum()
-        sums[:d][~vary], sums[:, :d][:, ~vary] = 0.0, 0.0
-        if varying is not None:
-            varying[:-1], varying[-1] = vary, vary.any()
-            varying *= self.labels.n_pairs
-        return sums, float(self.labels.n_pairs)
-
-    def diagonal(self, n_threads: int) -> Vector:
-        """Return ``Σ (x_ik − x_jk)²`` over all pairs, of every feature, (n_features,)."""
-        total = np.zeros(self.X.shape[1])
-        for part, _, panel, product in self._panels(n_threads):
-            total[part] = np.einsum("ij,ij->j", panel, product)
-        return total
-
-    def _panels(self, n_threads: int) -> Iterator[tuple[slice, NDArray[np.bool_], Vector, Vector]]:
-        """Yield (columns, which of them vary, their values x less a mean, and AᵀA x)."""
-        X, d, weights = self.X, self.X.shape[1], self.v
-        lists, pairs, index = self.queries, self.labels.pairs, self.queries.index()
-        firsts = lists.first_rows(weights > 0)
-        total = np.bincount(index, weights, minlength=lists.n_queries)
-        share = np.divide(weights, total[index], out=np.zeros_like(weights), where=weights > 0)
-        of_rows = index, np.arange(len(index))
-        means = scipy.sparse.csr_array((share, of_rows), shape=(lists.n_queries, len(index)))
-        sparse = scipy.sparse.issparse(X)
-        columns = X.tocsc() if sparse else X
-        width = max(NARROWEST, PANEL_BYTES // (8 * max(1, len(index))) // NARROWEST * NARROWEST)
-        unpaired = weights == 0
-        for begin in range(0, d, width):
-            part = slice(begin, min(begin + width, d))
-            panel = columns[:, part]
-            panel = panel.toarray() if sparse else panel
-            panel = panel - panel[firsts][index]
-            panel[unpaired] = 0.0
-            varies = (panel != 0).any(axis=0)
-            panel -= (means @ panel)[index]
-            panel[unpaired] = 0.0
-            yield part, varies, panel, pairs.multiply(np.ascontiguousarray(panel), n_threads)
-
-
-def compared(data: RankingData, H: Matrix) -> ComparedRows | CensoredRows:
+def compared(data: RankingData, H: Matrix) -> ComparedRows:
     """Return the comparisons of checked rows as a regression without an intercept.
 
     Features H of the rows are taken in float64, because differences of single ones lose digits.
     Dense ones are taken from those of a row that comparisons connect with them: scores of rows far
     from 0 would lose the digits of their differences. CSR features stay sparse unless many of their
-    entries are not 0. Comparisons of censored labels are not listed.
+    entries are not 0.
     """
-    preferences = data.preferences
-    if not isinstance(preferences, CensoredLabels):
-        return listed(data, H)
-    rows = _in_double(data, H)
-    if not scipy.sparse.issparse(rows):
-        lists = preferences.lists
-        firsts = lists.first_rows(preferences.counts(len(rows)) > 0)
-        with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
-            rows = rows - rows[firsts][lists.index()]
-    return CensoredRows.of(rows, preferences, data.offset)
-
-
-def listed(data: RankingData, H: Matrix) -> ComparedRows:
-    """Return the comparisons of checked rows as rows of a regression; see `compared`."""
     preferences = data.preferences
     assert preferences is not None
     rows = _in_double(data, H)

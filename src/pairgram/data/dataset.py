@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse
@@ -149,8 +149,6 @@ class RankingData:
     propensity: NDArray[np.float64] | None = None
     watch: Any = None
     free: Vector | None = None
-    # Whether blocks of rows become those whose squares add up to the squares of differences.
-    has_root: ClassVar[bool] = True
 
     @classmethod
     def make(

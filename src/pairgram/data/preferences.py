@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 import pairgram._core as _core
-from pairgram._support import machine
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
 from pairgram._support.machine import cached_property
@@ -20,6 +19,8 @@ from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
 # What a caller may tell of rows, but not beside comparisons.
 _OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups", "propensity")
+# `Preferences.from_intervals` lists so many pairs at most.
+MOST_PAIRS = 10**7
 # Why tools that take arrays of labels cannot take comparisons.
 _NO_ARRAY = (
     "Preferences are comparisons of two rows of X, not one label for each row, so no tool that "
@@ -197,8 +198,8 @@ class Preferences:
     @classmethod
     def from_intervals(
         cls, lower: ArrayLike, upper: ArrayLike, qid: ArrayLike | None = None
-    ) -> Preferences:
-        """Make comparisons of labels of which some are only known to lie in an interval.
+    ) -> Self:
+        """List the pairs of labels in intervals whose order is known, as comparisons.
 
         An assay that ends at 10 µM reports ">10": `lower` is 10 and `upper` infinity. Such a label
         is censored. Rows are compared if it is known which is higher.
@@ -222,18 +223,14 @@ class Preferences:
         Raises
         ------
         ValueError
-            If a bound is NaN, if bounds are in the wrong order or both infinite of one sign, or if
-            no order is known. The message names the row.
+            If a bound is NaN, if bounds are in the wrong order or both infinite of one sign, if no
+            order is known, or if there are more than 10,000,000 pairs.
 
         Notes
         -----
         `RankSVM` with its default loss asks for differences of scores of at least the margin, which
         is all that is known. Least squares asks for differences equal to the margin. For a censored
         pair this pulls down a difference that may well be larger: for ">10" and 3, towards 7.
-
-        The pairs are found by sorting. Least squares and hinge losses sum over them without listing
-        them, so memory grows with the rows alone. Where they must be listed, as for the attributes
-        `winner`, `loser` and `margin`, each takes 40 bytes.
 
         Examples
         --------
@@ -243,7 +240,7 @@ class Preferences:
         >>> list(zip(y.winner.tolist(), y.loser.tolist(), y.margin.tolist()))
         [(1, 0, 7.0), (2, 0, 9.0)]
         """
-        low, high = real_array(lower, "lower").copy(), real_array(upper, "upper").copy()
+        low, high = real_array(lower, "lower"), real_array(upper, "upper")
         if low.ndim != 1 or low.shape != high.shape:
             raise ArgumentError(
                 "upper", f"must have a bound for each of lower, {low.shape}, got {high.shape}"
@@ -259,10 +256,12 @@ class Preferences:
                 "lower", f"must be <= upper, got {low[row]} > {high[row]} in {{place}}", row=row
             )
         queries = Queries.make(len(low), qid=qid)
-        labels = CensoredLabels(low, high, queries, qid is not None)
-        if labels.n_pairs == 0:
-            raise ArgumentError("lower", "and upper do not tell for any two rows which is higher")
-        return labels
+        winner, loser = _pairs_in_order(low, high, queries)
+        groups = None
+        if qid is not None:
+            groups = queries.index()[winner]
+            groups = groups if queries.ids is None else queries.ids[groups]
+        return cls(winner, loser, margin=low[winner] - high[loser], groups=groups)
 
     @property
     def n_pairs(self) -> int:
@@ -345,182 +344,14 @@ class Preferences:
     def __iter__(self) -> NoReturn:
         raise ValueError(_NO_ARRAY)
 
-    def _sizes(self) -> tuple[int, int, int | None]:
-        """Return the numbers of rows that are compared, of ties, and of groups if there are any."""
-        n_rows, n_ties = len(np.union1d(self.winner, self.loser)), int((self.margin == 0).sum())
-        return n_rows, n_ties, None if self.groups is None else self.queries.n_queries
-
     def __repr__(self) -> str:
-        n_rows, n_ties, n_groups = self._sizes()
+        n_rows, n_ties = len(np.union1d(self.winner, self.loser)), int((self.margin == 0).sum())
         text = f"Preferences of {self.n_pairs} comparisons between {n_rows} rows"
         if n_ties:
             text += f", {n_ties} of them ties"
-        if n_groups is not None:
-            text += f", in {n_groups} groups"
+        if self.groups is not None:
+            text += f", in {self.queries.n_queries} groups"
         return text + ", weighted" * (self.weight is not None)
-
-
-class CensoredLabels(Preferences):
-    """The comparisons of `Preferences.from_intervals`, which are listed only where asked for.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_rows,), float64
-        The checked bounds of the label of every row.
-    lists : Queries
-        The rows that are compared with each other.
-    has_lists : bool
-        Whether the caller told of queries, which are the groups.
-    """
-
-    lower: Vector
-    upper: Vector
-    lists: Queries
-    has_lists: bool
-
-    def __init__(self, lower: Vector, upper: Vector, lists: Queries, has_lists: bool) -> None:
-        told = {"lower": lower, "upper": upper, "lists": lists, "has_lists": has_lists}
-        for name, value in told.items():
-            object.__setattr__(self, name, value)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CensoredLabels, (self.lower, self.upper, self.lists, self.has_lists)
-
-    @cached_property
-    def pairs(self) -> _core.IntervalPairs:
-        """The pairs for compiled code."""
-        return _core.IntervalPairs(self.lists.offsets, self.lists.order, self.lower, self.upper)
-
-    @cached_property
-    def pairs_of_rows(self) -> tuple[Rows, Rows]:
-        """How many rows are below each row, and how many comparisons it has: (n_rows,) each."""
-        below, above, tied = self.pairs.counts()
-        return below, below + above + tied
-
-    @cached_property
-    def n_pairs(self) -> int:
-        """The number of comparisons."""
-        return int(self.pairs_of_rows[1].sum()) // 2
-
-    def take(self, rows: Rows | slice) -> CensoredLabels:
-        """Return the labels of some rows; a slice must be that of all."""
-        if isinstance(rows, slice):
-            return self
-        lists = Queries.make(len(rows), qid=self.lists.index()[rows])
-        return CensoredLabels(self.lower[rows], self.upper[rows], lists, self.has_lists)
-
-    def listed(self) -> Preferences:
-        """Return the same comparisons as a list of them."""
-        return Preferences(self.winner, self.loser, margin=self.margin, groups=self.groups)
-
-    def counts(self, n_rows: int) -> Vector:
-        """Return the number of comparisons of every row, (n_rows,)."""
-        return self.pairs_of_rows[1].astype(np.float64)
-
-    def loss(self, n_rows: int, name: Loss) -> Any:
-        """Return the loss of the comparisons; the logistic one lists them."""
-        if name == "logistic":
-            return self.listed().loss(n_rows, name)
-        return _core.IntervalLoss(self.pairs, *self.bounds_less(None), loss=name)
-
-    def counting(self, counts: Vector) -> CensoredLabels:
-        """Return the labels where rows of count 0, of (n_rows,), are in no comparison.
-
-        Raises
-        ------
-        ValueError
-            If a count is above 1: labels have no weights.
-        """
-        if (counts > 1).any():
-            raise ArgumentError(
-                "cv",
-                "must train on a row once, for labels of from_intervals, which have no weights, "
-                f"got row {int(np.argmax(counts))} {counts.max():g} times",
-            )
-        low, high = (
-            np.where(counts > 0, self.lower, -np.inf),
-            np.where(counts > 0, self.upper, np.inf),
-        )
-        return CensoredLabels(low, high, self.lists, self.has_lists)
-
-    def bounds_less(self, offset: Vector | None) -> tuple[Vector, Vector]:
-        """Return the bounds less an offset, from one of their list; 0 where they are infinite."""
-        low, high = self.lower, self.upper
-        if offset is not None:
-            low, high = low - offset, high - offset
-        firsts = self.lists.first_rows(self.pairs_of_rows[1] > 0)
-        middle = np.where(np.isfinite(low), low, high)[firsts][self.lists.index()]
-        middle[~np.isfinite(middle)] = 0.0  # of lists without comparisons
-        low = np.where(np.isfinite(low), low - middle, 0.0)
-        return low, np.where(np.isfinite(high), high - middle, 0.0)
-
-    def require_rows(self, n_rows: int) -> None:
-        """Raise a ValueError if there are not as many labels as rows."""
-        if len(self.lower) != n_rows:
-            raise ArgumentError(
-                "lower",
-                f"and upper must have an interval for each of the {n_rows} rows of X, got "
-                f"{len(self.lower)}",
-            )
-
-    @cached_property
-    def _listed(self) -> tuple[Rows, Rows, Vector, Rows]:
-        """The winners, losers, margins and lists of all comparisons, (n_pairs,) each."""
-        low, high, lists = self.lower, self.upper, self.lists
-        machine.require(
-            f"the {self.n_pairs} comparisons of {len(low)} rows",
-            40.0 * self.n_pairs,
-            "take fewer rows, or shorter queries",
-        )
-        index, exact = lists.index(), low == high
-        by_upper = np.lexsort((high, index))
-        # The rows of its query whose upper bound is not above the lower one of a row come first.
-        begins = lists.offsets[index]
-        ends = begins.copy()
-        for query in range(lists.n_queries):
-            own = slice(int(lists.offsets[query]), int(lists.offsets[query + 1]))
-            rows = by_upper[own]
-            ends[rows] += np.searchsorted(high[rows], low[rows], side="right")
-        counts = ends - begins
-        n_pairs = int(counts.sum())
-        winner = np.repeat(np.arange(len(low)), counts)
-        places = np.arange(n_pairs) - np.repeat(np.cumsum(counts) - counts, counts)
-        loser = by_upper[np.repeat(begins, counts) + places]
-        margin = low[winner] - high[loser]
-        tie = exact[winner] & exact[loser] & (winner < loser)  # once
-        known = (margin > 0) | ((margin == 0) & tie)
-        return winner[known], loser[known], margin[known], index[winner[known]]
-
-    @cached_property
-    def winner(self) -> Rows:
-        """The upper row of every comparison."""
-        return self._listed[0]
-
-    @cached_property
-    def loser(self) -> Rows:
-        """The lower row of every comparison."""
-        return self._listed[1]
-
-    @cached_property
-    def margin(self) -> Vector:
-        """By how much the upper row is higher at least."""
-        return self._listed[2]
-
-    @cached_property
-    def groups(self) -> Rows | None:
-        """The query of every comparison."""
-        return self._listed[3] if self.has_lists else None
-
-    @cached_property
-    def queries(self) -> Queries:
-        """The comparisons of every list."""
-        return Queries.make(self.n_pairs, qid=self.groups, name="groups")
-
-    def _sizes(self) -> tuple[int, int, int | None]:
-        below, compared = self.pairs_of_rows
-        n_groups = len(np.unique(self.lists.index()[compared > 0]))
-        n_ties = self.n_pairs - int(below.sum())
-        return int((compared > 0).sum()), n_ties, n_groups if self.has_lists else None
 
 
 def as_preferences(y: object) -> Preferences | None:
@@ -533,6 +364,44 @@ def _listed(ids: ArrayLike) -> list[Any]:
     if isinstance(ids, (list, tuple)):
         return list(ids)
     return plain_ids(read_ids(ids, np.shape(ids)[0]))
+
+
+def _pairs_in_order(low: Vector, high: Vector, queries: Queries) -> tuple[Rows, Rows]:
+    """Return the winners and losers of all pairs whose order is known, and of ties, once each."""
+    index, offsets = queries.index(), queries.offsets
+    by_upper = np.lexsort((high, index))
+    # The rows of its query whose upper bound is below the lower one of a row come first.
+    begins, n_below = offsets[index], np.zeros(len(low), dtype=np.int64)
+    for query in range(queries.n_queries):
+        rows = by_upper[offsets[query] : offsets[query + 1]]
+        n_below[rows] = np.searchsorted(high[rows], low[rows])
+    # Known labels of a query that are equal stand together. Each ties with those after it.
+    known = by_upper[(low == high)[by_upper]]
+    differs = (np.diff(index[known]) != 0) | (np.diff(low[known]) != 0)
+    ends = np.append(np.flatnonzero(differs) + 1, len(known))
+    places = np.arange(len(known))
+    n_ties = ends[np.searchsorted(ends, places, side="right")] - places - 1
+    n_pairs = int(n_below.sum() + n_ties.sum())
+    if n_pairs == 0:
+        raise ArgumentError("lower", "and upper do not tell for any two rows which is higher")
+    if n_pairs > MOST_PAIRS:
+        raise ArgumentError(
+            "lower",
+            f"and upper must give at most {MOST_PAIRS:,} pairs whose order is known, got "
+            f"{n_pairs:,}: take fewer rows, or shorter queries",
+        )
+    winner = np.concatenate([np.repeat(np.arange(len(low)), n_below), np.repeat(known, n_ties)])
+    loser = np.concatenate(
+        [by_upper[_consecutive(begins, n_below)], known[_consecutive(places + 1, n_ties)]]
+    )
+    order = np.argsort(winner, kind="stable")
+    return winner[order], loser[order]
+
+
+def _consecutive(begins: Rows, counts: Rows) -> Rows:
+    """Return so many consecutive numbers from each beginning, one list after the other."""
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.arange(counts.sum()) + np.repeat(begins - before, counts))
 
 
 def _row_numbers(values: ArrayLike, name: str) -> Rows:

@@ -301,13 +301,6 @@ class Queries:
         begin, end = int(self.offsets[query]), int(self.offsets[query + 1])
         return slice(begin, end) if self.order is None else self.order[begin:end]
 
-    def first_rows(self, counted: NDArray[np.bool_]) -> Rows:
-        """Return the first row of every query that is counted, or 0 if there is none."""
-        firsts = np.zeros(self.n_queries, dtype=np.int64)
-        rows = np.flatnonzero(counted)[::-1]
-        firsts[self.index()[rows]] = rows
-        return firsts
-
     def index(self) -> NDArray[np.int64]:
         """Return, for every row in the caller's order, the number of its query: (n_rows,)."""
         grouped = np.repeat(np.arange(self.n_queries), self.sizes)

@@ -299,7 +299,6 @@ STATISTICS: Mapping[str, Kind] = {
                 "_degrees?": optional(AT_LEAST_0),  # not in files of earlier versions
                 "_query_weight?": optional(AT_LEAST_0),  # nor this
                 "_least_left?": AT_LEAST_0,
-                "_has_root?": FLAG,
                 "_first_id?": LAST_ID,
                 "_last_id": LAST_ID,
                 "_ids_without_hash?": FLAG,  # not in files of earlier versions

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
-from pairgram.data.preferences import CensoredLabels, Preferences
+from pairgram._support.machine import single_threaded_blas
+from pairgram.data.preferences import Preferences
 from pairgram.metrics.metric import Metric, MetricSums
 
 
@@ -128,36 +128,6 @@ def comparison_metric(
     return ComparisonMetric(scoring)
 
 
-def interval_values(
-    metric: ComparisonMetric,
-    labels: CensoredLabels,
-    offset: Vector | None,
-    scores: Vector,
-    n_threads: int | None,
-) -> tuple[Vector, Vector]:
-    """Return accuracy or squared error in every list of censored labels, and its numbers of pairs.
-
-    The offset, (n_rows,), is added to the scores. No pair is listed. A model with NaN among its
-    scores, (n_models, n_rows), has NaN; so has a list that has no pairs.
-    """
-    lists = labels.lists
-    finite = np.asarray(np.isfinite(scores).all(axis=1))
-    scores = np.ascontiguousarray(np.where(finite[:, None], scores, 0.0))
-    below, compared = labels.pairs_of_rows
-    if metric.name == "accuracy":
-        scores = scores if offset is None else scores + offset
-        weights = below.astype(np.float64)
-        found = labels.pairs.concordant(scores, resolve_n_threads(n_threads))
-    else:
-        weights = compared / 2
-        low, high = labels.bounds_less(offset)
-        bounds = ((low - one, high - one) for one in scores)
-        found = np.array([labels.pairs.pull(*pair)[1] for pair in bounds])
-    n_pairs: Vector = np.bincount(lists.index(), weights, lists.n_queries).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        return np.where(finite[:, None], found / n_pairs, np.nan), n_pairs
-
-
 def evaluate_comparisons(
     metrics: Sequence[str | Metric], y: Preferences, score: object, per_comparison: bool
 ) -> dict[str, Any]:
@@ -179,12 +149,6 @@ def evaluate_comparisons(
     y.require_rows(scores.shape[-1])
     found: dict[str, Any] = {}
     for metric in wanted:
-        if isinstance(y, CensoredLabels) and not per_comparison and metric.name != "log_loss":
-            means = MetricSums.of(
-                *interval_values(metric, y, None, np.atleast_2d(scores), None)
-            ).defined
-            found[metric.name] = means if scores.ndim == 2 else float(means[0])
-            continue
         values = metric.values(y.margin, y.differences(scores))
         if per_comparison:
             found[metric.name] = np.where(metric.defined(y.margin), values, np.nan)

@@ -44,7 +44,7 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import KernelLike, as_kernel
-from pairgram.model_selection.interval_judge import judge_of_comparisons
+from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
     EVIDENCE,
     BaseJudge,
@@ -582,7 +582,7 @@ class GivenArrays:
         if pattern.preferences is not None:
             told = cv, held, search.scoring, n_threads, search.store
             log_odds = search.has_probabilities
-            return judge_of_comparisons(pattern, *told, exact=False, has_probabilities=log_odds)
+            return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
         (judge,) = Judge.of_targets(

@@ -584,10 +584,7 @@ class RankRLSCV(Certain, LinearSearch):
           their own comparisons alone, as ids do. Otherwise it stands for single comparisons. With
           constrained weights or conjugate gradients it makes five folds of these.
 
-        `cv_` tells what was held out. With `Preferences.from_intervals`, rows are held out and
-        judged by the pairs that they form with each other. "leave-group-out" then holds out every
-        query in turn, and is the default if there are several; other values make folds and splits
-        of rows.
+        `cv_` tells what was held out.
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features. Where that would need refits, as for constrained weights, and always

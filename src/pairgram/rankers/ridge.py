@@ -29,8 +29,8 @@ from pairgram.model_selection.comparison_judge import (
     BY_COMPARISON,
     BY_GROUP,
     BY_ITEM,
+    ComparisonJudge,
 )
-from pairgram.model_selection.interval_judge import IntervalJudge, judge_of_comparisons
 from pairgram.model_selection.judge import (
     Criterion,
     HeldOutModels,
@@ -58,7 +58,6 @@ from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
-from pairgram.solvers.leave_intervals_out import HeldOutIntervals
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
@@ -519,9 +518,7 @@ class RidgeSpec(LeastSquares):
         if data.preferences is not None:
             told = search.cv, held, search.scoring, n_threads, search.store
             exact = exact and self.constraints is None
-            judge = judge_of_comparisons(data, *told, exact=exact)
-            if isinstance(judge, IntervalJudge):
-                return [HeldOutIntervals(judge.rows, n_threads, judge)]
+            judge = ComparisonJudge.make(data, *told, exact=exact)
             return [HeldOutComparisons(judge.rows, n_threads, judge)]
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:

@@ -12,7 +12,7 @@ from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
 from pairgram.solvers.formulation import PathJudge, RidgeModels
-from pairgram.solvers.pair_sums import OF_CENSORED, PairSums
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import degrees_of_labels
 
@@ -79,8 +79,6 @@ def evidence_of_sums(total: PairSums, path: RidgePath, alphas: Vector, rounding:
     ValueError
         If the statistics do not tell that a model of the noise fits.
     """
-    if not total.has_root:
-        raise _without_evidence(OF_CENSORED)
     _refuse_settings(total.settings, total.list_weight)
     squares = total.factor * float(total.required()[-1, -1])
     return log_evidence(path, alphas, squares, total.noise_degrees, rounding)
@@ -107,13 +105,8 @@ class ByEvidence(PathJudge):
     def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
         data = self.data.as_scope(settings)
-        wrong = ""
-        if not data.has_root:
-            wrong = OF_CENSORED
-        elif data.free is not None:
-            wrong = "with {prior='identity'}, of which one direction has no ridge"
-        if wrong:
-            raise _without_evidence(wrong)
+        if data.free is not None:
+            raise _without_evidence("with {prior='identity'}, of which one direction has no ridge")
         _refuse_settings(settings, degrees_of_labels(data, settings)[1])
         return 0.0
 

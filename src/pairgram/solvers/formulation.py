@@ -18,10 +18,9 @@ from pairgram._support.checks import Vector, first_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import warn_of_time
-from pairgram.data.comparisons import compared, listed
+from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, less_shared
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import CensoredLabels
 from pairgram.features.base import dense, is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
@@ -199,7 +198,7 @@ class Coordinates:
 
         Their direct solutions take the features, or as many dimensions as there are items.
         """
-        rows, n_items = listed(data, data.X), data.X.shape[0]
+        rows, n_items = compared(data, data.X), data.X.shape[0]
         form = "dual" if n_items < data.n_features and not scale else "primal"
         if not scipy.sparse.issparse(rows.stored):
             return direct()
@@ -477,8 +476,7 @@ class Coordinates:
 
 def _are_wide_comparisons(data: RankingData) -> bool:
     """Tell whether comparisons have sparse features, and a list of pairs."""
-    is_listed = not isinstance(data.preferences, CensoredLabels)
-    return is_listed and data.feature_map is None and scipy.sparse.issparse(data.X)
+    return data.feature_map is None and scipy.sparse.issparse(data.X)
 
 
 def _kernel_matrix(data: RankingData) -> Any:

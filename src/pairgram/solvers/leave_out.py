@@ -213,13 +213,7 @@ def leave_query_out(
         folds = data.rows_held_together()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
     held = np.zeros(len(data.y))
-    if not data.has_root:
-        parts = (
-            PairSums.of(part, settings, n_threads, may_vanish=True)
-            for _, part in data.parts_held_together()
-        )
-        scores = scores_by_sums(data, ridge, alphas, n_threads, held, parts)
-    elif is_held_out_by_sums(data, settings, len(alphas)):
+    if is_held_out_by_sums(data, settings, len(alphas)):
         total = statistics()
         assert isinstance(total, PairSums)
         scores = scores_by_sums(data, ridge, alphas, n_threads, held, total.parts)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
 # left then has no correct digits. Sums of float32 rows have fewer digits.
 LEAST_LEFT, LEAST_OF_FLOAT32 = 1e-10, 1e-4
-# Why there is no likelihood without `has_root`.
-OF_CENSORED = "for censored labels, of which least squares is no model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +78,8 @@ class PairSums:
     mean : Mean or None
         Only if all rows form pairs with ties: only these sums merge with ``scope="global"``.
     varying : ndarray of shape (n_features,), int64, or None
-        The number of queries, and of comparisons, in which each feature varies. All pairs of
-        censored labels that are added at once count if it varies in one of them. None if it is not
-        known.
+        The number of queries, and of comparisons, in which each feature varies. None
+        if it is not known.
     n_threads : int or None
         How many threads a solution takes.
     parts : tuple of PairSums
@@ -101,8 +98,6 @@ class PairSums:
         for that of these sums.
     least_left : float
         The share of this that a subtraction must leave.
-    has_root : bool
-        False where some of the labels were censored, so that no model of their noise fits.
     """
 
     settings: PairSettings
@@ -122,7 +117,6 @@ class PairSums:
     fill: Vector | None = None
     before: Vector | None = None
     least_left: float = LEAST_LEFT
-    has_root: bool = True
 
     @classmethod
     def of(
@@ -382,10 +376,9 @@ class PairSums:
             None if varying is None else varying[:-1],
             self.n_threads,
             free=data.free,
-            degrees=degrees_of(data, settings) if counts and data.has_root else None,
+            degrees=degrees_of(data, settings) if counts else None,
             query_weight=query_weight,
             fill=self.fill,
-            has_root=data.has_root,
             least_left=LEAST_OF_FLOAT32 if is_float32 else LEAST_LEFT,
         )
         merged = added if self.sums is None else self + added
@@ -558,7 +551,6 @@ class PairSums:
             fill=other.fill if self.fill is None else self.fill,
             before=np.maximum(self.largest, other.largest),
             least_left=max(self.least_left, other.least_left),
-            has_root=self.has_root and other.has_root,
         )
 
     def _settle(self) -> None:
@@ -618,7 +610,7 @@ def _parted(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
     """Tell whether the statistics of the test rows and of all others add up to those of all."""
-    if data.has_root and settings.pairs is None and settings.weighting != "queries":
+    if settings.pairs is None and settings.weighting != "queries":
         return True
     if settings.joins_all_rows:
         return settings.kind == "kept"

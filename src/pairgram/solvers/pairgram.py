@@ -539,7 +539,7 @@ class Pairgram:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, and of comparisons; of censored labels, of their pairs."""
+        """Number of rows, and of comparisons."""
         return self._total.n_rows
 
     @property
@@ -828,7 +828,6 @@ class Pairgram:
             "_degrees": total.degrees,
             "_query_weight": total.query_weight,
             "_least_left": total.least_left,
-            "_has_root": total.has_root,
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
@@ -899,7 +898,6 @@ class Pairgram:
             fill=fill,
             before=arrays.get("before"),
             least_left=state.get("_least_left", LEAST_LEFT),
-            has_root=state.get("_has_root", True),
         )
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say

@@ -17,7 +17,7 @@ from pairgram.features.base import dense
 from pairgram.solvers.dual_gram import DualGram, inverse_root
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import leave_query_out
-from pairgram.solvers.pair_sums import OF_CENSORED, PairSums
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.posterior import Kind, Posterior, triangular
 from pairgram.solvers.statistics import degrees_of_labels
 
@@ -136,8 +136,6 @@ def posterior_of_sums(
         raise ArgumentError(
             "keep_covariance", "must be False or True for statistics, which have no single lists"
         )
-    if not total.has_root:
-        raise ArgumentError("keep_covariance", f"must be False {OF_CENSORED}")
     _refuse_settings(settings, alpha, sandwich)
     root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
     if prior is not None:
@@ -167,8 +165,6 @@ def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sand
         wrong = "False where conjugate gradients solve, without the matrix that it needs"
     elif coordinates.data.free is not None:
         wrong = "False with prior='identity', of which one direction has no ridge"
-    elif not coordinates.data.has_root:
-        wrong = f"False {OF_CENSORED}"
     elif sandwich and coordinates.name == "dual":
         wrong = "False or True with a kernel or form='dual', of which there is no sandwich"
     if wrong:
