@@ -119,6 +119,6 @@ def test_commands_have_the_options_that_are_shown(page):
 
 def test_a_command_with_an_option_twice_is_seen(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("```sh\npairgram update total a.csv --features a \\\n  --features b\n```\n")
+    page.write_text("```sh\npairgram train a.csv -o m --features a \\\n  --features b\n```\n")
     with pytest.raises(ValueError, match="--features is given 2 times"):
         test_commands_have_the_options_that_are_shown(page)

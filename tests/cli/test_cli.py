@@ -234,9 +234,6 @@ def test_train_starts_from_a_model(file, model_file, valid_file, data, options, 
     assert report["model"] == (options[1] if options else "rankrls")
     np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), search.predict(X), rtol=1e-9)
     run(*train, "--prior", model_file, "--valid", valid_file)
-    if not options:
-        shown = json.loads(run("cv", file, "--prior", model_file, "--json"))
-        assert shown["best"]["score"] == pytest.approx(search.best_score_, abs=1e-12)
 
 
 def test_a_prior_that_does_not_fit_is_refused(file, model_file, tmp_path):
@@ -367,7 +364,6 @@ def test_the_evidence_chooses(options, expected, file, data, tmp_path):
     assert report["score"] == expected.best_score_
     np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
     assert "held-out" not in run("train", file, "-o", tmp_path / "m", *arguments)
-    assert "*" in run("cv", file, *arguments)
 
 
 def test_train_on_pairs_of_all_rows(file, data, tmp_path):
@@ -532,7 +528,6 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
         scored = json.loads(run("evaluate", file, "--model", tmp_path / "m", "--json"))
         assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
         assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
-    assert "elmrank, 5 folds, 8 settings" in run("cv", file, "--model", "elmrank", *grid)
 
 
 def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
@@ -542,9 +537,9 @@ def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
     expected.fit(X, y, qid=qid)
     for convention in ("default", "letor"):
         options = ("--model", "elmrank", *grid, "--convention", convention)
-        report = json.loads(run("cv", file, *options, "--json"))
+        report = json.loads(run("train", file, "-o", tmp_path / "m", *options, "--json"))
         assert report["metric"] == expected.scoring_.name == "pairwise_squared_error"
-        assert report["best"]["score"] == expected.best_score_
+        assert report["score"] == expected.best_score_
     text = run("train", file, "-o", tmp_path / "m", "--model", "elmrank", *grid)
     told = f"{expected.best_score_:.4f} (lower is better), 5 folds"
     assert f"held-out pairwise_squared_error  {told}" in text
@@ -613,28 +608,10 @@ def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature
 
 
 @pytest.mark.parametrize("kernel", ["linear", "tanimoto"])
-def test_a_kernel_without_gamma_has_no_grid_of_it(file, folder, data, kernel):
-    X, y, qid = data
+def test_a_kernel_without_gamma_has_no_grid_of_it(folder, kernel):
     options = ("--model", "rank-nystroem", "--kernel", kernel, "--components", 4)
-    report = json.loads(run("cv", file, *options, "--Cs", "0.25,1", "--json"))
-    assert [sorted(row) for row in report["path"]] == [["C", "score"]] * 2
-    feature_map = [Nystroem(kernel, n_components=4, random_state=0)]
-    expected = RankSVMCV([0.25, 1], feature_map=feature_map).fit(X, y, qid=qid)
-    scores = expected.cv_results_["mean_test_score"]
-    assert [row["score"] for row in report["path"]] == scores.tolist()
     report = json.loads(run("letor", folder, *options, "--Cs", "0.25,1", "--json"))
     assert all(fold["params"].keys() == {"C"} for fold in report["folds"])
-
-
-def test_cv_of_rank_svms_has_a_row_for_every_gamma_and_C(file):
-    options = ("--model", "rank-nystroem", "--gamma", "2^-3:2^-1:2", "--Cs", "0.25,1")
-    report = json.loads(run("cv", file, *options, "--json"))
-    tried = [(row["gamma"], row["C"]) for row in report["path"]]
-    assert tried == 2 * [(0.125, 0.25), (0.125, 1), (0.5, 0.25), (0.5, 1)]
-    assert report["best"] in report["path"]
-    text = run("cv", file, *options)
-    assert "rank-nystroem, 5 folds, 8 settings" in text
-    assert "2^-3" in text and "2^-1" in text
 
 
 @pytest.mark.parametrize(("n_queries", "length", "folds"), [(4, 9, 4), (1, 7, 3), (1, 30, 5)])
@@ -645,7 +622,6 @@ def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
     expected = ELMRankCV([0.1, 1], [8], cv=folds, scoring="kendall", random_state=0)
     expected.set_params(inputs=BOTH)
     expected.fit(X, y, qid=qid)
-    assert f"elmrank, {folds} folds, 4" in run("cv", tmp_path / "few.txt", *grid)
     report = json.loads(
         run("train", tmp_path / "few.txt", "-o", tmp_path / "few.model", *grid, "--json")
     )
@@ -653,34 +629,8 @@ def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
 
 
 def test_help_tells_what_is_held_out():
-    for command in ("train", "cv"):
-        words = " ".join(run(command, "--help").replace("│", " ").split())
-        assert "elmrank" in words and "five folds" in words
-
-
-def test_elm_pairs_are_chosen(file, data):
-    X, y, qid = data
-    options = (
-        "--pairs",
-        "gain_difference",
-        "--pairs",
-        "without_ties",
-        "--nodes",
-        8,
-        "--Cs",
-        "0.01,1",
-    )
-    report = json.loads(run("cv", file, *ELM, *options, "--json"))
-    expected = PairwiseELMCV(
-        [0.01, 1], pairs=["gain_difference", "without_ties"], n_nodes=8, random_state=0
-    )
-    results = expected.fit(X, y, qid=qid).cv_results_
-    assert report["best"]["pairs"] == expected.pairs_
-    assert [(row["C"], row["pairs"], row["score"]) for row in report["path"]] == list(
-        zip(*(results[k] for k in ("param_C", "param_pairs", "mean_test_score")), strict=True)
-    )
-    text = run("cv", file, *ELM, "--nodes", 8, "--Cs", "2^-3:2^1:2")
-    assert [line.split()[0] for line in text.splitlines()[-3:]] == ["2^-3", "2^-1", "2^1"]
+    words = " ".join(run("train", "--help").replace("│", " ").split())
+    assert "elmrank" in words and "five folds" in words
 
 
 def test_train_float32_and_sparse(file, tmp_path):
@@ -746,8 +696,6 @@ def test_a_file_without_ids_is_one_query(model_file, tmp_path):
     dump_letor(long, *make_ranking(1, 1001, 3, random_state=0)[:2])
     said = run_with_note("train", long, "-o", tmp_path / "m", "--alpha", 1, "--one-query")[1]
     assert said == f"warning: {long} has no qid: all 1001 rows are one query"
-    text, said = run_with_note("cv", bare, "--alphas", "1", "--pairs", "with_ties")
-    assert said == warning and "1 setting in" in text
     text, said = run_with_note("evaluate", bare, "--model", model_file)
     assert said == warning and "9 rows, 1 query, convention" in text
     text, said = run_with_note("evaluate", bare, "--scores", "-", input="1\n" * 9)
@@ -831,49 +779,6 @@ def test_files_that_are_no_text_are_not_shown(tmp_path, file, model_file):
         assert f"{name}: found {found}, want a score on every line" in said
 
 
-# cv
-
-
-def test_cv(file, data):
-    X, y, qid = data
-    report = json.loads(run("cv", file, "--alphas", "2^-4:2^4,100", "--metric", "map", "--json"))
-    alphas = [*(2.0**k for k in range(-4, 5)), 100]
-    expected = RankRLSCV(alphas, pairs=["with_ties", "without_ties"], scoring="map").fit(
-        X, y, qid=qid
-    )
-    results = expected.cv_results_
-    assert report.pop("seconds") >= 0
-    assert report == {
-        "file": str(file),
-        "model": "rankrls",
-        "metric": "map",
-        "convention": "default",
-        "best": {
-            "alpha": expected.alpha_,
-            "pairs": expected.pairs_,
-            "target": "label",
-            "scale": False,
-            "score": expected.best_score_,
-        },
-        "path": [
-            {"alpha": alpha, "pairs": pairs, "target": "label", "scale": False, "score": score}
-            for alpha, pairs, score in zip(
-                results["param_alpha"],
-                results["param_pairs"],
-                results["mean_test_score"],
-                strict=True,
-            )
-        ],
-    }
-
-
-def test_cv_marks_the_best(file):
-    best = json.loads(run("cv", file, "--pairs", "with_ties", "--json"))["best"]
-    marked = [line.split() for line in run("cv", file, "--pairs", "with_ties").splitlines()]
-    marked = [cells for cells in marked if cells[-1:] == ["*"]]
-    assert marked == [[*show_alphas([best["alpha"]]), f"{best['score']:.4f}", "*"]]
-
-
 @pytest.mark.parametrize("model", ["rankrls", "rls", "elmrank"])
 def test_a_ridge_of_0(model, tmp_path, file, data):
     X, y, qid = data
@@ -883,31 +788,10 @@ def test_a_ridge_of_0(model, tmp_path, file, data):
     assert fitted.alpha == 0
     again = clone(fitted).set_params(alpha=0.0).fit(X, y, qid=qid)
     np.testing.assert_allclose(again.predict(X), fitted.predict(X), rtol=1e-8, atol=1e-10)
-    path = json.loads(run("cv", file, "--alphas", "0,1", *options, "--json"))["path"]
-    assert {row["alpha"] for row in path} == {0.0, 1.0}
-    assert all(np.isfinite(row["score"]) for row in path)
-
-
-def test_cv_spells_a_column_in_one_way(file):
-    for grid, spelled in (("10,1,4", ["10", "1", "4"]), ("8,1,4", ["2^3", "2^0", "2^2"])):
-        text = run("cv", file, "--pairs", "with_ties", "--alphas", grid)
-        assert [line.split()[0] for line in text.splitlines()[-3:]] == spelled
-
-
-def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
-    X, y, qid = data
-    dump_letor(tmp_path / "real.txt", X, y - 1.5, qid)
-    report = json.loads(run("cv", tmp_path / "real.txt", "--json"))
-    assert report["metric"] == "pairwise_accuracy"
-    assert report["best"]["score"] == max(row["score"] for row in report["path"])
-    report = json.loads(
-        run("cv", tmp_path / "real.txt", "--metric", "pairwise_squared_error", "--json")
+    chosen = json.loads(
+        run("train", file, "-o", tmp_path / "m", "--alphas", "0,1", *options, "--json")
     )
-    assert report["best"]["score"] == min(row["score"] for row in report["path"])
-
-
-def test_cv_help_tells_what_is_scored():
-    assert "score of every combination of settings" in run("cv", "--help")
+    assert chosen["params"]["alpha"] in (0.0, 1.0) and np.isfinite(chosen["score"])
 
 
 def test_help_tells_what_published_values_count():
@@ -1239,7 +1123,6 @@ def test_missing_files(file, model_file, tmp_path):
     none = tmp_path / "none"
     for arguments in (
         ("train", none, "-o", tmp_path / "m"),
-        ("cv", none),
         ("predict", none, file),
         ("predict", model_file, none),
         ("evaluate", file, "--scores", none),
@@ -1250,7 +1133,8 @@ def test_missing_files(file, model_file, tmp_path):
     assert error("letor", none) == f"{none}: no such folder"
     assert "found none of S1.txt" in error("letor", tmp_path)
     assert error("evaluate", file, "--scores", tmp_path) == f"{tmp_path}: Is a directory"
-    assert error("cv", tmp_path).startswith(f"{model_file}: found no LETOR file, and a name that")
+    folder = error("train", tmp_path, "-o", tmp_path / "m")
+    assert folder.startswith(f"{model_file}: found no LETOR file, and a name that")
 
 
 def test_a_wrong_line_is_named(model_file, file, tmp_path):
@@ -1258,7 +1142,6 @@ def test_a_wrong_line_is_named(model_file, file, tmp_path):
     bad.write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
     for arguments in (
         ("train", bad, "-o", tmp_path / "m"),
-        ("cv", bad),
         ("predict", model_file, bad),
     ):
         assert f"{bad}:2:" in error(*arguments)
@@ -1310,7 +1193,8 @@ def test_files_come_by_standard_input(file, valid_file, model_file, tmp_path, pa
     run("train", file, "-o", tmp_path / "b", "--valid", valid_file)
     a, b = load_model(tmp_path / "a"), load_model(tmp_path / "b")
     assert a.get_params() == b.get_params() and (a.coef_ == b.coef_).all()
-    assert run("cv", "-", "--alphas", "1", **given).startswith("standard input: rankrls")
+    text = run("train", "-", "-o", tmp_path / "a", "--alpha", 1, **given)
+    assert "rankrls of standard input: " in text
 
 
 def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
@@ -1319,7 +1203,8 @@ def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
         assert result.exit_code == 2 and result.stderr.count("\n") == 1
         return result.stderr.removeprefix("pairgram: error: ").strip()
 
-    assert said("cv", "-", input=b"1 qid:1 1:0.5\n0 qid:1 1:x\n").startswith("standard input:2: fo")
+    wrong = said("train", "-", "-o", tmp_path / "m", input=b"1 qid:1 1:0.5\n0 qid:1 1:x\n")
+    assert wrong.startswith("standard input:2: fo")
     assert said("evaluate", file, "--scores", "-", input=b"1\nx\n").startswith("standard input:2:")
     assert said("evaluate", "-", "--scores", "-") == (
         "FILE and --scores cannot both be -, standard input"
@@ -1350,7 +1235,8 @@ def test_names_cannot_move_the_cursor(model_file, data, tmp_path):
     shown_path = f"{tmp_path}/a\\nb\\x1b[2J/x\\r.txt"
     assert run("evaluate", path, "--model", model_file).startswith(f"{shown_path}: ")
     assert error("letor", folder).startswith(f"{tmp_path}/a\\nb\\x1b[2J: found none of")
-    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: no file")
+    none = error("train", folder / "none", "-o", tmp_path / "m")
+    assert none.startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: no file")
     assert error("inspect", path).startswith(f"{shown_path}: not a")
     assert error("train", path, "-o", path) == f"--output {shown_path} is the input file"
     frame = pd.DataFrame(X, columns=["a\x1b[2J", "b\n", "c", "d", "e", "f"])
@@ -1544,15 +1430,15 @@ def test_errors_of_the_library_are_shown_as_they_are(tmp_path):
     wrong = tmp_path / "wrong.txt"
     wrong.write_text("1 qid:1 0:1\n")
     message = f"{wrong}:1: found '0:1', want an index of 1 or more"
-    assert error("cv", wrong).startswith(message)
+    train = ("train", wrong, "-o", tmp_path / "m")
+    assert error(*train).startswith(message)
     wrong.write_text("1 qid:1 1:1 2147483647:1\n" * 2000)
-    assert error("cv", wrong).endswith(
+    assert error(*train).endswith(
         "want them to fit into memory: load_letor takes sparse=True, and the command line --sparse"
     )
     wrong.write_text("-1 qid:1 1:1\n0 qid:1 1:2\n")
-    for command in (("cv", wrong), ("train", wrong, "-o", tmp_path / "m")):
-        message = "scoring='ndcg': ndcg takes labels >= 0, got y = -1 in row 0"
-        assert error(*command, "--metric", "ndcg").startswith(message)
+    message = "scoring='ndcg': ndcg takes labels >= 0, got y = -1 in row 0"
+    assert error(*train, "--metric", "ndcg").startswith(message)
 
 
 def test_a_line_without_a_label(model_file, tmp_path):
@@ -1604,12 +1490,12 @@ def test_parts_of_different_widths_are_padded(file, tmp_path):
         assert load_model(tmp_path / "m").n_features_in_ == 9
 
 
-def test_no_memory_is_one_line(file, monkeypatch):
+def test_no_memory_is_one_line(file, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr("pairgram.datasets.letor.read_letor", refuse)
-    assert error("cv", file) == "not enough memory"
+    assert error("train", file, "-o", tmp_path / "m") == "not enough memory"
 
 
 # The options' small language, cells
@@ -1677,7 +1563,10 @@ def test_cells():
 def test_version_and_help():
     assert run("--version") == f"pairgram {pairgram.__version__}\n"
     assert run() == run("--help")
-    for command in ("train", "predict", "evaluate", "cv", "letor", "inspect", "demo"):
+    for command in (
+        *("train", "predict", "evaluate", "compare", "fuse", "recommend"),
+        *("letor", "inspect", "export", "demo"),
+    ):
         text = run(command, "--help")
         assert f"Usage: pairgram {command}" in text and f"\n    pairgram {command} " in text
 
@@ -1743,18 +1632,19 @@ def test_streams_that_cannot_encode(file, tmp_path):
     except OSError:
         pytest.skip("this file system takes only UTF-8 names")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    with start("cv", odd, env=environment) as process:
+    train = ("train", odd, "-o", tmp_path / "m", "--model", "rankrls")
+    with start(*train, env=environment) as process:
         out, err = process.communicate()
-    assert process.returncode == 0 and err == "" and r"odd\udcff\udce4.txt: rankrls" in out
+    assert process.returncode == 0 and err == "" and r"odd\udcff\udce4.txt: " in out
     with start("inspect", odd, env=environment) as process:
         out, err = process.communicate()
     assert process.returncode == 2 and r"odd\udcff\udce4.txt: not a file" in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
-def test_a_full_disk_is_one_line(file):
+def test_a_full_disk_is_one_line(model_file):
     code = "from pairgram.cli import main; main()"
-    for arguments in (["cv", file], ["--version"]):
+    for arguments in (["inspect", model_file], ["--version"]):
         for unbuffered in ("", "1"):
             with open("/dev/full", "w") as full:
                 done = subprocess.run(
@@ -1781,7 +1671,8 @@ def test_a_broken_pipe_is_quiet(model_file, tmp_path):
 def test_interrupting_is_told_in_a_word(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with start("cv", pipe) as process, open(pipe, "w"):  # opens once the command reads
+    train = ("train", pipe, "-o", tmp_path / "m")
+    with start(*train) as process, open(pipe, "w"):  # opens once the command reads
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         assert process.communicate() == ("", "pairgram: interrupted\n")

@@ -321,7 +321,7 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     data, to = folder / "data", ("-o", tmp_path / "m")
     named = f"{data}: found a table, want"
     both = f"{named} --label, its column of labels; and --qid, its column of {QUERY_IDS}"
-    assert error("train", data, *FEATURES, *to) == error("cv", data, *FEATURES) == both
+    assert error("train", data, *FEATURES, *to) == both
     assert error("evaluate", data, "--model", model_file, *FEATURES) == both
     assert error("train", data, *COLUMNS[2:], *to) == f"{named} --label, its column of labels"
     label = COLUMNS[:2]
@@ -630,44 +630,6 @@ def test_a_small_table_is_read_into_memory_for_models_that_need_it(small, model,
     assert held["held_out"] == str(small / "one.parquet")
 
 
-@pytest.mark.parametrize(
-    "options", [(), ("--model", "ranksvm", "--Cs", "2^0:2^1"), ("--model", "rls")]
-)
-def test_cv_of_a_table_is_that_of_its_rows(folder, data, tmp_path, options):
-    X, y, qid = data
-    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
-    want = json.loads(run("cv", tmp_path / "rows.txt", *options, "--json")[0])
-    for chosen in (FEATURES, ("--exclude", "doc")):
-        given = ("cv", folder / "data", *COLUMNS, *chosen, *options)
-        found = json.loads(run(*given, "--json")[0])
-        assert found["file"] == str(folder / "data")
-        assert (found["path"], found["best"]) == (want["path"], want["best"])
-
-
-def test_cv_of_tables_takes_weights_and_fills_missing_values(folder, data, tmp_path):
-    X, y, qid = data
-    rng = np.random.default_rng(0)
-    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    weight = rng.uniform(0.5, 2.0, len(qid))
-    frame = pd.DataFrame(gaps, columns=NAMES).assign(relevance=y, query_id=qid, weight=weight)
-    frame.to_parquet(tmp_path / "gaps.parquet")
-    given = (tmp_path / "gaps.parquet", *COLUMNS, "--weight", "weight", "--missing", "mean")
-    best = json.loads(run("cv", *given, "--json")[0])["best"]
-    trained = json.loads(
-        run("train", *given, "--pairs", "with_ties", "-o", tmp_path / "m", "--json")[0]
-    )
-    assert best["score"] == pytest.approx(trained["score"], abs=1e-12)
-    assert best["alpha"] == pytest.approx(trained["params"]["alpha"], rel=1e-6)
-
-
-def test_what_cv_refuses_of_tables(folder, tmp_path):
-    data = folder / "data"
-    wanted = f"{data}: found a table, want --qid, its column of {QUERY_IDS}"
-    assert error("cv", data, *COLUMNS[:2], *FEATURES) == wanted
-    assert error("cv", data, *COLUMNS, *FEATURES, "--sparse").startswith("--sparse is for LETOR")
-    assert "did you mean 'relevance'?" in error("cv", data, "--label", "relevanc", *COLUMNS[2:])
-
-
 def test_a_table_of_one_query(small):
     """Rows with one id, and rows without ids and --one-query, are held out row by row as arrays."""
     rows = small / "one.parquet"
@@ -689,8 +651,6 @@ def test_a_table_of_one_query(small):
             assert (trained["n_rows"], trained["n_queries"]) == (7, 1)
             assert trained["score"] == pytest.approx(wanted.best_score_)
             np.testing.assert_allclose(load_model(small / "m").predict(X), wanted.predict(X))
-            best = json.loads(run("cv", file, *given, *ids)[0])["best"]
-            assert best["score"] == pytest.approx(wanted.best_score_)
     scored = ("evaluate", small / "bare.csv", "--label", "relevance", "--one-query")
     by_model = (*scored, "--model", small / "m", "--metric", "kendall", "--json")
     found = json.loads(run(*by_model, "--per-query")[0])
@@ -720,18 +680,17 @@ def test_a_table_of_one_query_may_have_a_kernel(small):
     np.testing.assert_allclose(model.predict(frame[NAMES]), alone.predict(frame[NAMES]))
 
 
-def test_cv_and_train_assume_alike(folder, tmp_path):
+def test_what_train_assumes_of_columns(folder, tmp_path):
     frame = pd.read_parquet(folder / "data")
     frame.loc[3, "b"] = np.nan
     frame.to_csv(tmp_path / "shop.csv", index=False)
     given = (tmp_path / "shop.csv", *COLUMNS, "--model", "rankrls", "--pairs", "with_ties")
-    found, noted = run("cv", *given, "--json")
     trained, note = run("train", *given, "-o", tmp_path / "m", "--json")
-    assert note == noted and "took 4 columns as features: " in note and "count as the mean" in note
-    score = json.loads(trained)["score"]
-    assert json.loads(found)["best"]["score"] == pytest.approx(score, abs=1e-12)
-    note = run("update", tmp_path / "total", folder / "data", *COLUMNS)[1]
     assert "took 4 columns as features: b, a, c, d; left out doc (text)" in note
+    assert "count as the mean" in note
+    told = ("--features", "b,a,c,d", "--missing", "mean")
+    same, none = run("train", *given, *told, "-o", tmp_path / "n", "--json")
+    assert none == "" and json.loads(same)["score"] == json.loads(trained)["score"]
 
 
 def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):
@@ -838,8 +797,6 @@ def test_errors_of_options_name_them(folder, tmp_path):
     data, model = folder / "data", tmp_path / "m"
     run("train", data, *COLUMNS, *FEATURES, "--model", "rankrls", "-o", model,
         "--keep-covariance")  # fmt: skip
-    found = error("propose", data, "--model", model, "-n", 99_999)
-    assert found.startswith("-n must be at most ")
     found = error("predict", model, data, "--std", "row")
     assert found.startswith("--std must be one of 'list', 'training'")
 
@@ -901,3 +858,23 @@ def test_a_model_that_looks_at_lists_wants_them_of_a_table(folder, tmp_path):
 def test_a_picture_does_not_replace_the_model(folder, tmp_path):
     to = ("-o", tmp_path / "m.svg", "--plot", tmp_path / "m.svg")
     assert error("train", folder / "data", *COLUMNS, *FEATURES, *to).endswith("is the plot file")
+
+
+@pytest.mark.parametrize(
+    ("model", "held_out", "search"),
+    [
+        ("rankrls", "5 folds of groups", RankRLSCV(pairs=["with_ties", "without_ties"])),
+        ("auto", "leave-group-out", None),
+        ("ranksvm", "5 folds of groups", RankSVMCV()),
+    ],
+)
+def test_groups_are_held_out(data, tmp_path, model, held_out, search):
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=NAMES).assign(relevance=y, query_id=qid, day=qid * 7 % 5)
+    frame.to_parquet(tmp_path / "days.parquet")
+    options = (*COLUMNS, *FEATURES, "--groups", "day", "--model", model, "--json")
+    found = json.loads(run("train", tmp_path / "days.parquet", *options, "-o", tmp_path / "m")[0])
+    assert found["held_out"] == held_out
+    if search is not None:
+        expected = search.fit(X, y, qid=qid, groups=frame["day"]).best_score_
+        assert found["score"] == pytest.approx(expected, rel=1e-6)

@@ -25,8 +25,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = [f"a_column_with_quite_a_long_name_{number}" for number in range(4)]
     frame = pd.DataFrame(X, columns=names).assign(relevance=y, query=qid)
     frame.to_parquet(folder / "rows.parquet")
-    moved = frame.assign(**{names[0]: 5 + frame[names[0]]}, query=qid + 100)
-    moved.to_parquet(folder / "moved.parquet")
     rng = np.random.default_rng(0)
     for name in ("one", "other"):
         scores = X @ rng.normal(size=4)
@@ -44,20 +42,15 @@ def _lines(*arguments: Any) -> list[str]:
 def test_tables_fit(files: Path, monkeypatch: pytest.MonkeyPatch, columns: str | None) -> None:
     monkeypatch.setenv("COLUMNS", columns or "80")
     room = int(columns or 80)
-    rows, model, total = files / "rows.parquet", files / "m.safetensors", files / "total.pairgram"
-    total.unlink(missing_ok=True)
+    rows, model = files / "rows.parquet", files / "m.safetensors"
     scores = sorted(files.glob("scores*.txt"))
     metrics = ("ndcg@1", "ndcg@3", "ndcg@10", "ndcg_linear@10", "map", "mrr", "pairwise_accuracy")
     several = [word for name in metrics for word in ("--metric", name)]
-    kernel = ("--kernel", "rbf", "--gamma", "0.1,1", "--inputs", "standard", "--inputs", "none")
     commands: list[tuple[Any, ...]] = [
         ("train", rows, *LABELS, "-o", files / "auto", "--model", "auto", "--time-budget", "1"),
         ("train", rows, *LABELS, "-o", model),
-        ("cv", rows, *LABELS, *kernel),
         ("evaluate", rows, *LABELS, "--model", model, *several, "--per-query"),
         ("compare", rows, *LABELS, *scores, "--permutations", "99"),
-        ("update", total, rows, *LABELS),
-        ("drift", total, files / "moved.parquet", *LABELS),
         ("inspect", model),
     ]
     if columns is None:  # besides tables it prints a line of 80

@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
-
-if sys.platform != "win32":
-    import fcntl
 
 _CONTROL = bytes({*range(9), *range(14, 32), 127})
 
@@ -54,24 +50,6 @@ def naming(path: str | os.PathLike[str], temporary: str | None = None) -> Iterat
         if error.errno is None or error.filename not in (None, temporary):
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-
-
-@contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a file, if it exists, alone among all processes that ask for it so; wait for others.
-
-    A file that is replaced meanwhile is another one, so it is asked for again. Windows has no such
-    locks, and there is none.
-    """
-    while sys.platform != "win32" and os.path.isfile(path):
-        # A file system of a network locks only what may be written.
-        with open(path, "r+b" if os.access(path, os.W_OK) else "rb") as file:
-            with suppress(OSError):  # of file systems without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
-            if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                yield
-                return
-    yield
 
 
 @contextmanager

@@ -14,12 +14,10 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
-from pairgram.cli.days import drift, forget, solve, update
 from pairgram.cli.export import export
-from pairgram.cli.fitting import cv, letor, train
+from pairgram.cli.fitting import letor, train
 from pairgram.cli.inspection import inspect
 from pairgram.cli.options import with_width
-from pairgram.cli.propose import propose
 from pairgram.cli.recommend import recommend
 from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
 from pairgram.cli.scoring import compare, evaluate, fuse, predict
@@ -144,12 +142,6 @@ commands = (
     compare,
     fuse,
     recommend,
-    propose,
-    cv,
-    update,
-    forget,
-    solve,
-    drift,
     letor,
     inspect,
     export,
@@ -220,7 +212,7 @@ def _root(
     may be compressed by gzip, xz or bzip2, and "-" stands for standard input. An ID is a number or
     a text of at most 255 bytes without blanks, without "#", and without ":" after a digit. train,
     predict and evaluate also take tables that may be larger than memory, such as Parquet files, and
-    cv and compare take tables too.
+    compare takes tables too.
     Results go to standard output, everything else to standard error. An error is one line, and the
     exit code is then 2.
 

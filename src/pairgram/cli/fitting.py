@@ -1,4 +1,4 @@
-"""``pairgram train``, ``cv`` and ``letor`` fit models and choose settings by held-out queries."""
+"""``pairgram train`` and ``letor`` fit models and choose settings by held-out queries."""
 
 from __future__ import annotations
 
@@ -15,14 +15,6 @@ import pairgram
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
-from pairgram.cli.clicks import (
-    Clicks,
-    Item,
-    Position,
-    of_clicks,
-    print_propensities,
-    propensities_of,
-)
 from pairgram.cli.models import (
     MODELS,
     Model,
@@ -33,7 +25,6 @@ from pairgram.cli.models import (
     get_model,
     require_table,
     trials,
-    tried,
     with_settings,
 )
 from pairgram.cli.options import Settings, load_scores, name_of, option
@@ -198,9 +189,6 @@ def train(
     model: ModelOrAuto = None,
     alpha: Annotated[float | None, option("alpha")] = None,
     valid: Annotated[str | None, option("validation")] = None,
-    clicks: Clicks = None,
-    position: Position = None,
-    item: Item = None,
     settings: Settings,
     columns: Columns,
     offset: opt.Offset = None,
@@ -229,14 +217,12 @@ def train(
     query, because these rows are held out one by one. Models with kernels cannot be fitted to a
     table of several queries.
 
-    With --clicks, a table is a log of the lists that were shown, and --qid is the column of their
-    ids. Each click is divided by its propensity, from --propensity or estimated from --position,
-    both in the fit and in the metric that chooses settings.
+    With --propensity, a table is a log of the lists that were shown, --label is the column of
+    clicks, and --qid that of the ids of lists. Each click is divided by its propensity, both in the
+    fit and in the metric that chooses settings.
 
     \b
     Examples:
-      pairgram train log.parquet -o model.safetensors --qid shown --clicks clicked \\
-        --position position --item item
       pairgram train train.txt -o model.safetensors
       pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
       pairgram train train.txt -o model.safetensors --time-budget 5
@@ -266,9 +252,6 @@ def train(
             raise ValueError("give --alpha or --alphas, not both")
         check_setting("--alpha", alpha, AT_LEAST_0)
         settings = {**settings, "alphas": [alpha]}
-    estimated = None
-    if clicks is not None or position is not None or item is not None:
-        columns, estimated = of_clicks(file, columns, clicks, position, item)
     settings, metric = _with_pairs(settings, model, metric, columns)
     on_table = columns.make_table(file, valid)
     is_replaced = model is None and default_model(settings, False) != "rankrls"
@@ -319,12 +302,10 @@ def train(
     }
     if hasattr(search, "trials_"):
         report["trials"] = trials(search)
-    report |= propensities_of(estimated)
     if as_json:
         print_json(report)
         return
     (params,), made = show_rows([report.pop("params")]), report.pop("trials", [])
-    looks = report.pop("propensities", [])
     name = search.scoring_.name
     judged_by = name if name == opt.EVIDENCE else f"held-out {name}"
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
@@ -339,7 +320,6 @@ def train(
             ("written", output),
         ],
     )
-    print_propensities(looks, item)
     if made:
         print_table(
             list(made[0]),
@@ -575,106 +555,6 @@ def _cells(row: dict[str, Any]) -> list[Any]:
     for name in ("lead", "standard_error"):
         shown[name] = "" if shown[name] is None else f"{shown[name]:.4f}"
     return ["" if value is None else value for value in shown.values()]
-
-
-@with_settings
-@with_columns
-def cv(
-    file: opt.Rows,
-    *,
-    model: ModelName = "rankrls",
-    clicks: Clicks = None,
-    position: Position = None,
-    item: Item = None,
-    settings: Settings,
-    columns: Columns,
-    metric: opt.ChoiceMetric = None,
-    convention: opt.Convention = "default",
-    float32: opt.Float32 = False,
-    sparse: opt.Sparse = False,
-    as_json: opt.Json = False,
-) -> None:
-    """Print the held-out score of every combination of settings.
-
-    The model is rankrls unless --model names another; only train tries several by itself. The
-    settings are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored
-    by the model fitted to all other queries. The scores are exact, and those for all ridges come
-    from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
-    folds of queries is scored by the model fitted to the other four. The best combination is
-    marked. A table is read into memory; its features and --clicks are as for train.
-
-    \b
-    Examples:
-      pairgram cv train.txt
-      pairgram cv log.parquet --qid shown --clicks clicked --position position --item item
-      pairgram cv 'data/*.parquet' --label relevance --qid query_id --exclude title
-      pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
-      pairgram cv train.txt --pairs gain_difference --json | jq .best
-    """
-    from pairgram.data.queries import one_query_meant
-
-    estimated = None
-    if clicks is not None or position is not None or item is not None:
-        columns, estimated = of_clicks(file, columns, clicks, position, item)
-    settings, metric = _with_pairs(settings, model, metric, columns)
-    entry = get_model(model, settings)
-    settings = entry.with_inputs(settings, sparse)
-    search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
-    on_table = columns.make_table(file)
-    search, columns = _filling(search, columns)
-    start = 0.0
-    if on_table:
-        refuse_with_table(float32=float32, sparse=sparse)
-        with columns.reading(settings.get("n_threads")) as (client, watch):
-            table, assumed = _scanned(file, columns, settings, client)
-            columns.require(file, table, search._needs_queries)
-            table = watch(table)
-
-            def fit() -> None:
-                nonlocal start
-                X, y, named = _read_all(file, table, search)
-                start = time.perf_counter()
-                with one_query_meant():
-                    search.fit(X, y, **named)
-
-            _fit_assuming(fit, search, columns, assumed)
-        note_assumed(assumed)
-        n_queries = table.survey().n_queries
-    else:
-        data = _load(Path(file), entry, settings, float32, sparse)
-        opt.warn_of_no_ids(Path(file), data)
-        start = time.perf_counter()
-        with opt.warnings_as_notes(), working("fitting"), one_query_meant():
-            search.fit(data.X, data.y, qid=data.qid)
-        n_queries = opt.n_queries(data)
-    seconds = time.perf_counter() - start
-    held_by, path = _held_out(entry, search, columns.groups is not None, n_queries), tried(search)
-    best = {**chosen(search), "score": float(search.best_score_)}
-    name = search.scoring_.name
-    if as_json:
-        print_json(
-            {
-                "file": file,
-                "model": model,
-                "metric": name,
-                "convention": convention,
-                "best": best,
-                "path": path,
-                "seconds": seconds,
-                **propensities_of(estimated),
-            }
-        )
-        return
-    keys = [key for key in path[0] if key != "score"]
-    shown = [key for key in keys if key in ("alpha", "C") or len({row[key] for row in path}) > 1]
-    tries = count(len(path), "setting")
-    print_table(
-        [*shown, name],
-        [[*(row[key] for key in shown), row["score"]] for row in show_rows(path)],
-        title=f"{name_of(Path(file))}: {model}, {held_by}, {tries} in {seconds:.2f} s",
-        marked=path.index(best),
-    )
-    print_propensities(propensities_of(estimated).get("propensities", []), item)
 
 
 def _held_out(entry: Model, search: BaseEstimator, has_groups: bool, n_queries: int) -> str:

@@ -301,15 +301,16 @@ with_settings = sharing("settings", OF_MODELS, _settings, kernel=_kernels_by_mod
 
 def chosen(model: BaseEstimator) -> dict[str, Any]:
     """Return the settings that a fitted search has chosen, as values for JSON."""
-    return _row(model.cv_results_, model.best_index_)
-
-
-def tried(model: BaseEstimator) -> list[dict[str, Any]]:
-    """Return a row for every combination of settings, with its held-out ``score``."""
-    scores = model.cv_results_["mean_test_score"]
-    return [
-        {**_row(model.cv_results_, row), "score": float(score)} for row, score in enumerate(scores)
-    ]
+    values = {
+        name.removeprefix("param_"): column[model.best_index_]
+        for name, column in model.cv_results_.items()
+        if name.startswith("param_")
+    }
+    if "feature_map" in values:  # gamma is the only setting of a map that options can vary
+        feature_map = values.pop("feature_map")
+        if feature_map is not None and heeds(feature_map.kernel, "gamma"):
+            values["gamma"] = feature_map.gamma_
+    return {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}
 
 
 def trials(model: BaseEstimator) -> list[dict[str, Any]]:
@@ -320,16 +321,3 @@ def trials(model: BaseEstimator) -> list[dict[str, Any]]:
         {name: None if value != value else value for name, value in zip(names, row, strict=True)}
         for row in rows
     ]
-
-
-def _row(results: Mapping[str, Any], row: int) -> dict[str, Any]:
-    values = {
-        name.removeprefix("param_"): column[row]
-        for name, column in results.items()
-        if name.startswith("param_")
-    }
-    if "feature_map" in values:  # gamma is the only setting of a map that options can vary
-        feature_map = values.pop("feature_map")
-        if feature_map is not None and heeds(feature_map.kernel, "gamma"):
-            values["gamma"] = feature_map.gamma_
-    return {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}

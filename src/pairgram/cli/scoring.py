@@ -18,14 +18,6 @@ import pairgram
 from pairgram._support.files import WRITTEN, naming, replacing, shown
 from pairgram._support.parameters import FusionName, Reference, check_text, option_of, words
 from pairgram.cli import options as opt
-from pairgram.cli.clicks import (
-    Clicks,
-    Item,
-    Position,
-    of_clicks,
-    print_propensities,
-    propensities_of,
-)
 from pairgram.cli.options import load_scores, name_of, option, parse_names
 from pairgram.cli.report import (
     PlotFile,
@@ -494,9 +486,6 @@ def evaluate(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Print the values of every query, with its id.")
     ] = False,
-    clicks: Clicks = None,
-    position: Position = None,
-    item: Item = None,
     columns: Columns,
     convention: opt.RunConvention = None,
     offset: opt.Offset = None,
@@ -512,8 +501,8 @@ def evaluate(
     the convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR
     4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
     With --model, a table may be larger than memory. Its labels and query ids are read in a pass of
-    their own. With --scores only these are read, into memory. With --clicks and --model, a table is
-    a log, as for train, and the metric is ips_dcg@10.
+    their own. With --scores only these are read, into memory. With --propensity, labels are clicks,
+    and the metric is ips_dcg@10.
 
     With --qrels and --run, the numbers are those of trec_eval -c: relevant documents that the run
     did not retrieve count, and so do queries that it lacks.
@@ -525,17 +514,17 @@ def evaluate(
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
       pairgram evaluate 'test/*.parquet' --model model.safetensors --label relevance --qid query_id
       pairgram evaluate test.parquet --scores scores.txt --label relevance --qid query_id
-      pairgram evaluate log.parquet --model m.safetensors --qid shown --clicks clicked \\
-        --position position --item item
       pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query
       pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10
     """
     opt.checked_names(metric, convention)
     qrels = columns.qrels if columns.feature_log is None else None
-    log, estimated = {"clicks": clicks, "position": position, "item": item}, None
     if qrels is not None or run is not None:
         _refuse_with_runs(
-            **{"FILE": file, "scores": scores, "model": model, "offset": offset, **log},
+            FILE=file,
+            scores=scores,
+            model=model,
+            offset=offset,
             float32=float32,
             sparse=sparse,
         )
@@ -552,8 +541,6 @@ def evaluate(
             raise ValueError("--offset is for --model: --scores are final")
         opt.check_one_stdin(FILE=Path(file), **{"--scores": scores, "--offset": offset})
         convention = convention or "default"
-        if any(log.values()):
-            columns, estimated = _of_log(file, model, columns, **log)
         default = opt.EVALUATED if columns.propensity is None else ("ips_dcg@10",)
         wanted = [opt.metric_of(name, convention) for name in metric or default]
         if columns.make_table(file):
@@ -566,21 +553,7 @@ def evaluate(
         else:
             reading = {"float32": float32, "sparse": sparse, "n_threads": threads}
             found = _of_rows(Path(file), scores, model, wanted, offset, reading)
-    _print_evaluated(found, convention, per_query, as_json, propensities_of(estimated))
-    if not as_json:
-        print_propensities(propensities_of(estimated).get("propensities", []), item)
-
-
-def _of_log(
-    file: str, model: Path | None, columns: Columns, **log: str | None
-) -> tuple[Columns, Any]:
-    """Return the columns of a log, of which the features are those of a model."""
-    if model is None:
-        raise ValueError("--clicks, --position and --item are for --model: --scores need labels")
-    names = opt.columns_of(opt.load_model_file(model, HINT))
-    if names is not None and columns.features is None:
-        columns = replace(columns, features=names, exclude=None)
-    return of_clicks(file, columns, **log)
+    _print_evaluated(found, convention, per_query, as_json)
 
 
 class _Evaluated(NamedTuple):
@@ -691,9 +664,7 @@ def _of_values(
     return _Evaluated(file, len(y), len(ids), means, {"qid": ids, **found})
 
 
-def _print_evaluated(
-    found: _Evaluated, convention: str, by_query: bool, as_json: bool, more: dict[str, Any]
-) -> None:
+def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json: bool) -> None:
     names = list(found.means)
     rows: list[tuple[Any, ...]] = []
     if by_query:
@@ -707,7 +678,6 @@ def _print_evaluated(
             "n_rows": found.n_rows,
             "n_queries": found.n_queries,
             "metrics": found.means,
-            **more,
         }
         if by_query:
             if not all(isinstance(row[0], (int, float, str)) for row in rows):  # such as times

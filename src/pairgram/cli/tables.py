@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,6 @@ class Columns:
     group_queries: bool = False
     feature_log: str | None = None
     qrels: Path | None = None
-    looks: Any = None  # of every position, if propensities are a column of positions
     by_id: bool = False  # whether every query must have an id
 
     def make_table(self, *files: str | None) -> bool:
@@ -101,7 +99,6 @@ class Columns:
             LETOR files have at least so many features: they leave out zeros.
         """
         from pairgram._support.checks import ArgumentError
-        from pairgram.tables.grouping import grouped
         from pairgram.tables.scan import scan
 
         if file == "-":
@@ -122,16 +119,13 @@ class Columns:
                 groups=self.groups,
                 propensity=self.propensity,
                 missing=self.missing,  # type: ignore[arg-type]
-                group_queries=self.group_queries and self.looks is None,
+                group_queries=self.group_queries,
                 client=client,
             )
         except ArgumentError as error:
             if error.place is not None:
                 error.place = printable(file)
             raise
-        if self.looks is not None:
-            table = replace(table, layout=replace(table.layout, looks=self.looks))
-            table = grouped(table) if self.group_queries else table
         if self.one_query:  # rows without ids are one list
             table = replace(table, source_has_queries=True)
         return table.widened(width)
@@ -227,14 +221,8 @@ def note_assumed(assumed: list[str]) -> None:
         warn(f"note: {'; '.join(assumed)}: --features, --exclude and --missing say otherwise")
 
 
-_OPTIONS = [field.name for field in fields(Columns) if field.name not in ("looks", "by_id")]
+_OPTIONS = [field.name for field in fields(Columns) if field.name != "by_id"]
 with_columns = sharing("columns", _OPTIONS, Columns)
-# Statistics name the queries that they have seen.
-with_columns_by_id = sharing(
-    "columns",
-    [name for name in _OPTIONS if name != "one_query"],
-    partial(Columns, by_id=True),
-)
 
 
 def refuse_with_table(**options: Given) -> None:

@@ -439,8 +439,6 @@ class Columns:
         Whether the source yields CSR arrays.
     propensity : str or None
         The column of propensities. The labels are then clicks / propensities.
-    looks : ndarray of shape (n_positions + 1,), or None
-        The propensity of every position from 0 on, if the column holds positions.
     texts : mapping of str to frozenset of str, or None
         The columns of features that hold text, for a pipeline that encodes it, and the texts that
         stand for a missing one in each. Rows are then objects, in which None is missing text and
@@ -461,7 +459,6 @@ class Columns:
     sparse: bool = False
     groups: str | None = None
     propensity: str | None = None
-    looks: Vector | None = None
     widths: tuple[int, ...] = ()
     texts: Mapping[str, frozenset[str]] | None = None
     refused: ArgumentError | None = None
@@ -545,16 +542,6 @@ class Columns:
         name = self.propensity
         assert name is not None
         values = _array(_column(batch, name), np.float64, name, place)
-        if self.looks is not None:
-            position = np.where(np.isnan(values), 0.0, values)
-            unknown = (position < 0) | (position >= len(self.looks)) | (position % 1 > 0)
-            if unknown.any():
-                row = int(np.argmax(unknown))
-                raise placed_error(
-                    f"{place.row(row)}: column {name!r} must hold positions up to "
-                    f"{len(self.looks) - 1}, whose propensities are known, got {position[row]:g}"
-                )
-            values = self.looks[position.astype(np.int64)]
         if (wrong := wrong_click(clicks, values)) is not None:
             row, of_clicks, text = wrong
             column = self.label if of_clicks else name
