@@ -1,6 +1,7 @@
 // Products with sparse rows: checks, GIL release; nothing else.
 #include "solvers/sparse_pairs.hpp"
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace pairgram {
 
 namespace {
 
-// `SparsePairs` of Python, whatever the types of the values and the indices.
+// `SparsePairs` of Python, whatever the type of the values.
 struct any_sparse_pairs {
     virtual ~any_sparse_pairs() = default;
     virtual array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
@@ -22,32 +23,37 @@ struct any_sparse_pairs {
 
 // Rows that were checked once, and their systems. Nothing changes it, so that threads may share
 // one.
-template <class T, class I>
+template <class T>
 class bound_sparse_pairs : public any_sparse_pairs {
   public:
-    bound_sparse_pairs(const array<I>& bounds, const array<I>& columns, const array<T>& values,
-                       py::ssize_t n_columns, const std::vector<py::object>& problems);
+    bound_sparse_pairs(const array<std::int64_t>& bounds, const array<std::int32_t>& columns,
+                       const array<T>& values, py::ssize_t n_columns,
+                       const std::vector<py::object>& problems);
     array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
                           int n_threads) const override;
     array<bool> counted(py::ssize_t system) const override;
     py::tuple diagonal(py::ssize_t system, int n_threads) const override;
 
   private:
-    array<I> bounds_, columns_;
+    array<std::int64_t> bounds_;
+    array<std::int32_t> columns_;
     array<T> values_;
-    sparse_rows<T, I> rows_;
+    sparse_rows<T> rows_;
     std::unique_ptr<bound_systems> systems_;
     pieces_of_rows pieces_;
 };
 
-template <class T, class I>
-bound_sparse_pairs<T, I>::bound_sparse_pairs(const array<I>& bounds, const array<I>& columns,
-                                             const array<T>& values, py::ssize_t n_columns,
-                                             const std::vector<py::object>& problems)
+template <class T>
+bound_sparse_pairs<T>::bound_sparse_pairs(const array<std::int64_t>& bounds,
+                                          const array<std::int32_t>& columns,
+                                          const array<T>& values, py::ssize_t n_columns,
+                                          const std::vector<py::object>& problems)
     : bounds_(bounds), columns_(columns), values_(values), rows_{} {
     check(bounds.ndim() == 1 && bounds.size() > 0, "indptr must be 1-d, one more than rows");
     check(columns.ndim() == 1 && values.ndim() == 1 && columns.size() == values.size(),
           "indices and values must be 1-d and equally long");
+    check(n_columns <= std::numeric_limits<std::int32_t>::max(),
+          "n_columns must be less than 2^31: the numbers of columns are int32");
     rows_ = {bounds.size() - 1, n_columns, pointer(bounds), pointer(columns), pointer(values)};
     const auto n_entries = columns.size(), n_bounds = bounds.size();
     {
@@ -62,10 +68,10 @@ bound_sparse_pairs<T, I>::bound_sparse_pairs(const array<I>& bounds, const array
     pieces_ = cut_rows(rows_, systems_->rows());
 }
 
-template <class T, class I>
-array<double> bound_sparse_pairs<T, I>::product(const array<double>& vectors,
-                                                const array<std::int64_t>& systems,
-                                                int n_threads) const {
+template <class T>
+array<double> bound_sparse_pairs<T>::product(const array<double>& vectors,
+                                             const array<std::int64_t>& systems,
+                                             int n_threads) const {
     return systems_->product(
         vectors, systems, rows_.n_columns,
         [&](py::ssize_t n, const double* in, const std::int64_t* of, double* out) {
@@ -73,13 +79,13 @@ array<double> bound_sparse_pairs<T, I>::product(const array<double>& vectors,
         });
 }
 
-template <class T, class I>
-array<bool> bound_sparse_pairs<T, I>::counted(py::ssize_t system) const {
+template <class T>
+array<bool> bound_sparse_pairs<T>::counted(py::ssize_t system) const {
     return systems_->counted(system);
 }
 
-template <class T, class I>
-py::tuple bound_sparse_pairs<T, I>::diagonal(py::ssize_t system, int n_threads) const {
+template <class T>
+py::tuple bound_sparse_pairs<T>::diagonal(py::ssize_t system, int n_threads) const {
     const auto& of = (*systems_)[system];
     array<double> squares(rows_.n_columns), size(rows_.n_columns);
     double *out = squares.mutable_data(), *size_out = size.mutable_data();
@@ -90,16 +96,17 @@ py::tuple bound_sparse_pairs<T, I>::diagonal(py::ssize_t system, int n_threads) 
     return py::make_tuple(squares, size);
 }
 
-template <class T, class I>
-std::unique_ptr<any_sparse_pairs> make_sparse_pairs(const array<I>& bounds, const array<I>& columns,
+template <class T>
+std::unique_ptr<any_sparse_pairs> make_sparse_pairs(const array<std::int64_t>& bounds,
+                                                    const array<std::int32_t>& columns,
                                                     const array<T>& values, py::ssize_t n_columns,
                                                     const std::vector<py::object>& problems) {
-    return std::make_unique<bound_sparse_pairs<T, I>>(bounds, columns, values, n_columns, problems);
+    return std::make_unique<bound_sparse_pairs<T>>(bounds, columns, values, n_columns, problems);
 }
 
-template <class T, class I>
+template <class T>
 void define_sparse_pairs(py::module_& m) {
-    m.def("sparse_pairs", &make_sparse_pairs<T, I>, py::arg("indptr").noconvert(),
+    m.def("sparse_pairs", &make_sparse_pairs<T>, py::arg("indptr").noconvert(),
           py::arg("indices").noconvert(), py::arg("values").noconvert(), py::arg("n_columns"),
           py::arg("problems"));
 }
@@ -112,10 +119,8 @@ void bind_sparse_pairs(py::module_& m) {
         .def("diagonal", &any_sparse_pairs::diagonal, py::arg("system"), py::arg("n_threads") = 1)
         .def("product", &any_sparse_pairs::product, py::arg("vectors").noconvert(),
              py::arg("systems").noconvert(), py::arg("n_threads") = 1);
-    define_sparse_pairs<double, std::int32_t>(m);
-    define_sparse_pairs<double, std::int64_t>(m);
-    define_sparse_pairs<float, std::int32_t>(m);
-    define_sparse_pairs<float, std::int64_t>(m);
+    define_sparse_pairs<double>(m);
+    define_sparse_pairs<float>(m);
 }
 
 }  // namespace pairgram

@@ -19,7 +19,6 @@ constexpr std::ptrdiff_t max_slots = 32;
 constexpr std::ptrdiff_t lead = 24;  // entries ahead, whose lines are read into the cache
 constexpr std::ptrdiff_t entries_per_sum = 32;  // a slot's sums cost as much as so many entries
 constexpr std::ptrdiff_t entry_cost = 8;        // of the diagonal, in entries of a product
-constexpr std::ptrdiff_t max_width = 8;         // vectors that are multiplied at once
 
 // One thread for work with few numbers, which takes less time than the start of threads.
 int threads_for(std::ptrdiff_t n_numbers, int n_threads) {
@@ -27,8 +26,8 @@ int threads_for(std::ptrdiff_t n_numbers, int n_threads) {
 }
 
 // The number of slots that entries are added up in, each of which has sums of all columns.
-template <class T, class I>
-std::ptrdiff_t slots_for(const sparse_rows<T, I>& X) {
+template <class T>
+std::ptrdiff_t slots_for(const sparse_rows<T>& X) {
     const auto per_slot = entries_per_sum * std::max<std::ptrdiff_t>(X.n_columns, 1);
     return std::clamp<std::ptrdiff_t>(X.begin(X.n_rows) / per_slot / 2 * 2, 2, max_slots);
 }
@@ -49,15 +48,15 @@ class lines {
 };
 
 // z (rows, W) = the rows times p (n_columns, W).
-template <int W, class T, class I>
-PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& rows,
-                                 const piece& at, const double* p, double* z) {
+template <int W, class T>
+PAIRGRAM_CLONES void gather_rows(const sparse_rows<T>& X, const query_rows& rows, const piece& at,
+                                 const double* p, double* z) {
     const auto last = X.begin(X.n_rows) - 1;
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         const auto row = rows.row(i), end = X.begin(row + 1);
         double sum[W] = {};
         for (auto e = X.begin(row); e < end; ++e) {
-            if constexpr (W >= 4) {
+            if constexpr (W > 2) {
                 const auto ahead = static_cast<std::ptrdiff_t>(X.columns[std::min(e + lead, last)]);
                 prefetch(p + ahead * W);
             }
@@ -70,9 +69,9 @@ PAIRGRAM_CLONES void gather_rows(const sparse_rows<T, I>& X, const query_rows& r
 }
 
 // sums (n_columns, W) += the transposed rows times z (rows, W).
-template <int W, class T, class I>
-PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& rows,
-                                  const piece& at, const double* z, double* sums) {
+template <int W, class T>
+PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T>& X, const query_rows& rows, const piece& at,
+                                  const double* z, double* sums) {
     const auto last = X.begin(X.n_rows) - 1;
     for (auto i = at.begin; i < at.end; ++i, z += W) {
         if (std::all_of(z, z + W, [](double value) { return value == 0; })) continue;
@@ -80,7 +79,7 @@ PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& 
         double factor[W];
         for (int j = 0; j < W; ++j) factor[j] = z[j];
         for (auto e = X.begin(row); e < end; ++e) {
-            if constexpr (W >= 4) {
+            if constexpr (W > 2) {
                 const auto ahead = static_cast<std::ptrdiff_t>(X.columns[std::min(e + lead, last)]);
                 prefetch(sums + ahead * W);
             }
@@ -93,8 +92,8 @@ PAIRGRAM_CLONES void scatter_rows(const sparse_rows<T, I>& X, const query_rows& 
 
 // The product for n vectors, at most W. p and out are (n, n_columns); interleaved, an entry of X
 // meets the numbers of its column side by side, for W = 8 in one cache line.
-template <int W, class T, class I>
-void multiply(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
+template <int W, class T>
+void multiply(const sparse_rows<T>& X, const buffer<laplacian>& laplacians,
               const pieces_of_rows& pieces, std::ptrdiff_t n, const double* p,
               const std::int64_t* systems, double* out, int n_threads) {
     const auto& rows = laplacians[0].rows();
@@ -369,8 +368,8 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
 }
 
 // Adds the squared differences of all pairs of rows that are compared, (n_columns,).
-template <class T, class I>
-void partner_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
+template <class T>
+void partner_diagonal(const sparse_rows<T>& X, const laplacian& pairs, double* diagonal,
                       double* size) {
     for (std::ptrdiff_t i = 0; i < X.n_rows; ++i) {
         if (i % 1024 == 0) check_interrupt();
@@ -395,8 +394,8 @@ void partner_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double
     }
 }
 
-template <class T, class I>
-void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
+template <class T>
+void sparse_pair_diagonal(const sparse_rows<T>& X, const laplacian& pairs, double* diagonal,
                           double* size, int n_threads) {
     const auto& rows = pairs.rows();
     const auto d = X.n_columns;
@@ -470,8 +469,8 @@ void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, do
         }
 }
 
-template <class T, class I>
-pieces_of_rows cut_rows(const sparse_rows<T, I>& X, const query_rows& rows) {
+template <class T>
+pieces_of_rows cut_rows(const sparse_rows<T>& X, const query_rows& rows) {
     pieces_of_rows cut;
     std::ptrdiff_t held = 0;  // entries of the last piece
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
@@ -501,32 +500,29 @@ pieces_of_rows cut_rows(const sparse_rows<T, I>& X, const query_rows& rows) {
     return cut;
 }
 
-template <class T, class I>
-void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
+template <class T>
+void sparse_pair_product(const sparse_rows<T>& X, const buffer<laplacian>& laplacians,
                          const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
                          const std::int64_t* systems, double* out, int n_threads) {
     const auto n_numbers = X.begin(X.n_rows) + X.n_columns;
-    for (std::ptrdiff_t j = 0; j < n_vectors; j += max_width) {
-        const auto n = std::min(max_width, n_vectors - j);
-        const auto multiply_by = n > 4   ? multiply<8, T, I>
-                                 : n > 2 ? multiply<4, T, I>
-                                 : n > 1 ? multiply<2, T, I>
-                                         : multiply<1, T, I>;
+    // Eight at once take as long as five or three times two; two take little more than one.
+    for (std::ptrdiff_t j = 0, n = 0; j < n_vectors; j += n) {
+        const auto rest = n_vectors - j;
+        n = std::min<std::ptrdiff_t>(rest, rest > 4 ? 8 : 2);
+        const auto multiply_by = n > 2 ? multiply<8, T> : n > 1 ? multiply<2, T> : multiply<1, T>;
         multiply_by(X, laplacians, pieces, n, p + j * X.n_columns, systems + j,
                     out + j * X.n_columns, threads_for(n * n_numbers, n_threads));
     }
 }
 
-#define PAIRGRAM_SPARSE_PRODUCT(T, I)                                                             \
-    template void sparse_pair_diagonal<T, I>(const sparse_rows<T, I>&, const laplacian&, double*, \
-                                             double*, int);                                       \
-    template pieces_of_rows cut_rows<T, I>(const sparse_rows<T, I>&, const query_rows&);          \
-    template void sparse_pair_product<T, I>(const sparse_rows<T, I>&, const buffer<laplacian>&,   \
-                                            const pieces_of_rows&, std::ptrdiff_t, const double*, \
-                                            const std::int64_t*, double*, int);
-PAIRGRAM_SPARSE_PRODUCT(double, std::int32_t)
-PAIRGRAM_SPARSE_PRODUCT(double, std::int64_t)
-PAIRGRAM_SPARSE_PRODUCT(float, std::int32_t)
-PAIRGRAM_SPARSE_PRODUCT(float, std::int64_t)
+#define PAIRGRAM_SPARSE_PRODUCT(T)                                                                \
+    template void sparse_pair_diagonal(const sparse_rows<T>&, const laplacian&, double*, double*, \
+                                       int);                                                      \
+    template pieces_of_rows cut_rows(const sparse_rows<T>&, const query_rows&);                   \
+    template void sparse_pair_product(const sparse_rows<T>&, const buffer<laplacian>&,            \
+                                      const pieces_of_rows&, std::ptrdiff_t, const double*,       \
+                                      const std::int64_t*, double*, int);
+PAIRGRAM_SPARSE_PRODUCT(double)
+PAIRGRAM_SPARSE_PRODUCT(float)
 
 }  // namespace pairgram

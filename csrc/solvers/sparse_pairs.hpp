@@ -21,12 +21,12 @@
 namespace pairgram {
 
 // A view of rows in CSR form: the entries of row i stand at [bounds[i], bounds[i + 1]).
-template <class T, class I>
+template <class T>
 struct sparse_rows {
     std::ptrdiff_t n_rows, n_columns;
-    const I* bounds;   // (n_rows + 1,)
-    const I* columns;  // (nnz,)
-    const T* values;   // (nnz,)
+    const std::int64_t* bounds;   // (n_rows + 1,)
+    const std::int32_t* columns;  // (nnz,), half the bytes of int64
+    const T* values;              // (nnz,)
 
     std::ptrdiff_t begin(std::ptrdiff_t row) const {
         return static_cast<std::ptrdiff_t>(bounds[row]);
@@ -110,12 +110,12 @@ struct pieces_of_rows {
     buffer<std::ptrdiff_t> long_queries;
 };
 
-template <class T, class I>
-pieces_of_rows cut_rows(const sparse_rows<T, I>& X, const query_rows& rows);
+template <class T>
+pieces_of_rows cut_rows(const sparse_rows<T>& X, const query_rows& rows);
 
 // out (n_vectors, n_columns): vector j becomes Xᵀ L X p of system systems[j].
-template <class T, class I>
-void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& laplacians,
+template <class T>
+void sparse_pair_product(const sparse_rows<T>& X, const buffer<laplacian>& laplacians,
                          const pieces_of_rows& pieces, std::ptrdiff_t n_vectors, const double* p,
                          const std::int64_t* systems, double* out, int n_threads);
 
@@ -123,8 +123,8 @@ void sparse_pair_product(const sparse_rows<T, I>& X, const buffer<laplacian>& la
 // column does not vary, the diagonal is at most rounding error of this size. O(nnz), with omega ·
 // levels² more. The same bits for any n_threads. For comparisons the diagonal adds up squared
 // differences, entry by entry of the rows that are compared; the columns of a row must ascend.
-template <class T, class I>
-void sparse_pair_diagonal(const sparse_rows<T, I>& X, const laplacian& pairs, double* diagonal,
+template <class T>
+void sparse_pair_diagonal(const sparse_rows<T>& X, const laplacian& pairs, double* diagonal,
                           double* size, int n_threads);
 
 }  // namespace pairgram

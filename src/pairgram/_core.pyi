@@ -10,7 +10,6 @@ __version__: str
 def set_deadline(seconds: float | None) -> None: ...
 
 _T = TypeVar("_T", np.float32, np.float64)
-_I = TypeVar("_I", np.int32, np.int64)
 
 class InputColumns:
     """Columns that are made of rows; csrc/inputs/input_columns.hpp says how."""
@@ -168,10 +167,10 @@ class SparsePairs:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # and what was subtracted from
 
 def sparse_pairs(
-    indptr: NDArray[_I],
-    indices: NDArray[_I],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
     values: NDArray[_T],
-    n_columns: int,
+    n_columns: int,  # less than 2^31
     problems: list[RankingProblem] | list[Comparisons],
 ) -> SparsePairs: ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +35,9 @@ class SparseRows:
         require_finite(X, "X")
         self._systems, self._settings, self._threads = systems, settings, n_threads
         self.n_features = int(X.shape[1])
-        # Half as many bytes of indices are read if int32 holds them.
-        index: Any = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
         self._pairs = _core.sparse_pairs(
-            np.ascontiguousarray(X.indptr, index),
-            np.ascontiguousarray(X.indices, index),
+            np.ascontiguousarray(X.indptr, np.int64),
+            np.ascontiguousarray(X.indices, np.int32),
             np.ascontiguousarray(X.data),
             self.n_features,
             [one.pairs_of_stored(settings) for one in systems],
