@@ -7,7 +7,6 @@
 #include "features/gaps.hpp"
 #include "features/input_columns.hpp"
 #include "features/list_columns.hpp"
-#include "features/seen_columns.hpp"
 
 namespace pairgram {
 
@@ -167,28 +166,21 @@ array<T> list_columns_of(const std::string& kind, bool keeps_inputs, const array
     return out;
 }
 
-// The sums (9, n_columns), the range (2, n_columns) and the numbers of queries (4, n_columns).
+// The weights and the sums of differences from the pivot, (2, n_columns).
 template <class T>
-py::tuple seen_columns_of(const array<T>& X, const array<double>& pivot,
-                          const array<std::int64_t>& offsets,
-                          const optional_array<std::int64_t>& order,
-                          const optional_array<double>& weights, int n_threads) {
+array<double> known_sums_of(const array<T>& X, const array<double>& pivot,
+                            const optional_array<double>& weights, int n_threads) {
     check_matrix(X);
     const auto n = X.shape(0), d = X.shape(1);
     check(pivot.ndim() == 1 && pivot.size() == d, "pivot must be (n_columns,)");
     check(!weights || (weights->ndim() == 1 && weights->size() == n), "weights must be (n_rows,)");
-    auto queries = queries_of(offsets, order, n);
-    queries.row_weights = pointer(weights);
     const T* const rows = pointer(X);
-    const double* const origin = pointer(pivot);
-    array<double> sums({py::ssize_t{9}, d}), range({py::ssize_t{2}, d});
-    array<std::int64_t> counts({py::ssize_t{4}, d});
-    const seen_columns seen{sums.mutable_data(), range.mutable_data(), counts.mutable_data()};
-    {
-        const without_gil release(X.size());
-        find_seen_columns(queries, d, rows, origin, seen, n_threads);
-    }
-    return py::make_tuple(sums, range, counts);
+    const double *const origin = pointer(pivot), *const v = pointer(weights);
+    array<double> out({py::ssize_t{2}, d});
+    double* const data = out.mutable_data();
+    const without_gil release(X.size());
+    find_known_sums(n, d, rows, v, origin, data, n_threads);
+    return out;
 }
 
 template <class T>
@@ -196,9 +188,8 @@ void bind_statistics(py::module_& m) {
     m.def("list_columns", &list_columns_of<T>, py::arg("kind"), py::arg("keeps_inputs"),
           py::arg("X").noconvert(), py::arg("offsets").noconvert(), py::arg("order").noconvert(),
           py::arg("n_threads"));
-    m.def("seen_columns", &seen_columns_of<T>, py::arg("X").noconvert(),
-          py::arg("pivot").noconvert(), py::arg("offsets").noconvert(),
-          py::arg("order").noconvert(), py::arg("weights").noconvert(), py::arg("n_threads"));
+    m.def("known_sums", &known_sums_of<T>, py::arg("X").noconvert(),
+          py::arg("pivot").noconvert(), py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("column_moments", &moments_of<T>, py::arg("X").noconvert(),
           py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
 #include "bindings/problem.hpp"
 #include "linear_algebra/cholesky.hpp"
@@ -15,15 +14,10 @@ namespace pairgram {
 
 namespace {
 
-// A pivot, the weights of rows, and what `seen_columns` returns, which is written.
-using watched = std::tuple<array<double>, optional_array<double>, array<double>, array<double>,
-                           array<std::int64_t>>;
-
 template <class T>
 py::tuple gram_array(const bound_problem& problem, const array<T>& features,
                      const array<double>& targets, const py::object& map, py::ssize_t block_rows,
-                     std::optional<array<std::int64_t>> varying, std::optional<watched> seen,
-                     int n_threads) {
+                     std::optional<array<std::int64_t>> varying, int n_threads) {
     const auto rows = features_of(problem, features, targets, map);
     check(block_rows >= 0, "block_rows must be at least 0");
     check(rows.width() > 0, "features and targets must have a column or more");
@@ -33,30 +27,10 @@ py::tuple gram_array(const bound_problem& problem, const array<T>& features,
     auto* counts = varying ? varying->mutable_data() : nullptr;
     array<double> out({rows.width(), rows.width()});
     auto* data = out.mutable_data();
-    std::optional<seen_parts<T>> parts;
-    seen_columns found{};
-    if (seen) {
-        auto& [pivot, weights, sums, range, of_queries] = *seen;
-        const auto d = rows.n_inputs();
-        check_one_per("seen: the pivot must be 1-d, one a column", pivot, d);
-        if (weights)
-            check_one_per("seen: weights must be 1-d, one a row", *weights, problem.n_rows());
-        const auto holds = [&](const py::array& values, py::ssize_t n) {
-            return values.ndim() == 2 && values.shape(0) == n && values.shape(1) == d;
-        };
-        check(holds(sums, 9) && holds(range, 2) && holds(of_queries, 4),
-              "seen: sums, range and queries must be (9, d), (2, d) and (4, d)");
-        auto queries = problem.view.rows;
-        queries.row_weights = pointer(weights);
-        parts.emplace(queries, d, rows.inputs, pointer(pivot));
-        found = {sums.mutable_data(), range.mutable_data(), of_queries.mutable_data()};
-    }
     double pair_weight = 0;
     {
         const without_gil release;
-        auto* const of_columns = parts ? &*parts : nullptr;
-        pair_weight = gram(problem.view, rows, block_rows, data, counts, of_columns, n_threads);
-        if (parts) parts->finish(found);
+        pair_weight = gram(problem.view, rows, block_rows, data, counts, n_threads);
     }
     return py::make_tuple(out, pair_weight);
 }
@@ -134,7 +108,7 @@ void define_least_squares(py::module_& m) {
     m.def("gram", &gram_array<T>, py::arg("problem"), py::arg("features").noconvert(),
           py::arg("targets").noconvert(), py::kw_only(), py::arg("map") = py::none(),
           py::arg("block_rows") = 0, py::arg("varying").noconvert() = py::none(),
-          py::arg("seen").noconvert() = py::none(), py::arg("n_threads") = 1);
+          py::arg("n_threads") = 1);
     m.def("leave_query_out", &leave_query_out_array<T>, py::arg("problem"),
           py::arg("features").noconvert(), py::arg("targets").noconvert(), py::kw_only(),
           py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),

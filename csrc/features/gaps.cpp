@@ -16,7 +16,7 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t rows_of_task = 1024;
+constexpr std::ptrdiff_t rows_of_task = 1024, rows_of_sum = 4096;
 constexpr std::ptrdiff_t columns_of_task = 16;  // neighbours, which share cache lines
 constexpr std::ptrdiff_t rows_ahead = 32;       // that are fetched
 constexpr double equal_share = 1e-12;           // of all weight
@@ -29,6 +29,17 @@ PAIRGRAM_CLONES void fill_rows(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, c
             const T value = X[i * d + j];
             out[i * d + j] = value == value ? value : fill[j];
         }
+}
+
+// Adds a row to the weights and sums of its values that are not NaN.
+template <class T>
+PAIRGRAM_CLONES void add_row(std::ptrdiff_t d, const T* x, double weight, const double* pivot,
+                             double* known, double* sum) {
+    for (std::ptrdiff_t j = 0; j < d; ++j) {
+        const double value = static_cast<double>(x[j]);
+        known[j] += value == value ? weight : 0.0;
+        sum[j] += weight * (value == value ? value - pivot[j] : 0.0);
+    }
 }
 
 double middle(double low, double high) { return low == high ? low : low / 2 + high / 2; }
@@ -138,6 +149,23 @@ void find_known_medians(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const do
     });
 }
 
+template <class T>
+void find_known_sums(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
+                     const double* pivot, double* out, int n_threads) {
+    const auto n_parts = (n + rows_of_sum - 1) / rows_of_sum;
+    buffer<double> sums(n_parts * 2 * d, 0.0);
+    parallel_for(n_parts, n_threads, [&](std::ptrdiff_t part) {
+        double* const of_part = sums.data() + part * 2 * d;
+        for (auto i = part * rows_of_sum; i < std::min(n, (part + 1) * rows_of_sum); ++i) {
+            const double weight = weights ? weights[i] : 1.0;
+            if (weight != 0) add_row(d, X + i * d, weight, pivot, of_part, of_part + d);
+        }
+    });
+    std::fill(out, out + 2 * d, 0.0);
+    for (std::ptrdiff_t part = 0; part < n_parts; ++part)
+        for (std::ptrdiff_t k = 0; k < 2 * d; ++k) out[k] += sums[part * 2 * d + k];
+}
+
 template void fill_gaps<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
                                 double*, int);
 template void fill_gaps<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const float*, float*,
@@ -146,5 +174,9 @@ template void find_known_medians<double>(std::ptrdiff_t, std::ptrdiff_t, const d
                                          const double*, double*, int);
 template void find_known_medians<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const double*,
                                         double*, int);
+template void find_known_sums<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
+                                      const double*, double*, int);
+template void find_known_sums<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const double*,
+                                     const double*, double*, int);
 
 }  // namespace pairgram

@@ -21,4 +21,10 @@ template <class T>
 void find_known_medians(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
                         double* out, int n_threads);
 
+// out (2, d): of every column of X (n, d), over the rows that have a value, Σ w and
+// Σ w (x − pivot). weights (n,) may be null, for ones. The same bits for any n_threads.
+template <class T>
+void find_known_sums(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
+                     const double* pivot, double* out, int n_threads);
+
 }  // namespace pairgram

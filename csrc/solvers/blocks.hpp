@@ -77,14 +77,6 @@ class half_laplacian_blocks {
     std::ptrdiff_t n_rows(std::ptrdiff_t b) const { return blocks_[b].n_rows; }
     std::ptrdiff_t max_rows() const;
 
-    // The queries [first, last) that begin in block b: every query begins in one block.
-    std::pair<std::ptrdiff_t, std::ptrdiff_t> queries_of(std::ptrdiff_t b) const {
-        const auto& of = blocks_[b];
-        if (of.long_index < 0) return {of.first_query, of.last_query};
-        const auto query = long_queries_[of.long_index].query;
-        return {query, of.begin == 0 ? query + 1 : query};
-    }
-
     // Writes the transformed rows of block b to out (n_rows(b), width; stride ld). Thread-safe for
     // different blocks.
     void transform(std::ptrdiff_t b, T* out, std::ptrdiff_t ld);

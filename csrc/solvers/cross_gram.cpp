@@ -78,7 +78,7 @@ void sum_query(const ranking_problem& problem, const feature_rows<T>& rows,
     std::fill_n(varying, sizes.kept + r + 1, std::int64_t{0});
     batch.pair_weight[i] = 0;
     if (problem.rows.size(query) > 0) {
-        batch.pair_weight[i] = gram<T>(one, rows, 0, sums.data(), varying, nullptr, 1);
+        batch.pair_weight[i] = gram<T>(one, rows, 0, sums.data(), varying, 1);
         const auto row = problem.rows.row(problem.rows.begin(query));
         map_rows(of_left, 1, rows.inputs + row * of_left.n_inputs, of_left.n_inputs, left.data(),
                  p);

@@ -91,20 +91,11 @@ void copy_upper_to_lower(std::ptrdiff_t width, double* gram, int n_threads) {
 }
 
 template <class T>
-void see(half_laplacian_blocks<T>& blocks, std::ptrdiff_t block, seen_parts<T>* seen,
-         std::ptrdiff_t part) {
-    if (!seen) return;
-    const auto [first, last] = blocks.queries_of(block);
-    seen->take(part, first, last);
-}
-
-template <class T>
 void gram_in_slots(half_laplacian_blocks<T>& blocks, std::ptrdiff_t n_slots, double* gram,
-                   seen_parts<T>* seen, int n_threads) {
+                   int n_threads) {
     const auto width = blocks.width(), stride = padded(width);
     const auto used = std::clamp<std::ptrdiff_t>(blocks.n_blocks(), 1, n_slots),
                size = width * width;
-    if (seen) seen->make(used);
     // Besides gram itself, which is the first; every thread clears its own.
     const std::unique_ptr<double[]> others(new double[(used - 1) * size]);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
@@ -114,7 +105,6 @@ void gram_in_slots(half_laplacian_blocks<T>& blocks, std::ptrdiff_t n_slots, dou
         for (std::ptrdiff_t b = slot; b < blocks.n_blocks(); b += n_slots) {
             check_interrupt();
             blocks.transform(b, rows.data(), stride);
-            see(blocks, b, seen, slot);
             accumulate(width, width, blocks.n_rows(b), rows.data(), rows.data(), stride, sum, width,
                        product);
         }
@@ -157,9 +147,7 @@ void add_in_tiles(std::ptrdiff_t width, std::ptrdiff_t n, const T* rows, std::pt
 }
 
 template <class T>
-void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, seen_parts<T>* seen,
-                   int n_threads) {
-    if (seen) seen->make(panel_blocks);
+void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads) {
     const auto width = blocks.width(), stride = padded(width);
     std::fill(gram, gram + width * width, 0.0);
     buffer<T> panel(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * stride);
@@ -170,7 +158,6 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, seen_parts<T>
             start.push_back(start.back() + blocks.n_rows(first + b));
         parallel_for(n, n_threads, [&](std::ptrdiff_t b) {
             blocks.transform(first + b, panel.data() + start[b] * stride, stride);
-            see(blocks, first + b, seen, b);
         });
         add_in_tiles(width, start.back(), panel.data(), stride, gram, n_threads);
     }
@@ -180,9 +167,8 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, seen_parts<T>
 
 template <class T>
 double gram(const ranking_problem& problem, const feature_rows<T>& features,
-            std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, seen_parts<T>* seen,
-            int n_threads) {
-    if (!seen && is_cross_of_queries(problem, features, n_threads))
+            std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, int n_threads) {
+    if (is_cross_of_queries(problem, features, n_threads))
         return cross_gram(problem, features, gram, varying, n_threads);
     const auto width = features.width();
     const auto sum_bytes = width * width * static_cast<std::ptrdiff_t>(sizeof(double));
@@ -196,9 +182,9 @@ double gram(const ranking_problem& problem, const feature_rows<T>& features,
     half_laplacian_blocks<T> blocks(problem, features, block_rows);
     if (varying) blocks.count_varying(varying);
     if (in_slots)
-        gram_in_slots(blocks, n_slots, gram, seen, n_threads);
+        gram_in_slots(blocks, n_slots, gram, n_threads);
     else
-        gram_in_tiles(blocks, gram, seen, n_threads);
+        gram_in_tiles(blocks, gram, n_threads);
     const auto joining = blocks.joining_rows();
     add_in_tiles(width, static_cast<std::ptrdiff_t>(joining.size()) / width, joining.data(), width,
                  gram, n_threads);
@@ -208,8 +194,8 @@ double gram(const ranking_problem& problem, const feature_rows<T>& features,
 }
 
 template double gram<double>(const ranking_problem&, const feature_rows<double>&, std::ptrdiff_t,
-                             double*, std::int64_t*, seen_parts<double>*, int);
+                             double*, std::int64_t*, int);
 template double gram<float>(const ranking_problem&, const feature_rows<float>&, std::ptrdiff_t,
-                            double*, std::int64_t*, seen_parts<float>*, int);
+                            double*, std::int64_t*, int);
 
 }  // namespace pairgram

@@ -36,7 +36,6 @@ Make rows from interactions:
 
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
-    drift, Drift                              which columns of today's rows have changed
 
 Measure:
     evaluate, metric_names                    ranking metrics by name
@@ -107,7 +106,6 @@ _NAMES = {
     "rankers.recommend": ("recommend",),
     "rankers.base": ("row_scorer",),
     "rankers.scores": ("predict",),
-    "solvers.drift": ("Drift", "drift"),
     "solvers.pairgram": ("Pairgram",),
     "tables.scan": ("scan",),
 }

@@ -75,7 +75,6 @@ from pairgram.rankers.rank_rls import (
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
 from pairgram.rankers.recommend import recommend as recommend
 from pairgram.rankers.scores import predict as predict
-from pairgram.solvers.drift import Drift as Drift, drift as drift
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
 

@@ -27,18 +27,16 @@ class InputColumns:
 def column_moments(
     X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]: ...  # lowest, highest, pivot, mean − pivot, squares: (5, n_columns)
-def seen_columns(
-    X: NDArray[_T],
-    pivot: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    order: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
-    n_threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]: ...  # csrc/features
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)
 def fill_gaps(X: NDArray[_T], fill: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
+def known_sums(
+    X: NDArray[_T],
+    pivot: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    n_threads: int,
+) -> NDArray[np.float64]: ...  # (2, n_columns): weights, and sums of differences from the pivot
 def known_medians(
     X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns,), NaN for columns without a value
@@ -232,14 +230,6 @@ def gram(
     map: _NodeMap[_T] | None = None,
     block_rows: int = 0,  # 0: what fits the cache
     varying: NDArray[np.int64] | None = None,
-    seen: tuple[  # the pivot and weights of `seen_columns`, and what it returns, written
-        NDArray[np.float64],
-        NDArray[np.float64] | None,
-        NDArray[np.float64],
-        NDArray[np.float64],
-        NDArray[np.int64],
-    ]
-    | None = None,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], float]: ...
 def leave_query_out(

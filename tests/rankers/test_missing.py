@@ -46,7 +46,6 @@ from pairgram import (
     recommend,
     scan,
 )
-from parts.files import read_file, write_file
 
 WORDS = ("zero", "mean", "median")
 X, y, QID = make_ranking(n_queries=40, n_features=5, random_state=0)
@@ -442,7 +441,7 @@ def test_statistics_take_values_that_are_fixed_before(tmp_path):
     np.testing.assert_array_equal(search.fill_values_, fill)
 
 
-def test_statistics_without_gaps_go_with_all_others(tmp_path):
+def test_statistics_without_gaps_go_with_all_others():
     first, second = QID < 20, QID >= 20
     zero = Pairgram.from_rows(GAPS[first], y[first], qid=QID[first], missing="zero")
     plain = Pairgram.from_rows(X[second], y[second], qid=QID[second])
@@ -469,12 +468,6 @@ def test_statistics_without_gaps_go_with_all_others(tmp_path):
         pd.DataFrame(GAPS, columns=[f"f{j}" for j in range(5)])
     )
     np.testing.assert_allclose(found, want.predict(GAPS), rtol=1e-9, atol=1e-9)
-    by_table.save(tmp_path / "a")
-    kind, arrays, settings = read_file(tmp_path / "a", ("Pairgram",))
-    del arrays["fill_values"]  # as in files of versions that did not write them
-    write_file(tmp_path / "b", kind, arrays, settings)
-    earlier = Pairgram.load(tmp_path / "b")
-    np.testing.assert_array_equal(earlier.fill_values_, np.zeros(5))
     with pytest.raises(ValueError, match="missing of scan must not be given: the statistics have"):
         Pairgram.from_rows(table, missing=np.ones(5))
 

@@ -80,19 +80,14 @@ def _odds(data: str, folder: Path) -> Any:
     return of_model(model, rows.new) | {"probability": preferred}
 
 
-def _drift(data: str, folder: Path) -> Any:
+def _days(data: str, folder: Path) -> Any:
     rows = rows_of(data)
     total = pg.Pairgram.from_rows(rows.X, rows.y, qid=rows.query)
     today = rows.X[::2] + np.linspace(0, 2, rows.X.shape[1])
     some = pg.Pairgram.from_rows(today, rows.y[::2], qid=rows.query[::2] + 1000)
     return {
-        "rows": pg.drift(total, today, qid=rows.query[::2]).to_dict(),
-        "statistics": pg.drift(total, some).to_dict(),
         "days": of_model(pg.RankRLSCV.from_pairgrams([total, some]), rows.new),
         "decay": of_model(pg.RankRLSCV.from_pairgrams([total, some], decays=[0.5, 1.0]), rows.new),
-        "comparisons": pg.drift(
-            pg.Pairgram.from_rows(rows.X, _compared(rows, (1.0,))), today
-        ).to_dict(),
     }
 
 
@@ -112,4 +107,4 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
         for number, (name, settings) in enumerate([*SINGLE, *of_clicks]):
             yield f"clicks/{data}/{name}/{number}", partial(_of_clicks, name, settings, data)
         yield f"odds/{data}", partial(_odds, data)
-        yield f"days/{data}", partial(_drift, data)
+        yield f"days/{data}", partial(_days, data)

@@ -11,7 +11,6 @@ from pairgram import (
     RankRLS,
     RankRLSCV,
     _core,
-    drift,
     evaluate,
     make_ranking,
 )
@@ -263,23 +262,6 @@ def test_ids_are_checked_beside_comparisons(first):
         total.update(X, labels, qid=qid)
     alone = Pairgram.from_rows(X, labels, qid=qid), Pairgram.from_rows(rows, y)
     np.testing.assert_allclose(total.G, sum(alone).G)
-
-
-def test_statistics_of_comparisons_know_their_columns():
-    """Every row counts as often as it is compared."""
-    X, winner, loser, margin, _ = problem(6, 200, 4000)
-    X[3, 0] = 50.0
-    y = Preferences(winner, loser, margin=margin)
-    total = Pairgram().update(X, y).update(X, y)
-    today = X[:150] + np.array([0.0, 4.0, 0.0, 0.0])
-    found = drift(total, today)
-    both = X[np.concatenate([winner, loser])]
-    expected = (today.mean(axis=0) - both.mean(axis=0)) / both.std(axis=0)
-    np.testing.assert_allclose(found.table["shift"], expected, rtol=1e-9)
-    assert found.changed == [1] and found.n_queries == (400, 150)
-    labels = make_ranking(8, 10, 4, random_state=0)
-    mixed = Pairgram(ids=None).update(labels[0], labels[1], qid=labels[2]).update(X, y)
-    assert drift(mixed, today).n_queries == (208, 150)
 
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from pairgram import RankRLSCV, compare, drift, learning_curve, make_ranking
+from pairgram import RankRLSCV, compare, learning_curve, make_ranking
 from parts.support import Tabled
 
 
@@ -82,8 +82,6 @@ def test_results_of_the_library_are_tables():
     assert set(compared.to_frame("changed")["metric"]) == {"map"}
     curve = learning_curve(model, X, y, qid=qid, sizes=[4, 8], cv=2)
     np.testing.assert_array_equal(curve.to_frame()["ndcg@10"], curve.mean)
-    moved = drift(X[:100], X[100:] + 5)
-    assert moved.to_frame()["column"].tolist() == moved.changed == [0, 1, 2, 3]
     best = model.to_frame().iloc[0]
     assert best["param_alpha"] == model.alpha_ and best["mean_test_score"] == model.best_score_
     assert len(model.to_frame()) == len(model.alphas_) and "params" not in model.to_frame()

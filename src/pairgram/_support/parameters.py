@@ -509,7 +509,7 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "--missing NAME",
         "What replaces missing features of a table: {names}. Mean and median are those of the "
         "column in the training rows. The model file keeps these values, and predict uses them. "
-        "Update, forget and drift take zero alone. [default: missing features are an error]",
+        "Update and forget take zero alone. [default: missing features are an error]",
     ),
     "feature_log": Parameter(
         choice(*words(LoggingEngine)),

@@ -129,8 +129,6 @@ class RankingData:
     propensity : ndarray of shape (n_rows,), float64, or None
         The propensities that clicks were divided by to be the labels; 1 for rows without a click.
         None if the labels are given as they are.
-    watch : ColumnWatch or None
-        What is to be seen of the columns when the rows are read.
     free : ndarray of shape (n_features,), float64, or None
         A model of length 1, whose multiples have no ridge: the penalty is that of the rest.
     """
@@ -147,7 +145,6 @@ class RankingData:
     group_of: Rows | None = None
     preferences: Preferences | None = None
     propensity: NDArray[np.float64] | None = None
-    watch: Any = None
     free: Vector | None = None
 
     @classmethod

@@ -6,7 +6,6 @@ from __future__ import annotations
 TYPES = {
     "data.hashed_ids": ("IdSet", "QueryIds", "WeightedIds"),
     "data.pairs": ("PairSettings",),
-    "data.seen_columns": ("SeenColumns",),
     "features.cross": ("Cross",),
     "features.inputs": ("ListInputs", "QuantileInputs", "ScaledInputs"),
     "features.kernel_map": ("KernelMap",),

@@ -16,9 +16,6 @@ from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Missing
 from pairgram._support.row_warnings import warn_of_empty_columns
 
-# A part of a sum has this many rows.
-ROWS_OF_PART = 4096
-
 
 def refuse_sparse() -> None:
     """Raise the ValueError for sparse rows, in which what is missing would have two meanings."""
@@ -73,10 +70,9 @@ def known_means(
         pivot[at] = part[known[:, at].argmax(axis=0), at]
         unknown[at] = False
         begin, size = begin + size, 2 * size
-    offsets = np.append(np.arange(0, n_rows, ROWS_OF_PART), n_rows)
     threads = resolve_n_threads(n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = _core.seen_columns(X, pivot, offsets, None, weights, threads)[0]
+        sums = _core.known_sums(X, pivot, weights, threads)
         means = np.divide(sums[1], sums[0], out=np.zeros(n_features), where=sums[0] > 0)
         means[sums[0] > 0] += pivot[sums[0] > 0]
     _require_finite(np.where(np.isnan(means), np.inf, means), X)

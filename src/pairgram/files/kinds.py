@@ -232,14 +232,6 @@ MODELS: Mapping[str, Kind] = {
 
 # Statistics
 
-# What is remembered of the columns of rows; not in files of earlier versions.
-OF_SEEN_COLUMNS = {
-    "seen_pivot": Array(FLOAT64, ("seen",)),
-    "seen_sums": Array(FLOAT64, ("sums", "seen")),
-    "seen_range": Array(FLOAT64, ("ends", "seen")),
-    "seen_queries": Array(INT64, ("counts", "seen")),
-}
-
 
 def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     outputs, state = sizes["columns"] - 1, settings["state"]
@@ -271,18 +263,6 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
         for name, values in (("factors", factors), ("ids", ids)):
             ordered = np.sort(values)  # np.unique takes 20 times as long
             require((ordered[1:] != ordered[:-1]).all(), f"{name} must differ")
-    require(
-        len({name in arrays for name in OF_SEEN_COLUMNS}) == 1,
-        "arrays of seen columns must be four",
-    )
-    if "seen_sums" in arrays:
-        require(sizes["seen"] == sizes["features"], f"want {sizes['features']} seen columns")
-        for name, length in (("seen_sums", 9), ("seen_range", 2), ("seen_queries", 4)):
-            require(len(arrays[name]) == length, f"{name} must have {length} rows")
-        low, high = arrays["seen_range"]
-        require((low <= high).all(), "seen_range must ascend")
-        require(arrays["seen_queries"].min() >= 0, "seen_queries must be >= 0")
-        require(arrays["seen_sums"][[0, 2, 3, 5, 6, 7, 8]].min() >= 0, "seen_sums must be >= 0")
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
@@ -320,7 +300,6 @@ STATISTICS: Mapping[str, Kind] = {
             # If factors are not all 1: the factors, and the number of ids that have each.
             "factors?": Array(FLOAT64, ("factors",)),
             "ids_of_factor?": Array(INT64, ("factors",)),
-            **{f"{name}?": array for name, array in OF_SEEN_COLUMNS.items()},
         },
         _statistics,
     )

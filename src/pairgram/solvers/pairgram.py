@@ -28,7 +28,6 @@ from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import QueryIds, WeightedIds, hash_ids, too_many, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.queries import plain_ids
-from pairgram.data.seen_columns import ColumnWatch, SeenColumns
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
@@ -149,10 +148,6 @@ class Pairgram:
     every process. Ids of types other than integers, floats, text, bytes, times, UUID and tuples of
     these are not checked. The probability that two of a million different ids share a hash is 3e-8.
 
-    For `drift`, statistics remember the mean, the spread, the range and the missing values of every
-    column before the feature map, in 16 numbers. The range is that of all values ever seen, and a
-    subtraction does not change it. Files of versions before 0.3 do not hold these numbers.
-
     References
     ----------
     Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
@@ -195,7 +190,6 @@ class Pairgram:
         own = copy.deepcopy(feature_map)  # its owner may fit it again
         self._total = PairSums(settings, own, fill=fixed_fill(missing))
         self._ids = QueryIds(None if ids is None else WeightedIds())
-        self._seen: SeenColumns | None = None
 
     @classmethod
     def _of(
@@ -203,11 +197,10 @@ class Pairgram:
         total: PairSums,
         n_threads: int | None,
         ids: QueryIds | None = None,
-        seen: SeenColumns | None = None,
     ) -> Self:
-        """Return the statistics with these sums. Without `ids` and `seen`, none are remembered."""
+        """Return the statistics with these sums. Without `ids`, none are remembered."""
         self = cls.__new__(cls)
-        self.n_threads, self._total, self._seen = n_threads, total, seen
+        self.n_threads, self._total = n_threads, total
         self._ids = QueryIds() if ids is None else ids
         return self
 
@@ -318,26 +311,22 @@ class Pairgram:
         self._require_names(names)
         data = RankingData.make(X, y, qid=qid, group=group, **others)
         fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
-        data, whole = _filled(data, fill, self.n_threads, self._total.feature_map is None)
+        data = replace(data, X=filled(data.X, fill, self.n_threads))
         ids = self._ids_with(data)
         with naming_not_finite(names):
             started = replace(before, names=names, fill=fill)
-            total = started.with_rows(whole, self.n_threads, counts=True)
+            total = started.with_rows(data, self.n_threads, counts=True)
         warn_of_end(ids, self._ids)
-        added = SeenColumns.of_settings(data, self.settings, self.n_threads)
-        seen = added if before.sums is None else _joined_seen(self._seen, added)
-        return self._take(before, total, ids, seen)
+        return self._take(before, total, ids)
 
-    def _take(
-        self, before: PairSums, total: PairSums, ids: QueryIds, seen: SeenColumns | None
-    ) -> Self:
+    def _take(self, before: PairSums, total: PairSums, ids: QueryIds) -> Self:
         """Take what was made of the sums `before`, unless another thread has changed them since."""
         if self._total is not before:
             raise RuntimeError(
                 "these statistics were changed by another thread meanwhile: let each thread make "
                 "its own, and add them"
             )
-        self._total, self._ids, self._seen = total, ids, seen
+        self._total, self._ids = total, ids
         return self
 
     def forget(
@@ -399,10 +388,10 @@ class Pairgram:
                 raise ValueError("forget needs y and qid, the labels and query ids of the rows")
             data = RankingData.make(X, y, qid=qid, **others)
             fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
+            data = replace(data, X=filled(data.X, fill, self.n_threads))
         else:
             fill = self._fill_of_table(table)
-            gaps = np.full(table.n_features, np.nan)
-            data = _in_memory(table if fill is None else table.filling(gaps), self)
+            data = _in_memory(table if fill is None else table.filling(fill), self)
         ids, left = data.queries.ids, self
         assert ids is not None
         hashes, known = hash_ids(ids)
@@ -423,7 +412,7 @@ class Pairgram:
         if lost.any():
             (found,) = plain_ids(ids[lost][:1])
             raise ValueError(f"cannot forget query {found!r}: its id is not remembered here")
-        return self._take(before, left._total, left._ids, left._seen)
+        return self._take(before, left._total, left._ids)
 
     def _require_clicks(self, of_clicks: bool) -> None:
         if of_clicks and not self.settings.is_of_clicks:
@@ -458,15 +447,12 @@ class Pairgram:
             QueryIds(None if self.ids is None else WeightedIds()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
-        # Columns are remembered by queries, also where all rows form pairs.
-        needs_queries = not self.settings.joins_all_rows or table.has_queries
-        if fill is not None:  # gaps are seen, and then filled
-            table = table.filling(np.full(table.n_features, np.nan))
+        needs_queries = not self.settings.joins_all_rows
         block = partial(_of_table, empty, pattern)
         added = table.reduce(Task(block, _joined, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
-        return self._take(before, total._total, total._ids, total._seen)
+        return self._take(before, total._total, total._ids)
 
     def _fill_of(self, width: int, *, is_sparse: bool) -> Vector | None:
         """Return what takes the place of missing values of rows with so many columns."""
@@ -647,8 +633,7 @@ class Pairgram:
             If `factor` is NaN, infinite or negative, or if sums overflow.
         """
         factor = _checked_factor(factor)
-        seen = None if self._seen is None else self._seen.times(factor)
-        return self._of(factor * self._total, self.n_threads, self._ids.times(factor), seen)
+        return self._of(factor * self._total, self.n_threads, self._ids.times(factor))
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
@@ -665,8 +650,7 @@ class Pairgram:
         join = self._ids.union if sign > 0 else self._ids.without
         ids = join(other._ids, self.n_queries, other.n_queries)
         total = mine + theirs if sign > 0 else mine - theirs
-        seen = _joined_seen(self._seen, other._seen, sign)
-        return self._of(total, self.n_threads, ids, seen)
+        return self._of(total, self.n_threads, ids)
 
     def solve(
         self,
@@ -814,8 +798,6 @@ class Pairgram:
             arrays |= self._ids.hashes.arrays()
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
-        if self._seen is not None:
-            arrays |= self._seen.arrays()
         if total.fill is not None:
             arrays["fill_values"] = total.fill
         if (total.largest > np.diag(total.required())).any():
@@ -880,9 +862,6 @@ class Pairgram:
         mean = None
         if "mean" in arrays:
             mean = Mean(state["_weight"], arrays["origin"], arrays["mean"])
-        seen, fill = SeenColumns.of_file(arrays), arrays.get("fill_values")
-        if fill is None and seen is not None and seen.queries[2].any():
-            fill = np.zeros(len(seen.pivot))  # of a table, by a version that did not write it
         total = PairSums(
             PairSettings(**settings),
             feature_map,
@@ -895,7 +874,7 @@ class Pairgram:
             arrays.get("varying"),
             degrees=state.get("_degrees"),
             query_weight=state.get("_query_weight", 1.0),
-            fill=fill,
+            fill=arrays.get("fill_values"),
             before=arrays.get("before"),
             least_left=state.get("_least_left", LEAST_LEFT),
         )
@@ -908,7 +887,7 @@ class Pairgram:
         without_hash = state.get("_ids_without_hash", False)
         given = checked and (len(hashes) > 0 or first is not None or without_hash)
         ids = QueryIds(found, first, last, ended, given)
-        self = cls._of(total, None, ids, seen)
+        self = cls._of(total, None, ids)
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
                 raise ValueError(f"{name}: the sums overflow with the weight of the rows")
@@ -934,20 +913,6 @@ def _checked_factor(factor: object) -> float:
     return number
 
 
-def _filled(
-    data: RankingData, fill: Vector | None, n_threads: int | None, watches: bool
-) -> tuple[RankingData, RankingData]:
-    """Return the data as they are seen, and without missing values.
-
-    If none is missing, the columns may be watched while the sums are made.
-    """
-    X = filled(data.X, fill, n_threads)
-    if X is not data.X:
-        return data, replace(data, X=X)
-    data = ColumnWatch.on(data) if watches else data
-    return data, data
-
-
 def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
     return _of_data(empty, data_of_block(pattern, rows, empty.n_threads))
@@ -955,12 +920,9 @@ def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgra
 
 def _of_data(empty: Pairgram, data: RankingData) -> Pairgram:
     """Return the statistics of data, with the settings of empty ones."""
-    total = empty._total
-    data, whole = _filled(data, total.fill, empty.n_threads, empty.feature_map is None)
     ids = empty._ids_with(data)
-    total = total.with_rows(whole, empty.n_threads, counts=True)
-    seen = SeenColumns.of_settings(data, empty.settings, empty.n_threads)
-    return empty._of(total, empty.n_threads, ids, seen)
+    total = empty._total.with_rows(data, empty.n_threads, counts=True)
+    return empty._of(total, empty.n_threads, ids)
 
 
 def _in_memory(table: Table, total: Pairgram) -> RankingData:
@@ -973,15 +935,6 @@ def _in_memory(table: Table, total: Pairgram) -> RankingData:
         raise lacking("the rows to forget", table.bytes_in_memory, "forget some queries at a time")
     pattern = replace(one_row(table), feature_map=total.feature_map)
     return data_of_block(pattern, rows, total.n_threads)
-
-
-def _joined_seen(
-    mine: SeenColumns | None, other: SeenColumns | None, sign: int = 1
-) -> SeenColumns | None:
-    """Return what is seen of the queries of both, or of one without the other, if it is known."""
-    if mine is None or other is None:
-        return None
-    return mine.joined(other) if sign > 0 else mine.less(other)
 
 
 def _joined(first: Pairgram, second: Pairgram) -> Pairgram:

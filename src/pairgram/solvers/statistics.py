@@ -336,8 +336,6 @@ def _sums_of(
         clear_noise(sums, size)
     else:
         parts: list[tuple[NDArray[np.float64], float]] = []
-        watched = data.watch is not None and data.is_one_block
-        seen = data.watch.arrays_of(data.queries) if watched else None
         with single_threaded_blas:
             for block in data.blocks(settings, constant=constant):
                 part = _core.gram(
@@ -346,7 +344,6 @@ def _sums_of(
                     block.targets,
                     map=block.node_map,
                     varying=varying,
-                    seen=seen,
                     n_threads=threads,
                 )
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
