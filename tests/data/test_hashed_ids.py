@@ -225,13 +225,8 @@ def test_only_queries_with_the_weights_and_labels_of_then_are_subtracted(tmp_pat
     huge["sample_weight"][qid == 0] = 1e200
     weighed = Pairgram.from_rows(**prices, **huge, pairs=None)
     assert Pairgram.from_bytes(weighed.to_bytes()).forget(**prices, **huge).n_queries == 0
-    # files of version 0.2 do not hold the sums
     total.save(tmp_path / "new")
     _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
-    of_0_2 = {name: array for name, array in arrays.items() if name != "id_sums"}
-    write_file(tmp_path / "old", "Pairgram", of_0_2, settings)
-    old = Pairgram.load(tmp_path / "old").forget(**some(order, y=rows["y"] + 1))
-    assert Pairgram.from_bytes(old.to_bytes()).n_queries == 33
     with pytest.raises(ValueError, match="id_sums must come with id_rows"):
         del arrays["id_rows"]
         write_file(tmp_path / "old", "Pairgram", arrays, settings)

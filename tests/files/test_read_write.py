@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from fuzz import forge
 from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, load_model, make_ranking
 from parts.files import read_file, write_file
 
@@ -27,7 +28,18 @@ SETTINGS = {
     "form": "auto",
     "n_threads": None,
     "feature_map": None,
-    "fitted": {"form_": "primal", "n_features_in_": 3, "uses_qid_": True},
+    "inputs": None,
+    "missing": None,
+    "positive": False,
+    "l1_ratio": 0.0,
+    "n_nonzero_coefs": None,
+    "keep_covariance": False,
+    "fitted": {
+        "form_": "primal",
+        "n_features_in_": 3,
+        "uses_qid_": True,
+        "uses_offset_": False,
+    },
 }
 
 
@@ -118,10 +130,24 @@ def test_every_damaged_byte_is_found(tmp_path):
             read_file(path)
 
 
+def test_files_of_former_versions_are_told(tmp_path):
+    X, y, qid = make_ranking(5, 4, 3, random_state=0)
+    RankRLS().fit(X, y, qid=qid).save(tmp_path / "model")
+    contents = forge.parse((tmp_path / "model").read_bytes())
+    contents.metadata |= {"format": "pairgram-1", "version": "0.2.0"}
+    contents = forge.pack(contents)
+    (tmp_path / "model").write_bytes(contents)
+    wanted = "written by pairgram '0.2.0', whose files later versions do not read: fit the model"
+    with pytest.raises(ValueError, match=wanted):
+        load_model(tmp_path / "model")
+    with pytest.raises(ValueError, match=f"the bytes: {wanted}"):
+        Pairgram.from_bytes(contents)
+
+
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "foreign"
     save_file({"a": np.zeros(2)}, path)
-    with pytest.raises(ValueError, match="its format is None and not 'pairgram-1'"):
+    with pytest.raises(ValueError, match="its format is None and not 'pairgram-2'"):
         load_model(path)
     for foreign in (b"no model at all", b"", pickle.dumps({"a": 1})):
         path.write_bytes(foreign)
@@ -210,10 +236,12 @@ def test_numpy_scalars_are_settings(tmp_path, data):
         assert type(getattr(loaded, name)) is type(value.item())
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     fitted = {"form_": np.str_("dual"), "n_features_in_": np.uint8(3), "uses_qid_": np.False_}
+    fitted["uses_offset_"] = np.False_
     write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "alpha": np.float32(0.1), "fitted": fitted})
     settings = read_file(path)[2]
     assert settings["alpha"] == float(np.float32(0.1))
-    assert settings["fitted"] == {"form_": "dual", "n_features_in_": 3, "uses_qid_": False}
+    own = {"form_": "dual", "n_features_in_": 3, "uses_qid_": False, "uses_offset_": False}
+    assert settings["fitted"] == own
 
 
 def test_equal_contents_have_equal_bytes(tmp_path):

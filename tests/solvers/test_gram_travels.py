@@ -87,7 +87,7 @@ def test_forged_and_foreign_bytes_are_refused(data, tmp_path):
         (lambda c: c.tensors.pop("sums"), "sums is missing"),
         (lambda c: setattr(c, "kind", "RankRLS"), "holds a model, 'RankRLS', want Pairgram"),
         (lambda c: setattr(c, "text", "[" * 100_000), "nested too deeply|Expecting value"),
-        (lambda c: c.metadata.update(format="x"), "its format is 'x' and not 'pairgram-1'"),
+        (lambda c: c.metadata.update(format="x"), "its format is 'x' and not 'pairgram-2'"),
     ):
         contents = forge.parse(total.to_bytes())
         change(contents)

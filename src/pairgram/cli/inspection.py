@@ -213,7 +213,7 @@ def _map_parameters(feature_map: BaseEstimator) -> dict[str, Any]:
         fitted["gamma"] = feature_map.gamma_
     if "kernel" in settings:
         settings["kernel"] = _shown_kernel(feature_map)
-    of_file = ("n_threads", "shape", "training_rows", "rows_dtype", "bits", "located", "parts")
+    of_file = ("n_threads", "shape", "rows_dtype", "bits", "located", "parts")
     parameters = {name: settings[name] for name in settings if name not in of_file}
     return {name: fitted.get(name, value) for name, value in parameters.items()}
 

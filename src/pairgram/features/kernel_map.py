@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import COUNT, FLAG, LOCATED_KERNEL, choice, list_of
+from pairgram._support.parameters import (
+    COUNT,
+    FLAG,
+    LOCATED_KERNEL,
+    choice,
+    list_of,
+    optional,
+)
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import (
     FLOATS,
@@ -58,7 +65,7 @@ def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> 
     located = kernel_from_file(settings.get("located"))
     require((located is None) == isinstance(settings["kernel"], str), "located must be of parts")
     require_columns(located, features)
-    bits = settings.get("bits", False)
+    bits = settings["bits"]
     dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
     wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
     if settings["kernel"] == "precomputed":
@@ -69,19 +76,16 @@ def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> 
     for dimension, length in (("outputs", rows), ("features", features)):
         found = sizes.setdefault(dimension, length)
         require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
-    known = settings.get("training_rows", rows if given else 0)
-    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
     for name in ("map_rows", "map_data"):
         wide = name in arrays and arrays[name].dtype == np.float64
-        narrow = settings.get("rows_dtype") == "float32"
+        narrow = settings["rows_dtype"] == "float32"
         require(not (wide and narrow), f"{name} must not be float64, as rows_dtype is float32")
     if "map_bits" in arrays:
         width, found = -(-features // 8), arrays["map_bits"].shape[1]
         require(found == width, f"map_bits must have {width} bytes a row, got {found}")
-    if "map_support" in arrays:
-        support = arrays["map_support"]
-        increasing = support[0] >= 0 and (np.diff(support) > 0).all()
-        require(increasing, "map_support must hold row numbers that increase")
+    support = arrays["map_support"]
+    increasing = support[0] >= 0 and (np.diff(support) > 0).all()
+    require(increasing, "map_support must hold row numbers that increase")
     if "map_indptr" in arrays:
         _check_csr(arrays, rows, features, sizes["n_entries"])
 
@@ -264,13 +268,12 @@ class KernelMap(FeatureMap):
     _in_file = Kind(
         {
             "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
-            "training_rows?": COUNT,
-            "bits?": FLAG,
-            "rows_dtype?": choice("float64", "float32"),
+            "bits": FLAG,
+            "rows_dtype": optional(choice("float64", "float32")),
             "located?": LOCATED_KERNEL,
         },
         {
-            "map_support?": Array(INT64, ("outputs",)),
+            "map_support": Array(INT64, ("outputs",)),
             "map_rows?": Array(("uint8", *FLOATS), ("outputs", "features")),
             "map_bits?": Array(("uint8",), ("outputs", "bytes")),
             "map_data?": Array(("uint8", *FLOATS), ("n_entries",)),
@@ -294,10 +297,11 @@ class KernelMap(FeatureMap):
         settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         rows: Any = self.support_rows_
+        settings |= {"rows_dtype": None, "bits": False}
         if rows is not None:
             packed = _packed(rows)
             arrays |= packed
-            settings |= {"training_rows": rows.shape[0], "rows_dtype": str(rows.dtype)}
+            settings["rows_dtype"] = str(rows.dtype)
             settings["bits"] = not packed.keys() & {"map_rows", "map_data"}
         return arrays, settings
 
@@ -320,18 +324,17 @@ class KernelMap(FeatureMap):
         """Make the fitted map that `_describe` described."""
         settings = dict(settings)
         shape = tuple(settings.pop("shape"))
-        dtype = settings.pop("rows_dtype", None)  # files of older versions do not say
-        for name in ("training_rows", "bits"):
-            settings.pop(name, None)
+        dtype = settings.pop("rows_dtype")
+        del settings["bits"]
         located = kernel_from_file(settings.pop("located", None))
         settings["kernel"] = kernel_from_file(settings["kernel"])
         self = cls(**settings)
         rows = _unpacked(arrays, shape)
-        if rows is not None and dtype is not None:
+        if rows is not None:
             rows = rows.astype(dtype, copy=False)
         located = Kernel(self.kernel) if located is None else located
         given = self.gamma, self.degree, self.coef0
-        return self._set(located, given, rows, shape, arrays.get("map_support"))
+        return self._set(located, given, rows, shape, arrays["map_support"])
 
 
 def is_made(feature_map: Transformer | None) -> bool:

@@ -41,17 +41,6 @@ from pairgram._support.schema import (
 from pairgram.features.base import check_map
 from pairgram.features.inputs import LIST_KINDS
 
-# Words of settings and names of arrays that files of versions 0.1 and 0.2 write in another way.
-EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {
-    "pairs": {
-        "kept": "with_ties",
-        "dropped": "without_ties",
-        "gain": "gain_difference",
-        "absdiff": "label_difference",
-    }
-}
-EARLIER_ARRAYS: Mapping[str, str] = {"missing": "fill_values"}
-
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."
 
@@ -121,7 +110,7 @@ def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
 
 FITTED = {
     "uses_qid_": FLAG,
-    "uses_offset_?": FLAG,
+    "uses_offset_": FLAG,
     "n_features_in_": COUNT,
     "feature_names_in_?": NAMES,
 }
@@ -188,15 +177,15 @@ def _kind(settings: Record, more: Mapping[str, Array] = {}) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {**more, "coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["fill_values?"] = Array(FLOAT64, ("filled",))
-    return Kind({**settings, **stored("inputs?", "missing?")}, arrays, _model)
+    return Kind({**settings, **stored("inputs", "missing")}, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {
     "RankRLS": _kind(
         {
             **RIDGE_OR_KERNEL,
-            **stored(*OF_PAIRS, "alpha", "scale", "positive?", "l1_ratio?", "n_nonzero_coefs?"),
-            **stored("keep_covariance?"),
+            **stored(*OF_PAIRS, "alpha", "scale", "positive", "l1_ratio", "n_nonzero_coefs"),
+            **stored("keep_covariance"),
             "prior?": PRIOR_OR_IDENTITY,
             "fitted": {**IN_A_FORM, "posterior?": OF_POSTERIOR},
         },
@@ -276,13 +265,13 @@ STATISTICS: Mapping[str, Kind] = {
                 "n_queries": integer(0),
                 "_pair_weight": number(),
                 "_weight": AT_LEAST_0,
-                "_degrees?": optional(AT_LEAST_0),  # not in files of earlier versions
-                "_query_weight?": optional(AT_LEAST_0),  # nor this
-                "_least_left?": AT_LEAST_0,
+                "_degrees": optional(AT_LEAST_0),
+                "_query_weight": optional(AT_LEAST_0),
+                "_least_left": AT_LEAST_0,
                 "_first_id?": LAST_ID,
                 "_last_id": LAST_ID,
-                "_ids_without_hash?": FLAG,  # not in files of earlier versions
-                "ids?": optional(choice("check")),
+                "_ids_without_hash?": FLAG,
+                "ids": optional(choice("check")),
                 "feature_names_in_": optional(NAMES),
             },
         },
@@ -294,7 +283,6 @@ STATISTICS: Mapping[str, Kind] = {
             "before?": Array(FLOAT64, ("columns",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
-            # Not in files of earlier versions.
             "id_rows?": Array(("uint32",), ("ids",)),
             "id_sums?": Array(("float32",), ("ids",)),
             # If factors are not all 1: the factors, and the number of ids that have each.
@@ -421,22 +409,6 @@ def _check_pipeline(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
     return {f"{owner}.{name}": array for owner in owned for name, array in owned[owner].items()}
 
 
-def with_newer_names(arrays: Arrays, settings: Any) -> tuple[dict[str, Any], Any]:
-    """Return the contents of a file with the words and the names of arrays of this version."""
-    renamed = {}
-    for name, array in arrays.items():
-        owner, dot, own = name.rpartition(".")
-        newer = f"{owner}{dot}{EARLIER_ARRAYS.get(own, own)}"
-        renamed[name if newer in arrays else newer] = array
-    return renamed, _with_newer_words("", settings)
-
-
-def _with_newer_words(name: str, value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_newer_words(key, one) for key, one in value.items()}
-    return EARLIER_WORDS.get(name, {}).get(value, value) if isinstance(value, str) else value
-
-
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     """Raise a ValueError unless the contents of a file are those of its kind.
 
@@ -500,7 +472,7 @@ def _check_prior(prior: Mapping[str, Any], outer: Mapping[str, Any], arrays: Arr
     except ValueError as error:
         raise ValueError(f"prior: {error}") from None
     fitted = prior["settings"]["fitted"]
-    require(not fitted.get("uses_offset_"), "prior must not need an offset")
+    require(not fitted["uses_offset_"], "prior must not need an offset")
     require(
         fitted["n_features_in_"] == outer["n_features_in_"],
         f"prior is of {fitted['n_features_in_']} features, but the model of "

@@ -22,10 +22,10 @@ from pairgram.files.kinds import (
     PIPELINES,
     STATISTICS,
     check_contents,
-    with_newer_names,
 )
 
-FORMAT = "pairgram-1"
+FORMAT = "pairgram-2"
+FORMER = "pairgram-1"  # of versions 0.1 to 0.3
 Settings = dict[str, Any]
 Contents = tuple[str, dict[str, NDArray[Any]], Settings]  # kind, arrays, settings
 
@@ -144,6 +144,12 @@ def _checked(
     kinds: tuple[str, ...] | None,
 ) -> Contents:
     """Return the contents of a safetensors file after all checks; `name` is for messages."""
+    if metadata.get("format") == FORMER:
+        version = brief(metadata.get("version"))
+        raise ValueError(
+            f"{name}: written by pairgram {version}, whose files later versions do not read: fit "
+            f"the model again, or export it with pairgram {version}"
+        )
     if metadata.get("format") != FORMAT:
         raise ValueError(
             f"{name}: a safetensors file, but its format is {brief(metadata.get('format'))} and "
@@ -155,7 +161,7 @@ def _checked(
     if kinds is not None and kind not in kinds:
         raise ValueError(f"{name}: {_of_other_kind(kind, kinds)}")
     try:
-        arrays, settings = with_newer_names(arrays, json.loads(text))
+        settings = json.loads(text)
         check_contents(kind, arrays, settings)
     except RecursionError:
         raise ValueError(f"{name}: its settings are nested too deeply") from None

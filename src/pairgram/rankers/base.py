@@ -693,12 +693,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             arrays["fill_values"] = self.fill_values_
         if self.inputs_ is not None:
             arrays |= self.inputs_.arrays()
-        names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
+        names = ("uses_qid_", "uses_offset_", "n_features_in_", "form_", "intercept_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        if self.uses_offset_:
-            settings["uses_offset_"] = True
         if self.posterior_ is not None:
             of_posterior, settings["posterior"] = self.posterior_.in_file()
             arrays |= of_posterior

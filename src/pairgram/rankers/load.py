@@ -201,7 +201,7 @@ def restore_model(
         settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))
-    inputs = settings.get("inputs")
+    inputs = settings["inputs"]
     if "kernel" in settings:
         settings["kernel"] = kernel_from_file(settings["kernel"])
     estimator = ranker_called(kind)

@@ -179,7 +179,6 @@ class PairSums:
     @property
     def noise_degrees(self) -> float:
         """How many rows count, less one for each list."""
-        # A file of an earlier version has no degrees.
         degrees = self.n_rows - self.n_lists if self.degrees is None else self.degrees
         return float(degrees - self.settings.joins_all_rows)
 

@@ -32,7 +32,7 @@ from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
-from pairgram.solvers.pair_sums import LEAST_LEFT, Mean, PairSums
+from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import data_of_block, one_row
 from pairgram.tables.columns import TableRows
@@ -609,7 +609,7 @@ class Pairgram:
         known here is no error, because the unchecked query may be that query. For every query, the
         number of rows is compared, and a sum over its rows that depends on weights and labels, to a
         relative 1e-5. Features are not compared, so other features under the same id are not
-        noticed. Files of version 0.2 do not hold the sums, and earlier ones no number of rows.
+        noticed.
         """
         return self._combine(other, -1)
 
@@ -872,14 +872,14 @@ class Pairgram:
             state["_pair_weight"],
             mean,
             arrays.get("varying"),
-            degrees=state.get("_degrees"),
-            query_weight=state.get("_query_weight", 1.0),
+            degrees=state["_degrees"],
+            query_weight=state["_query_weight"],
             fill=arrays.get("fill_values"),
             before=arrays.get("before"),
-            least_left=state.get("_least_left", LEAST_LEFT),
+            least_left=state["_least_left"],
         )
         first, last = state.get("_first_id"), state["_last_id"]
-        checked = state.get("ids") is not None  # files of older versions do not say
+        checked = state["ids"] is not None
         hashes = arrays.get("ids", np.empty(0, np.uint64))
         found = WeightedIds.of_arrays(arrays) if checked else None
         # A file does not say why ids are not checked. So many were no choice.

@@ -14,7 +14,7 @@ from ..forge import DTYPES, Contents, Tensor, pack, parse
 
 AS_IT_IS = b"="
 MOST_BYTES = 1 << 16  # of an array
-METADATA = {"format": "pairgram-1", "version": "0.1.0"}
+METADATA = {"format": "pairgram-2", "version": "0.4.0"}
 SIZES = {
     code: 1 if code == "BOOL" else int(code.partition("_")[0].strip("BFIUC")) // 8
     for code in DTYPES
