@@ -3,17 +3,13 @@
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 import pairgram
 from pairgram import (
-    LSSVR,
-    AutoRanker,
-    ELMRank,
     ELMRankCV,
     Nystroem,
     PairwiseELM,
-    PointwiseELMCV,
     RandomNodes,
     RankRLS,
     RankRLSCV,
@@ -29,56 +25,41 @@ ESTIMATORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(k
 ARGUMENTS = {"Cross": ([0], [1])}
 
 
-@parametrize_with_checks([kind(*ARGUMENTS.get(kind.__name__, ())) for kind in ESTIMATORS])
-def test_every_estimator_as_it_is_made_without_parameters(estimator, check):
-    check(estimator)
+def every_check(estimator):
+    """Run all checks that suit the estimator, and return how many passed."""
+    results = check_estimator(estimator, on_skip=None, on_fail=None)
+    if not get_tags(estimator).input_tags.sparse:  # scikit-learn 1.6 does not look at this tag
+        results = [one for one in results if "on_sparse_data" not in one["check_name"]]
+    failed = {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
+    assert not failed
+    return sum(one["status"] == "passed" for one in results)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_every_estimator_as_it_is_made_without_parameters(kind):
+    assert every_check(kind(*ARGUMENTS.get(kind.__name__, ()))) > 30
 
 
 def test_all_estimators_are_checked():
-    some = {"RankRLS", "RankRLSCV", "ELMRank", "ELMRankCV", "RankSVMCV", "Nystroem", "LSSVR"}
+    some = {"RankRLS", "RankRLSCV", "ELMRank", "ELMRankCV", "RankSVMCV", "Nystroem"}
     assert {kind.__name__ for kind in ESTIMATORS} >= some
 
 
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
-        RankRLS(pairs="without_ties", scale=True),
-        RankRLS(pairs="label_difference", weighting="queries"),
-        RankRLS(pairs=None),
-        RankRLS(form="dual"),
-        RankRLS(kernel="rbf"),
-        RankRLS(kernel="tanimoto"),
-        RankRLS(kernel="minmax"),
-        RankRLSCV(kernel="laplacian"),
-        RankRLS(inputs="standard"),
-        RankRLS(inputs="raw+quantile"),
+        RankRLS(pairs="label_difference", weighting="queries", scale=True),
+        RankRLS(pairs=None, form="dual"),
         RankRLS(inputs="standard", kernel="minmax"),
-        RankRLSCV(inputs=[None, "standard"]),
-        RankSVM(inputs="maxabs"),
-        RankRLSCV(pairs=["with_ties", "without_ties"], scale=[False, True]),
-        PairwiseELM(activation="sigmoid", n_nodes=20, random_state=0),
-        PointwiseELMCV(kernel="linear"),
+        RankRLS(missing="median", inputs="raw+quantile"),
+        RankRLSCV(inputs=[None, "standard"], pairs=["with_ties", "without_ties"]),
+        RankRLSCV(kernel="laplacian", missing="zero"),
         PairwiseELM(kernel="rbf"),
-        ELMRank(n_nodes=10),
-        ELMRank(n_nodes=10, pairs="without_ties", n_estimators=2),
-        ELMRankCV(n_nodes=10, cv=3),
         ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="without_ties"),
-        LSSVR(10.0, kernel="rbf"),
-        RankSVM(loss="squared", weighting="queries", tol=1e-6),
-        RankSVM(feature_map=Nystroem(n_components=None)),
-        RankSVM(feature_map=Nystroem(kernel="tanimoto", random_state=0)),
-        RankSVMCV(cv=3),
-        RankRLS(missing="mean"),
-        RankRLS(missing="median", inputs="quantile"),
-        RankRLS(missing="zero", kernel="rbf"),
-        RankRLSCV(missing="mean"),
-        PairwiseELM(missing="mean", n_nodes=20, random_state=0),
-        ELMRank(n_nodes=10, missing="median"),
-        RankSVM(missing="mean"),
-        AutoRanker(time_budget=0.5, missing="mean"),
+        RankSVM(feature_map=Nystroem(kernel="tanimoto", random_state=0), missing="mean"),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
-    ]
+    ],
+    ids=repr,
 )
-def test_scikit_learn_checks(estimator, check):
-    if "on_sparse_data" in check.func.__name__ and not get_tags(estimator).input_tags.sparse:
-        pytest.skip("scikit-learn 1.6 does not look at this tag")
-    check(estimator)
+def test_estimators_with_parameters(estimator):
+    assert every_check(estimator) > 30
