@@ -31,6 +31,9 @@ FEW_HELD = 3
 SMALL_SPREAD = 0.01
 # There is a warning if this share of the columns that vary have a small standard deviation.
 MANY_SMALL = 1 / 3
+# Eigenvectors are left where they may lose more of a narrow column than the first of these shares.
+# There is a warning where a path may lose more than the second, as default ridges do from there on.
+INEXACT, LOST = 1e-8, 1e-6
 # Rows look like packed bits if more than this share of their bytes above 0 are at least 16. Half of
 # all bytes with one set bit are.
 PACKED_FROM, PACKED_SHARE = 16, 0.25
@@ -189,6 +192,39 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
         _warn_of_kernel(kernel, X, names)
     elif kernel is None and not _is_linear(getattr(feature_map, "activation", "linear")):
         _warn_of_spreads(X, names, "nodes that are not linear")
+
+
+def narrow_loss(squares: NDArray[np.float64], alpha: float = 0.0) -> float:
+    """Return what share of its narrowest column an eigendecomposition of a system loses.
+
+    The columns have these sums of squares, (n_features,), of which those of 0 do not count.
+    """
+    varying = squares[squares > 0]
+    narrowest = varying.min(initial=np.inf) + alpha
+    eps = float(np.finfo(np.float64).eps)
+    return float(eps * len(squares) * varying.max(initial=0.0) / narrowest)
+
+
+def warn_of_narrow_columns(
+    squares: NDArray[np.float64], names: Sequence[Any] | None, X: Matrix | None = None
+) -> None:
+    """Warn if a path of ridges loses narrow columns, with these sums of squares, beside wide ones.
+
+    Columns of 0 and 1 do not count, where their values X are known.
+    """
+    if X is not None and narrow_loss(squares) > LOST:
+        entries = scipy.sparse.csr_array(X)
+        others = entries.indices[(entries.data != 0) & (entries.data != 1)]
+        squares = np.where(np.bincount(others, minlength=len(squares)) > 0, squares, 0.0)
+    if narrow_loss(squares) > LOST:
+        columns = np.argmax(squares), np.argmin(np.where(squares > 0, squares, np.inf))
+        wide, narrow = (j if names is None else repr(names[j]) for j in columns)
+        _tell(
+            "narrow",
+            f"column {wide} of X spreads so much more widely than column {narrow} that the weight "
+            "of such narrow columns is lost: give scale=True or inputs='standard', or put the "
+            "columns in like units",
+        )
 
 
 def _warn_of_kernel(kernel: object, X: Matrix, names: Sequence[Any] | None) -> None:

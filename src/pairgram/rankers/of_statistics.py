@@ -131,6 +131,7 @@ def of_days(
     model.scale_, model.gamma_ = scale, None
     chosen = _choose(model, judged, listed, given, by_evidence)
     _tell_of_sums(model, chosen.total)
+    chosen.total.warn_of_narrow_columns(scale)
     if model.decay_ is not None:
         whole = reduce(lambda before, day: model.decay_ * before + day, statistics)
     model.pairgram_ = whole

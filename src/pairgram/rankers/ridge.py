@@ -15,7 +15,12 @@ import scipy.sparse
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import Form, check
-from pairgram._support.row_warnings import warn_of_equal_labels
+from pairgram._support.row_warnings import (
+    INEXACT,
+    narrow_loss,
+    warn_of_equal_labels,
+    warn_of_narrow_columns,
+)
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -56,7 +61,7 @@ from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
-from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels
+from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
@@ -251,6 +256,10 @@ class RidgeSpec(LeastSquares):
         solved: list[tuple[Vector, ColumnSums | None, str]]
         if small:
             (paths,) = decompose_each([coordinates], settings, labels, self.rows.n_threads)
+            eigen = paths[0][0].eigen
+            squares = np.square(eigen.basis) @ eigen.eigenvalues
+            small = narrow_loss(squares, alphas[0]) <= INEXACT
+        if small:
             models = (coordinates.coefs(ridge.coef(alphas))[0] for ridge, _ in paths)
             solved = [(coef, None, coordinates.name) for coef in models]
         else:
@@ -259,12 +268,25 @@ class RidgeSpec(LeastSquares):
                 target.solve(settings, alphas[0], scale=scale, n_threads=self.rows.n_threads)
                 for target in coordinates.of_targets(labels)
             ]
+            if coordinates.form == "dual":
+                self._warn_of_narrow_columns(data, None)
         for coef, sums, form in solved:
             kept = {"form_": form, "_column_sums": sums}
             solved_in = coordinates, settings, float(alphas[0]), scale
             posterior = self._posterior(data, solved_in, coef)
             fitted.append(kept | self._kept(data, prior, {"coef_": coef}, posterior))
         return fitted
+
+    def _warn_of_narrow_columns(
+        self, data: RankingData, sums: ColumnSums | None, of_sums: bool = False
+    ) -> None:
+        """Warn if a decomposition loses narrow columns; `of_sums` says that there are no rows."""
+        known = self.rows.kernel is None and parts_of(data.feature_map)[1] is None
+        if not known or (sums is None and data.preferences is not None):
+            return
+        squares = column_squares(data, self.settings[0]) if sums is None else sums.squares
+        names = data.names if data.feature_map is None else None
+        warn_of_narrow_columns(squares, names, None if of_sums else data.features())
 
     def _posterior(
         self,
@@ -647,6 +669,9 @@ class RidgeSpec(LeastSquares):
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         solved_in = chosen.coordinates, chosen.settings, float(chosen.alphas[at]), chosen.scale
         given = None if of_sums else chosen.data
+        sums = chosen.coordinates.known_sums(chosen.settings, models["coef_"])
+        if not chosen.scale and self.constraints is None:
+            self._warn_of_narrow_columns(chosen.data, sums, of_sums)
         posterior = self._posterior(given, solved_in, models["coef_"])
         fitted = {
             "scoring_": metric,
@@ -655,7 +680,7 @@ class RidgeSpec(LeastSquares):
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
             "gamma_": None,
-            "_column_sums": chosen.coordinates.known_sums(chosen.settings, models["coef_"]),
+            "_column_sums": sums,
             **chosen.judged.stored,
             "coef_path_": None,
             **self._kept(chosen.data, prior, models, posterior),

@@ -17,10 +17,11 @@ from pairgram._support import limits
 from pairgram._support.checks import Vector, first_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
-from pairgram._support.row_warnings import warn_of_time
+from pairgram._support.row_warnings import LOST, narrow_loss, warn_of_time
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, less_shared
 from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries
 from pairgram.features.base import dense, is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
@@ -56,6 +57,9 @@ Statistics = PairSums | DualGram
 
 # In the dual form the largest feature value must be at least this, so that its square is a number.
 SMALLEST_FEATURE = 1e-145
+
+# Up to this many features, those of which K loses narrow ones are solved in the primal form.
+MOST_NARROW = 2000
 
 
 def _same(solved: Vector) -> Vector:
@@ -170,7 +174,8 @@ class Coordinates:
             and not scale
             and (form if form != "auto" else primal.smaller_form()) == "dual"
         )
-        direct = partial(primal._dual if is_dual else primal._same, settings, n_threads)
+        exact = form == "auto" and not work.path
+        direct = partial(primal._dual, settings, n_threads, exact) if is_dual else primal._same
         if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
         primal = primal._seen()
@@ -341,16 +346,19 @@ class Coordinates:
 
         return replace(self, data=data, coefs=coefs)
 
-    def _same(self, settings: Sequence[PairSettings], n_threads: int | None) -> Coordinates:
+    def _same(self) -> Coordinates:
         return self
 
-    def _dual(self, settings: Sequence[PairSettings], n_threads: int | None) -> Coordinates:
+    def _dual(
+        self, settings: Sequence[PairSettings], n_threads: int | None, exact: bool
+    ) -> Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
         pair and keeps offsets out of the products. Sparse rows of a query are centred in columns of
         which all have an entry, because others would be filled. H is kept for the coefficients;
-        dense features take 8 n d bytes.
+        dense features take 8 n d bytes. Where K loses narrow columns of H, which G does not, the
+        primal form of one ridge is `exact`.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(
@@ -379,6 +387,9 @@ class Coordinates:
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if of_pairs:
                 _centre(H, self.data.as_scope(settings[0]))
+            exact = exact and H.shape[1] <= MOST_NARROW
+            if exact and narrow_loss(np.einsum("ij,ij->j", H, H)) > LOST:
+                return self
         data = replace(self.data, X=H, feature_map=linear_kernel_map(H, n_threads))
 
         def coefs(solved: Vector) -> Vector:
@@ -472,6 +483,27 @@ class Coordinates:
             return self
         known: dict[PairSettings, Statistics] | None = None if self._known is None else {}
         return replace(self, data=replace(self.data, y=labels), _known=known)
+
+
+def without_offsets(X: Vector, queries: Queries) -> Vector:
+    """Return the differences of rows from the first row of their query.
+
+    Linear nodes map differences exactly. What all rows of a query have in common changes no
+    difference within a pair and adds the same to all scores of the query. Mapping it would cost
+    digits.
+    """
+    first = queries.offsets[queries.index()]
+    with np.errstate(over="ignore", invalid="ignore"):  # compiled code finds infinities
+        return np.asarray(X - X[first if queries.order is None else queries.order[first]])
+
+
+def column_squares(data: RankingData, settings: PairSettings) -> Vector:
+    """Return the sums of squares of dense features within lists, of 0 for sparse ones."""
+    H = data.features()
+    if scipy.sparse.issparse(H):
+        return np.zeros(H.shape[1])
+    H = without_offsets(H, data.as_scope(settings).queries)
+    return np.asarray(np.einsum("ij,ij->j", H, H, dtype=np.float64))
 
 
 def _are_wide_comparisons(data: RankingData) -> bool:

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.checks import Rows, Vector
+from pairgram._support.row_warnings import warn_of_narrow_columns
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -257,6 +258,11 @@ class PairSums:
         """Return the path for a given scaling of the features."""
         G, g = self._equations()
         return RidgePath.of(G, g, factor, self.n_threads, basis=basis, free=self.free)
+
+    def warn_of_narrow_columns(self, scale: bool) -> None:
+        """Warn if a path for this `scale` loses narrow columns."""
+        if not scale and self.feature_map is None:
+            warn_of_narrow_columns(np.diag(self.required())[:-1], self.names)
 
     def _equations(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (G, g)."""

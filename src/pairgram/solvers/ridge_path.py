@@ -23,8 +23,9 @@ from pairgram._support.machine import (
 )
 from pairgram._support.rates import seconds_of
 
+EPS = float(np.finfo(np.float64).eps)
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
+ROUNDING = 64 * EPS
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
 # Entries of this size or its inverse are brought near 1, so that their squares are numbers.
@@ -519,7 +520,7 @@ def require_time_for_eigenvectors(order: int) -> None:
 
 def smallest_eigenvalue(order: int, largest: float) -> float:
     """Return what counts as 0 among the eigenvalues of a matrix, ``n ε λ_max``."""
-    return float(np.finfo(np.float64).eps) * order * largest
+    return EPS * order * largest
 
 
 def default_alphas(largest: float, started: bool) -> Vector:
@@ -579,14 +580,14 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
     -------
     ndarray of shape (n,) or None
         None if the matrix is numerically singular or indefinite: if a pivot is not positive, or
-        if the diagonal of L spans more than a factor of 1e7 (a condition number above 1e14).
+        is rounding error of its own diagonal entry. Unknowns in other units, which are those of
+        D A D for a diagonal D, change no digit of this.
     """
-    threads = resolve_n_threads(n_threads)
+    threads, diagonal = resolve_n_threads(n_threads), matrix.diagonal().copy()
     with single_threaded_blas:
         if _core.cholesky(matrix, threads) < len(matrix):
             return None
-        pivots = matrix.diagonal()
-        if pivots.min(initial=np.inf) < 1e-7 * pivots.max(initial=0.0):
+        if (np.square(matrix.diagonal()) <= max(1e-14, 8 * EPS * len(matrix)) * diagonal).any():
             return None
         if not len(target):
             return target

@@ -18,10 +18,9 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
-from pairgram.solvers.formulation import Coordinates, Statistics
+from pairgram.solvers.formulation import Coordinates, Statistics, without_offsets
 from pairgram.solvers.leave_out import split_scores
 from pairgram.solvers.leave_out_dual import batches, fold_offsets
 from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
@@ -59,7 +58,7 @@ class SmallProblem:
             targets = targets - data.offset[:, None]
         nodes = linear_nodes(data.feature_map)
         if settings.pairs is not None and nodes is not None and nodes.before is None:
-            X = _without_offsets(X, data.queries)
+            X = without_offsets(X, data.queries)
         node_map = node_map_of(data.feature_map, data.X.dtype)
         self.problem = _core.BatchProblem(data.problem(settings), X, targets, map=node_map)
         self.n_rows, self.n_targets = targets.shape
@@ -78,18 +77,6 @@ class SmallProblem:
         n_rows, n_features = len(X), data.n_features
         order = min(n_rows, n_features)
         return n_rows * n_features <= MOST_VALUES and order <= SINGLE_THREADED_ORDER
-
-
-def _without_offsets(X: Vector, queries: Queries) -> Vector:
-    """Return the differences of rows from the first row of their query.
-
-    Linear nodes map differences exactly. What all rows of a query have in common changes no
-    difference within a pair and adds the same to all scores of the query. Mapping it would cost
-    digits.
-    """
-    first = queries.offsets[queries.index()]
-    with np.errstate(over="ignore", invalid="ignore"):  # compiled code finds infinities
-        return np.asarray(X - X[first if queries.order is None else queries.order[first]])
 
 
 # The paths of the targets of one problem, each with a function that returns the pair weight.

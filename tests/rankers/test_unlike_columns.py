@@ -1,0 +1,143 @@
+"""Columns in very different units: one ridge is exact, and a path tells what it loses."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pairgram import Pairgram, RankRLS, RankRLSCV, fit_many, scan
+
+LOST = "spreads so much more widely"
+
+
+def problem(n_rows, n_features, wide, spread, seed=0):
+    """Rows of which one column spreads far more widely than the others, with an offset too."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    X[:, wide] = spread * (5 + rng.random(n_rows))
+    y = X[:, 0 if wide else 1] + X[:, wide] / spread + 0.1 * rng.normal(size=n_rows)
+    return X, y, np.arange(n_rows) // 5
+
+
+def minimiser(X, y, qid, alpha):
+    """The weights by least squares of all differences, in columns of like size."""
+    first, second = np.nonzero(np.triu(qid[:, None] == qid, 1))
+    Z, t = X[first] - X[second], y[first] - y[second]
+    size = np.abs(Z).max(axis=0)
+    ridge = np.diag(np.sqrt(alpha) / size)
+    found = np.linalg.lstsq(np.vstack([Z / size, ridge]), np.r_[t, np.zeros(len(size))], rcond=0)
+    return found[0] / size
+
+
+def by_fit(X, y, qid, alpha):
+    return RankRLS(alpha).fit(X, y, qid=qid).coef_
+
+
+def by_float32(X, y, qid, alpha):
+    return by_fit(X.astype(np.float32), y, qid, alpha)
+
+
+def by_linear_kernel(X, y, qid, alpha):
+    return RankRLS(alpha, kernel="linear").fit(X, y, qid=qid).coef_
+
+
+def by_statistics(X, y, qid, alpha):
+    return Pairgram.from_rows(X, y, qid=qid).solve(alpha)
+
+
+def by_model_of_statistics(X, y, qid, alpha):
+    return RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), alpha).coef_
+
+
+def by_batch(X, y, qid, alpha):
+    return fit_many(RankRLS(alpha), [(X, y, qid)]).coef_[0]
+
+
+def by_table(X, y, qid, alpha):
+    names = [f"c{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names).assign(y=y, q=qid)
+    return RankRLS(alpha).fit(scan(frame, label="y", qid="q", features=names)).coef_
+
+
+@pytest.mark.parametrize("spread", [1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "wide"), [(540, 2, 1), (200, 8, 0), (200, 8, 7), (20, 45, 44)]
+)
+@pytest.mark.parametrize(
+    "road",
+    [
+        by_fit,
+        by_float32,
+        by_linear_kernel,
+        by_statistics,
+        by_model_of_statistics,
+        by_batch,
+        by_table,
+    ],
+)
+def test_one_ridge_is_the_minimiser(road, n_rows, n_features, wide, spread):
+    X, y, qid = problem(n_rows, n_features, wide, spread)
+    if road is by_float32:
+        X = X.astype(np.float32).astype(np.float64)
+    expected = minimiser(X, y, qid, 1.0)
+    rtol = 1e-4 if road is by_float32 else 1e-7
+    size = np.abs(X - X.mean(axis=0)).max(axis=0)  # weights are as good as what they do
+    found = road(X, y, qid, 1.0)
+    np.testing.assert_allclose(
+        found * size, expected * size, rtol=rtol, atol=rtol * np.abs(expected * size).max()
+    )
+
+
+def test_dependent_columns_have_the_solution_of_smallest_norm():
+    X, y, qid = problem(60, 3, 2, 1.0)
+    X = np.c_[X, 3 * X[:, :1]]
+    found = RankRLS(0.0).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(found[3], 3 * found[0], rtol=1e-9)
+
+
+def paths(X, y, qid):
+    """The roads of a path of ridges."""
+    names = [f"c{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names)
+    table = frame.assign(y=y, q=qid)
+    yield lambda **kw: RankRLSCV(**kw).fit(frame, y, qid=qid)
+    yield lambda **kw: RankRLSCV(**kw).fit(scan(table, label="y", qid="q", features=names))
+    yield lambda **kw: Pairgram.from_rows(frame, y, qid=qid).path(**kw)
+    half = qid % 2 == 0
+    parts = [Pairgram.from_rows(frame[part], y[part], qid=qid[part]) for part in (half, ~half)]
+    yield lambda **kw: RankRLSCV.from_pairgrams(parts, **kw)
+    yield lambda **kw: fit_many(RankRLSCV(**kw), [(frame, y, qid)])
+
+
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize(("n_rows", "n_features"), [(540, 2), (200, 8), (20, 45)])
+def test_a_path_tells_which_columns_it_loses(number, n_rows, n_features):
+    X, y, qid = problem(n_rows, n_features, 1, 6.3e10)
+    road = list(paths(X, y, qid))[number]
+    with pytest.warns(UserWarning, match=LOST) as told:
+        road()
+    assert len([one for one in told if LOST in str(one.message)]) == 1
+    assert "column 'c1' of X" in str(told[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        road(scale=True)
+
+
+@pytest.mark.parametrize("number", [0, 4])
+@pytest.mark.parametrize("kind", ["days", "constant", "constant in lists", "flags", "standard"])
+def test_columns_that_lose_nothing_are_no_warning(number, kind):
+    X, y, qid = problem(540, 3, 1, 730.0)
+    if kind == "constant":
+        X[:, 1] = 1e12
+    elif kind == "constant in lists":
+        X[:, 1] = 1e12 + 1e9 * qid
+    elif kind == "flags":
+        X[:, [0, 2]] = X[:, [0, 2]] > 2
+        X[:, 1] *= 1e9
+    elif kind == "standard":
+        X[:, 1] *= 1e9
+    road = list(paths(X, y, qid))[number]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        road(**({"inputs": "standard"} if kind == "standard" else {}))
