@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
+# Engines that count a missing value as 0, or as the default value that they are told.
+WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -59,14 +61,18 @@ class Parity:
     n_queries : int
         The number of queries.
     n_reordered : int
-        The number of queries in which two rows change their order although their scores differ by
-        more than the bound, or in which a score of the exported model is missing or not finite.
+        The number of queries in which two rows change their order, or become equal, although their
+        scores differ by more than the bound, or in which a score of the exported model is missing
+        or not finite.
     n_close : int
-        The number of other queries in which rows change their order: the scores of these rows
-        differ by no more than the bound.
+        The number of other queries in which rows change their order, or become equal: the scores of
+        these rows differ by no more than the bound.
     lowest : float
         The lowest score of the exported model, without a constant that its format cannot hold. NaN
         if a score is missing.
+    defaults : dict
+        The values that the engine must be told to put in the place of missing ones, and that were
+        put there: those of the columns that have missing values.
     """
 
     max_error: float
@@ -76,22 +82,29 @@ class Parity:
     n_reordered: int
     n_close: int
     lowest: float
+    defaults: dict[str, float]
+
+    @property
+    def passes(self) -> bool:
+        """Whether no order changes but between close scores, and not all scores are close."""
+        return self.n_reordered == 0 and (self.bound < self.spread or self.n_close == 0)
 
     def __str__(self) -> str:
         share = self.max_error / self.spread if self.spread > 0 else float("nan")
-        blind = (
-            ""
-            if self.bound < self.spread
-            else (
+        more = ""
+        if not self.bound < self.spread:
+            more = (
                 "; the bound of float32 is not below the spread, so that this shows nothing about "
-                "the order: scale the columns"
+                "the order: subtract the offset of columns before fit, which scaling alone leaves"
             )
-        )
+        if self.defaults:
+            listed = ", ".join(f"{name!r}: {value!r}" for name, value in self.defaults.items())
+            more += f"; with these default values, which the engine must have: {listed}"
         return (
             f"largest error {self.max_error:.2g}, {share:.1g} of the scores' spread "
             f"{self.spread:.3g} (float32 may make {self.bound:.2g}); order changed in "
             f"{self.n_reordered} of {self.n_queries} queries, and in {self.n_close} more between "
-            f"scores that are closer than that{blind}"
+            f"scores that are closer than that{more}"
         )
 
 
@@ -115,8 +128,9 @@ def verify(
         A frame's columns are taken by the exported model's names if it has them all, else by the
         names that the model was fitted with, else by their position. A table is read in batches.
         Sparse rows are made dense. Frames and arrays of objects may hold text for a model that
-        reads text. Missing numbers count as 0 for Solr, the plugin, RankLib and Vespa, as in the
-        engine, unless the exported model tests for them; they are in no category. A missing text is
+        reads text. Missing numbers count for Solr, the plugin, RankLib and Vespa as the default
+        values that the export lists, else as 0, as in the engine, unless the exported model tests
+        for them; they are in no category. A missing text is
         the empty text for Vespa and ONNX. For a Vespa profile of ``inputs="runs"``, the rows of a
         query are its hits in their order, and NaN marks a document that a run lacks; scores are
         computed in float64.
@@ -148,8 +162,7 @@ def verify(
     """
     exported = _recognised(exported, model)
     if not hasattr(X, "for_model"):
-        theirs, own, bound, queries = _both(exported, model, X, qid)
-        return _parity(theirs, own, bound, queries)
+        return _parity(*_both(exported, model, X, qid))
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, scorer = X.for_model(model)
@@ -166,7 +179,7 @@ def verify(
         if whole:
             batches.append(rows)
         elif names is None:
-            found.append(_both(exported, model, rows)[:3])
+            found.append(_both(exported, model, rows))
         else:
             frame = _frame(rows, names)
             # Missing text is one category to engines. An encoder tells None from NaN.
@@ -176,7 +189,7 @@ def verify(
             for part, score, given in ((gaps, scorer.predict, rows), (~gaps, model.predict, frame)):
                 if part.any():
                     own[part] = score(given[part])
-            found.append(_both(exported, model, frame, own=own)[:3])
+            found.append(_both(exported, model, frame, own=own))
         ids += [one for one, size in zip(of_runs, sizes.tolist(), strict=True) for _ in range(size)]
     if not ids:
         raise ValueError("X must have rows, got a table without any")
@@ -184,7 +197,8 @@ def verify(
         return verify(exported, model, np.concatenate(batches), ids)
     theirs, own = (np.concatenate([one[k] for one in found]) for k in (0, 1))
     queries = Queries.make(len(own), qid=ids)
-    return _parity(theirs, own, max(one[2] for one in found), queries)
+    defaults = {name: value for one in found for name, value in one[3].items()}
+    return _parity(theirs, own, max(one[2] for one in found), defaults, queries)
 
 
 def _recognised(exported: object, model: BaseEstimator) -> Any:
@@ -262,14 +276,20 @@ def _both(
     X: ArrayLike,
     qid: ArrayLike | None = None,
     own: Vector | None = None,
-) -> tuple[Vector, Vector, float, Queries]:
-    """Return the scores of the exported model and of the model, the bound of float32, the lists.
+) -> tuple[Vector, Vector, float, dict[str, float], Queries]:
+    """Return both scores, the bound of float32, the defaults that an engine needs, the lists.
 
     The scores of the model are computed if they are not given, as `own`.
     """
     form = form_of(model, list(exported.feature_names), within_lists=True)
     rows, given = _rows(exported, model, X, form.read)
     queries = Queries.make(len(rows), qid=qid)
+    defaults: dict[str, float] = {}
+    if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
+        gaps = np.isnan(rows)
+        filled = zip(form.names, form.missing.tolist(), gaps.any(axis=0), strict=True)
+        defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
+        rows = np.where(gaps, form.missing, rows)
     with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
         theirs = np.asarray(_scores(exported, rows, queries))
     with warnings.catch_warnings():  # rows without names are taken in their order
@@ -280,10 +300,12 @@ def _both(
         rows = form.lists.values(rows, lists=queries)
     starts = range(0, len(rows), BLOCK)
     bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
-    return theirs, own, bound, queries
+    return theirs, own, bound, defaults, queries
 
 
-def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Parity:
+def _parity(
+    theirs: Vector, own: Vector, bound: float, defaults: dict[str, float], queries: Queries
+) -> Parity:
     """Compare the scores of all rows."""
     finite = np.isfinite(theirs)
     if theirs.dtype == np.float32:  # scores that are near each other are rounded, too
@@ -302,10 +324,10 @@ def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Pari
         place = members[np.argsort(-own[members], kind="stable")]
         if not finite[members].all() or _is_reordered(own[place], theirs[place], bound):
             n_reordered += 1
-        elif (np.diff(theirs[place]) > 0).any():
+        elif (np.diff(theirs[place]) > 0).any() or _is_reordered(own[place], theirs[place], 0.0):
             n_close += 1
     spread, lowest = (squares / len(own)) ** 0.5, float(theirs.min())
-    return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest)
+    return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest, defaults)
 
 
 def _rows(exported: Any, model: BaseEstimator, X: Any, read: frozenset[int]) -> tuple[Vector, Any]:
@@ -376,10 +398,13 @@ def _frame(rows: Vector, names: list[str]) -> Any:
 
 
 def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
-    """Tell whether two rows change places whose scores, which descend, are further apart."""
+    """Tell whether rows change places, or become equal, whose scores are further apart.
+
+    Their own scores descend.
+    """
     n_above = np.searchsorted(-own, -(own + bound))  # the rows that are further up than the bound
     lowest = np.r_[np.inf, np.minimum.accumulate(theirs)]
-    return bool((theirs > lowest[n_above]).any())
+    return bool((theirs >= lowest[n_above]).any())
 
 
 def _scores(exported: Any, X: Vector, queries: Queries) -> Vector:
