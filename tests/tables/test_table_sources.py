@@ -1242,3 +1242,39 @@ def test_columns_of_later_files_alone_are_told_for_every_kind_of_file(tmp_path, 
             table = scan(source, label="y", qid="q")
         assert table.layout.features == ("f",)
     scan(tmp_path, label="y", qid="q", features=["f"])  # who names the features knows
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_row_numbers_of_to_csv_are_no_feature(tmp_path, separator):
+    frame = ROWS.frame.to_pandas().sort_values("label", kind="stable")
+    path = tmp_path / ("rows.csv" if separator == "," else "rows.tsv")
+    frame.to_csv(path, sep=separator)
+    named = {"label": "label", "qid": "query", "weight": "w"}
+    with pytest.warns(UserWarning, match="the first column has no name and is left out"):
+        table = scan(path, **named)
+    assert table.feature_names == ROWS.names
+    assert scan(path, features=["", *ROWS.names], **named).feature_names == ["", *ROWS.names]
+
+
+@pytest.mark.parametrize(
+    ("log", "reader"),
+    [("_delta_log", "deltalake"), ("metadata", "pyiceberg"), (".hoodie", "hudi")],
+)
+@pytest.mark.parametrize("given", ["folder", "pattern", "file", "above", "address"])
+def test_files_of_a_lake_are_refused(tmp_path, log, reader, given):
+    table, data = tmp_path / "lake" / "t", tmp_path / "lake" / "t" / "data" / "day=1"
+    data.mkdir(parents=True)
+    pq.write_table(ROWS.frame, data / "part-0.parquet")
+    source = {
+        "folder": table,
+        "pattern": f"{table}/data/*/*.parquet",
+        "file": data / "part-0.parquet",
+        "above": tmp_path / "lake",
+        "address": table.as_uri(),
+    }[given]
+    (table / "metadata").mkdir()  # of somebody else
+    check(scan(source, **NAMES))
+    (table / log).mkdir(exist_ok=True)
+    (table / log / "v1.metadata.json").write_text("{}")
+    with pytest.raises(ValueError, match=rf"lake/t has '{log}', which says .*: give .*{reader}"):
+        scan(source, **NAMES)

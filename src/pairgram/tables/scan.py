@@ -407,6 +407,12 @@ def _features(
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
         own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
+        if schema.names[0] == "" not in own:
+            own.add("")
+            text = (
+                "the first column has no name and is left out, as the row numbers of pandas' to_csv"
+            )
+            warn_caller(f"{text}: name the features", UserWarning)
         features = [field.name for field in schema if field.name not in own]
         for name, file in source.later.items():
             text = f"column {name!r} of {file} is left out, because the first file does not have it"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from itertools import repeat
+from pathlib import PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -284,6 +285,7 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
             folders = dataset.partitioning.schema
             folders = folders.set(folders.get_field_index(qid), arrow.field(qid, arrow.string()))
             dataset = open_dataset(partitioning=arrow.dataset.HivePartitioning(folders))
+        _refuse_lakes(dataset, found, filesystem is None)
     if not dataset.files:
         raise ValueError(f"{shown(names[0])}: found no file to read")
     columns = dataset.schema.names
@@ -295,6 +297,39 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
     files = SeenFiles.of_dataset(dataset)
     schema, first = _common_schema(dataset)
     return _of_dataset(dataset, files, None if separated else schema, first)
+
+
+# What the folder of a table of a lake holds, and what reads the files that the table still has.
+LAKES = {
+    "_delta_log": "deltalake.DeltaTable(folder).to_pyarrow_dataset()",
+    "metadata": "the scan().to_arrow() of a table of pyiceberg",
+    ".hoodie": "the snapshot of a table of hudi",
+}
+
+
+def _refuse_lakes(dataset: Any, paths: Sequence[str], local: bool) -> None:
+    """Refuse files of a table whose log says which of them still count."""
+    from pyarrow.fs import FileSelector, FileType
+
+    system = dataset.filesystem
+    folders = {str(one) for file in dataset.files for one in PurePosixPath(file).parents}
+    if not local:  # where nobody may look above the folder that is given
+        given = tuple(path.rstrip("/") for path in paths)
+        folders = {one for one in folders if one.startswith(given)}
+    for folder in sorted(folders):
+        for log, reader in LAKES.items():
+            path = f"{folder}/{log}"
+            if system.get_file_info(path).type == FileType.Directory and (
+                log != "metadata"
+                or any(
+                    one.path.endswith(".metadata.json")
+                    for one in system.get_file_info(FileSelector(path))
+                )
+            ):
+                raise ValueError(
+                    f"{shown(folder)} has {log!r}, which says which of its files still count: give "
+                    f"{reader} in place of the files"
+                )
 
 
 def _common_schema(dataset: Any) -> tuple[Any, dict[str, str]]:
@@ -396,7 +431,7 @@ def _format(names: Sequence[str]) -> str:
                 os.path.join(folder, file)
                 for folder, _, files in sorted(os.walk(name))
                 for file in sorted(files)
-                if not file.startswith(("_", "."))
+                if not re.search(r"(^|[/\\])[_.]", os.path.join(folder[len(name) :], file))
             )
             path = next(inner, "")
         kind = next((FORMATS[end] for end in FORMATS if path.lower().endswith(end)), None)
