@@ -764,3 +764,21 @@ def test_models_that_were_exchanged_are_not_saved_together(tmp_path, other, mess
     batch.models[1] = other.fit(frame[FEATURES], frame["rating"], qid=frame["session"])
     with pytest.raises(ValueError, match=f"the models {message}"):
         batch.save(tmp_path / "m")
+
+
+@pytest.mark.parametrize("known", [1, 4, 7])
+@pytest.mark.parametrize("n_sessions", [1, 3])
+def test_rows_of_different_keys_share_no_list(known, n_sessions):
+    frame = frame_of()
+    everybody = RankRLS(inputs="raw+rank").fit(
+        frame[FEATURES], frame["rating"], qid=frame["session"]
+    )
+    frame["session"] %= n_sessions  # which all users share
+    mine = frame["user"].isin([f"user {number}" for number in range(known)])
+    batch = fit_many(everybody, frame[mine], **COLUMNS, fallback=everybody)
+    found = batch.predict(frame, "user", qid=frame["session"])
+    models = dict(zip(batch.keys, batch.models, strict=True))
+    for user, rows in frame.groupby("user"):
+        model = models.get(user, everybody)
+        wanted = model.predict(rows[FEATURES], qid=rows["session"])
+        np.testing.assert_allclose(found[rows.index], wanted, rtol=1e-12)

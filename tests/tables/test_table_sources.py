@@ -21,7 +21,8 @@ import pytest
 import scipy.sparse
 
 import pairgram
-from pairgram import RankRLS, dump_letor, scan
+from pairgram import Pairgram, RankRLS, dump_letor, scan
+from parts.data import hash_ids
 from parts.tables import read_labels
 from table_sources import cut_table, make_rows, ranking_rows, write_parts
 
@@ -1278,3 +1279,48 @@ def test_files_of_a_lake_are_refused(tmp_path, log, reader, given):
     (table / log / "v1.metadata.json").write_text("{}")
     with pytest.raises(ValueError, match=rf"lake/t has '{log}', which says .*: give .*{reader}"):
         scan(source, **NAMES)
+
+
+def of_decimals(digits, scale, ids):
+    """Three rows of every id, which are decimals of so many digits."""
+    column = pa.array([decimal.Decimal(one) for one in ids for _ in range(3)])
+    rng = np.random.default_rng(len(ids))
+    x, y = rng.normal(size=len(column)), rng.integers(0, 3, len(column))
+    return pa.table({"q": column.cast(pa.decimal128(digits, scale)), "x": x, "y": y})
+
+
+BIG = 2**53
+DECIMALS = {
+    "one precision": [(20, 0, [BIG, BIG + 1])],
+    "two precisions": [(20, 0, [BIG]), (25, 0, [BIG + 1, BIG + 2])],
+    "fractions": [(20, 3, ["1.125", "0.1", BIG]), (25, 0, [BIG + 1])],
+    "whole numbers too": [(20, 2, ["1.25"])],
+    "wide": [(38, 0, [10**37, 10**37 + 1]), (38, 10, ["0.1", "10"])],
+}
+
+
+@pytest.mark.parametrize("kind", DECIMALS)
+def test_decimal_ids_are_exact(tmp_path, kind):
+    parts = [of_decimals(*part) for part in DECIMALS[kind]]
+    for number, part in enumerate(parts):
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+    if kind == "whole numbers too":
+        parts.append(parts[0].set_column(0, "q", pa.array([BIG, BIG + 1, BIG + 1])))
+        pq.write_table(parts[1], tmp_path / "whole.parquet")
+    ids = [one for part in parts for one in part["q"].to_pylist()]
+    X, y = (np.concatenate([part[name].to_numpy() for part in parts]) for name in "xy")
+    wanted = RankRLS().fit(X[:, None], y, qid=ids)
+    table = scan(tmp_path, label="y", qid="q")
+    found = RankRLS().fit(table)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-12)
+    assert Pairgram.from_rows(table).n_queries == len(set(ids))
+    kept = pa.concat_tables(pairgram.predict(found, table, keep=["q"]))
+    assert kept["q"].to_pylist() == ids
+
+
+def test_decimal_ids_are_those_of_other_numbers():
+    ids = [1, decimal.Decimal("1.5"), decimal.Decimal("0.10"), BIG + 1]
+    same = [decimal.Decimal("1.00"), 1.5, decimal.Decimal("0.1000"), decimal.Decimal(BIG + 1)]
+    hashes = [hash_ids(np.array(one, object)) for one in (ids, same)]
+    assert hashes[0][1].all() and (hashes[0][0] == hashes[1][0]).all()
+    assert hash_ids(np.array([0.1], object))[0] != hashes[0][0][2]

@@ -206,7 +206,7 @@ def narrow_loss(squares: NDArray[np.float64], alpha: float = 0.0) -> float:
 
 
 def warn_of_narrow_columns(
-    squares: NDArray[np.float64], names: Sequence[Any] | None, X: Matrix | None = None
+    squares: NDArray[np.float64], names: Any, X: Matrix | None = None
 ) -> None:
     """Warn if a path of ridges loses narrow columns, with these sums of squares, beside wide ones.
 

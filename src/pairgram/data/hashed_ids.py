@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,8 @@ def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
     - bytes: kind 4, eight bytes to a unit, and their number;
     - a time without a time zone (of NumPy, pandas or Python): kind 5, and the nanoseconds since
       1970. A date is the time at which it begins, as in NumPy;
-    - a larger whole number, integer or float: kind 6, and its decimal text as bytes;
+    - a larger whole number, or a decimal that no float is equal to: kind 6, and its decimal text as
+      bytes;
     - a tuple: kind 7, the hashes of its members, and their number;
     - a time with a time zone: kind 8, and the nanoseconds since 1970 in UTC, so that equal instants
       are equal ids;
@@ -184,6 +186,12 @@ def _hash_one(value: object) -> int | None:
             return _hash_whole(int(value))
         rounded = np.array([value], dtype=np.float64)
         return int(_hash_floats(rounded)[0]) if rounded[0] == value else None
+    if isinstance(value, Decimal):
+        if value.is_finite() and value == int(value):
+            return _hash_whole(int(value))
+        real = float(value)
+        text = format(value, "f").rstrip("0")
+        return _hash_one(real) if real == value else _hash_bytes(LARGE, text.encode())
     if isinstance(value, str):
         points = np.frombuffer(value.encode("utf-32-le", "surrogatepass"), np.uint32)
         text = np.zeros(max(1, len(points)), np.uint32)

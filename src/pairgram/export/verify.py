@@ -287,7 +287,8 @@ def _both(
     defaults: dict[str, float] = {}
     if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
         gaps = np.isnan(rows)
-        filled = zip(form.names, form.missing.tolist(), gaps.any(axis=0), strict=True)
+        had = np.any(gaps, axis=0).tolist()
+        filled = zip(form.names, form.missing.tolist(), had, strict=True)
         defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
         rows = np.where(gaps, form.missing, rows)
     with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came

@@ -307,7 +307,10 @@ class BatchFit:
         if not any(map(reads_lists, fitted)) and not any(map(_fills, (*fitted, fallback))):
             require_finite(rows, "X")  # the others look for themselves
         queries = Queries.make(rows.shape[0], qid=keys, name="keys")
-        lists = (queries if qid is None else Queries.make(rows.shape[0], qid=qid)).index()
+        lists = queries.index()
+        if qid is not None:  # keys have lists of their own
+            within = Queries.make(rows.shape[0], qid=qid)
+            lists = lists * within.n_queries + within.index()
         assert queries.ids is not None
         of_row = self._numbers_by(queries.ids, fallback)[queries.index()]
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)

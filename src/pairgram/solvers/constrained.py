@@ -77,10 +77,11 @@ class Constraints:
             positive = positive.tolist()
         if not isinstance(positive, (bool, np.bool_)):
             listed = isinstance(positive, Sequence) and not isinstance(positive, str)
-            if not (listed and all(map(_is_column, positive))):
+            listed = listed and all(map(_is_column, positive))
+            if not listed or len(set(positive)) < len(positive):
                 raise ValueError(
-                    "positive must be True, False, or a list of names or numbers of columns, not a "
-                    f"mask: got {positive!r}"
+                    "positive must be True, False, or a list of different names or numbers of "
+                    f"columns, not a mask: got {positive!r}"
                 )
         check("l1_ratio", l1_ratio)
         check("n_nonzero_coefs", n_nonzero_coefs)

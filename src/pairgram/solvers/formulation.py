@@ -175,7 +175,9 @@ class Coordinates:
             and (form if form != "auto" else primal.smaller_form()) == "dual"
         )
         exact = form == "auto" and not work.path
-        direct = partial(primal._dual, settings, n_threads, exact) if is_dual else primal._same
+        direct = partial(primal._same)
+        if is_dual:
+            direct = partial(primal._dual, settings, n_threads, exact)
         if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
         primal = primal._seen()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -266,7 +267,8 @@ def kind_of_values(kind: pyarrow.DataType) -> str:
 def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
     """Return the schema of a table with types that hold the numbers of one more file too.
 
-    Integers and floats become float64, and so do booleans and other numbers. Types that are no
+    Integers and floats become float64, and so do booleans and other numbers. Decimals keep all
+    their digits. Types that are no
     numbers stay as they are, and so do the names.
     """
     import pyarrow
@@ -279,11 +281,12 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
         if pyarrow.types.is_null(kinds[0]):
             common = kinds[1]
         elif all(map(is_number, kinds)):
+            if any(map(pyarrow.types.is_decimal, kinds)):  # the digits of 64 bits
+                whole = pyarrow.decimal128(20, 0)
+                kinds = [whole if pyarrow.types.is_integer(kind) else kind for kind in kinds]
+            pair = [pyarrow.schema([(field.name, kind)]) for kind in kinds]
             common = pyarrow.float64()
-            if all(
-                pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) for kind in kinds
-            ):
-                pair = [pyarrow.schema([(field.name, kind)]) for kind in kinds]
+            with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
                 common = pyarrow.unify_schemas(pair, promote_options="permissive").field(0).type
         else:
             continue

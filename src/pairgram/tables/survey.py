@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -319,7 +320,7 @@ KINDS_OF_OBJECTS = (
     (date, "times"),
     (np.datetime64, "times"),
     (np.timedelta64, "durations"),
-    (Real, "numbers"),
+    ((Real, Decimal), "numbers"),
 )
 
 
