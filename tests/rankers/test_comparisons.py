@@ -394,6 +394,7 @@ def test_items_without_a_difference_tie():
         assert (search.held_out_[-2:] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*spreads so much more widely")
 def test_an_item_that_holds_a_direction_is_refitted():
     X, winner, loser, margin, weight, _ = problem(12)
     X[:, 0] = 0.0

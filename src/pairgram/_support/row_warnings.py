@@ -95,6 +95,16 @@ def warn_of_equal_labels() -> None:
         )
 
 
+def warn_of_lost_digits() -> None:
+    """Warn that a difference of sums is rounding error, or nearly so."""
+    _tell(
+        "digits",
+        "what the model leaves of the labels has fewer than two digits, because it is a difference "
+        "of large sums, so that the noise or the loss is not known: subtract from the labels what "
+        "is known of them, or fit to rows of float64 in memory",
+    )
+
+
 def warn_of_empty_columns(names: Sequence[str], missing: str, where: str = "") -> None:
     """Warn of columns without any value, in whose place there is no mean or median."""
     if (heard := _heard.get()) is not None:

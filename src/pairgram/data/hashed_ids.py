@@ -190,8 +190,8 @@ def _hash_one(value: object) -> int | None:
         if value.is_finite() and value == int(value):
             return _hash_whole(int(value))
         real = float(value)
-        text = format(value, "f").rstrip("0")
-        return _hash_one(real) if real == value else _hash_bytes(LARGE, text.encode())
+        digits = format(value, "f").rstrip("0").encode()
+        return _hash_one(real) if real == value else _hash_bytes(LARGE, digits)
     if isinstance(value, str):
         points = np.frombuffer(value.encode("utf-32-le", "surrogatepass"), np.uint32)
         text = np.zeros(max(1, len(points)), np.uint32)

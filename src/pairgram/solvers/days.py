@@ -97,4 +97,5 @@ def pair_losses(day: PairSums, coefs: Vector) -> Vector:
     padded = np.hstack([-coefs, np.ones((len(coefs), 1))])  # of the rows [X, y]: y − Xw
     with single_threaded_blas:
         losses = factor * np.einsum("ij,ij->i", padded @ sums, padded)
+    day.warn_of_digits(float(losses.min()))
     return np.asarray(np.maximum(losses, 0.0) / day.pair_weight)

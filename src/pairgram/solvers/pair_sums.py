@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.row_warnings import warn_of_narrow_columns
+from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_columns
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
 # left then has no correct digits. Sums of float32 rows have fewer digits.
 LEAST_LEFT, LEAST_OF_FLOAT32 = 1e-10, 1e-4
+# What a difference of sums must be of them to have two digits, with rows of float64 and float32.
+TWO_DIGITS = 128 * float(np.finfo(np.float64).eps), 32 * float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +260,12 @@ class PairSums:
         """Return the path for a given scaling of the features."""
         G, g = self._equations()
         return RidgePath.of(G, g, factor, self.n_threads, basis=basis, free=self.free)
+
+    def warn_of_digits(self, left: float) -> None:
+        """Warn if what a model leaves of yᵀLy has fewer than two digits."""
+        is_float32 = self.least_left == LEAST_OF_FLOAT32
+        if left < TWO_DIGITS[is_float32] * self.factor * self.required()[-1, -1]:
+            warn_of_lost_digits()
 
     def warn_of_narrow_columns(self, scale: bool) -> None:
         """Warn if a path for this `scale` loses narrow columns."""

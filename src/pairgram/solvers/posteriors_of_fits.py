@@ -138,14 +138,15 @@ def posterior_of_sums(
         )
     _refuse_settings(settings, alpha, sandwich)
     root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
+    given = total
     if prior is not None:
         basis = np.eye(len(prior) + 1)
         basis[:-1, -1] = -prior
         total = replace(total, sums=basis.T @ total.required() @ basis)
     sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
     degrees, weight = total.noise_degrees, total.list_weight
-    noise = float(sums[-1, -1] - sums[:-1, -1] @ coef) / max(degrees, 1.0)
-    noise = max(noise, 0.0)
+    noise = max(float(sums[-1, -1] - sums[:-1, -1] @ coef), 0.0) / max(degrees, 1.0)
+    given.warn_of_digits(noise * degrees)
     kind: Kind = "approximate" if weight is None else "exact"
     of_margins = total.n_queries == 0
     label_noise = None if weight is None else noise / (2 * weight if of_margins else weight)

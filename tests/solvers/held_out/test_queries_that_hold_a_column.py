@@ -76,6 +76,7 @@ def test_the_whole_path_is_that_of_single_ridges():
         np.testing.assert_allclose(one.best_score_, score, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.*spreads so much more widely")
 def test_the_largest_directions_are_refitted_first(set_limits):
     """Every query has a column of its own; the ones that are refitted are exact."""
     X, y, qid = make_ranking(8, 6, 3, random_state=0)
@@ -107,6 +108,7 @@ def test_small_ridges_keep_their_digits(big, small):
 
 
 @pytest.mark.parametrize("leak", [0.0, 1e-6])
+@pytest.mark.filterwarnings("ignore:.*spreads so much more widely")
 def test_columns_that_each_query_has_for_itself(leak):
     """The small columns lose no more digits than the large ones."""
     rng = np.random.default_rng(0)
