@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from axes import every
+
 ROOT = Path(__file__).parents[1]
 CSRC = ROOT / "csrc"
 FILES = sorted(path for path in CSRC.rglob("*") if path.suffix in (".cpp", ".hpp", ".pyx"))
@@ -42,7 +44,7 @@ def test_every_file_stands_in_a_folder_with_a_floor():
     assert not [path for path in CSRC.iterdir() if path.is_file()]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every(path=FILES)
 def test_includes_go_down(path):
     own = folder_of(path)
     for header in re.findall(r'(?:#include|extern from) "([^"]+)"', path.read_text()):

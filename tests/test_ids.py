@@ -14,6 +14,7 @@ import pytest
 from sklearn.exceptions import FitFailedWarning
 
 import pairgram
+from axes import every
 from pairgram import RankRLS, evaluate_run, fit_many
 
 SOURCE = Path(pairgram.__file__).parent
@@ -147,11 +148,7 @@ def holds_ids(node):
     return False
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in sorted(SOURCE.rglob("*.py")) if path not in DOOR],
-    ids=lambda path: path.relative_to(SOURCE).as_posix(),
-)
+@every(path=[path for path in sorted(SOURCE.rglob("*.py")) if path not in DOOR])
 def test_ids_are_read_by_queries_alone(path):
     found = list(readings(ast.parse(path.read_text())))
     excused = AFTER_THE_DOOR.get(path.relative_to(SOURCE).as_posix(), set())

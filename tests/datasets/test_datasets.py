@@ -15,6 +15,7 @@ from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import Ridge
 
+from axes import every
 from letor_reference import WrongLine, dense, is_id, read, to_float32
 from pairgram import RankRLSCV, _core, get_metric
 from pairgram.datasets import (
@@ -206,7 +207,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "token", "wanted"), WRONG)
-@pytest.mark.parametrize("newline", ["\n", "\r\n", "", "\n1 qid:2 1:1\nworse\n"])
+@every(newline=["\n", "\r\n", "", "\n1 qid:2 1:1\nworse\n"])
 def test_wrong_lines(write, line, token, wanted, newline):
     text = "2 qid:1 1:1\n# comment\n\n"
     if "byte order" in wanted:

@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from axes import every
 from export import schemas
 from pairgram import (
     AutoRanker,
@@ -112,8 +113,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", MODELS)
+@every(engine=ENGINES)
 def test_every_model_in_every_engine(data, name, engine):
     X, y, qid = data
     make, engines = MODELS[name]
@@ -285,8 +286,8 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     assert {*norms["a"]["standard"]} == {"mean", "standard_deviation"}
 
 
-@pytest.mark.parametrize("engine", ["solr", "solr, normalizers", "plugin", "plugin, normalizers"])
 @pytest.mark.parametrize("name", MODELS)
+@every(engine=["solr", "solr, normalizers", "plugin", "plugin, normalizers"])
 def test_bodies_are_as_the_engines_describe_them(data, name, engine):
     X, y, qid = data
     make, engines = MODELS[name]

@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from axes import every
 from pairgram import RandomNodes, RankRLS, export, load_model, make_ranking, save_model
 from shop import BRANDS, HARMLESS, LOG, TRANSFORMERS, columns, fitted, frame, others, targets
 
@@ -77,8 +78,8 @@ def models():
     }
 
 
-@pytest.mark.parametrize("name", TRANSFORMERS)
 @pytest.mark.parametrize("engine", ENGINES)
+@every(name=TRANSFORMERS)
 def test_scores_are_those_of_the_model(engine, name, models):
     safe = "solr" in engine or engine == "plugin"
     model = models[name, safe]

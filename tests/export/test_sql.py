@@ -13,6 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from axes import every
 from pairgram import RankRLS, export, make_ranking, scan
 
 
@@ -135,8 +136,8 @@ def run(request):
     return of_psql, request.param
 
 
-@pytest.mark.parametrize("inputs", [None, "standard", "quantile", "raw+quantile"])
 @pytest.mark.parametrize(("kind", "hole"), HOLES)
+@every(inputs=[None, "standard", "quantile", "raw+quantile"])
 def test_a_missing_value_counts_as_in_the_model(data, run, kind, hole, inputs):
     X, y, qid = data
     X = np.round(4 * X[:, :2])

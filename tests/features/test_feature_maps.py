@@ -14,8 +14,8 @@ from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import KBinsDiscretizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from axes import drawn
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     ELMRank,
@@ -50,11 +50,6 @@ def nodes(activation="sigmoid", n_nodes=13, **parameters):
 @pytest.fixture(scope="module")
 def data():
     return make_ranking(25, (1, 20), 5, random_state=0)
-
-
-@parametrize_with_checks([RandomNodes(20, random_state=0), nodes("gaussian", 7)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @given(problems(weights=False), st.sampled_from(sorted(FUNCTIONS)), st.sampled_from([1, 2, 30]))
@@ -121,8 +116,9 @@ def test_draws_follow_the_seed_and_the_ranges():
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference", None])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@drawn(
+    4, pairs=["with_ties", "without_ties", "gain_difference", None], dtype=[np.float64, np.float32]
+)
 def test_fused_nodes_equal_explicit_ones(data, activation, pairs, dtype):
     X, y, qid = data
     X = X.astype(dtype)

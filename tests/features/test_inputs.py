@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from axes import every
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -365,7 +366,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-@pytest.mark.parametrize("kind", ["standard", "raw+quantile"])
+@every(kind=["standard", "raw+quantile"])
 def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
     X, y, qid = data
     own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from axes import every
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -157,8 +158,8 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+@every(kind=KINDS)
 def test_rankers_are_fitted_to_the_columns(estimator, kind):
     X, y, qid = problem()
     H, train = reference(kind, X, qid), qid < 40

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
+from axes import every
 from pairgram import MissingQueryWarning, RankRLS, RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.metrics import FAMILIES
@@ -148,9 +149,9 @@ def test_real_labels_follow_the_definition(name, queries, offset, order):
     assert_allclose(mixed, np.array(expected)[seen], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 300, 1024, 1025, 4095, 4096])
-@pytest.mark.parametrize(
-    "kind", ["distinct", "tied", "two", "close", "constant", "ascending", "descending"]
+@every(
+    n=[1, 2, 63, 64, 65, 256, 300, 1024, 1025, 4095, 4096],
+    kind=["distinct", "tied", "two", "close", "constant", "ascending", "descending"],
 )
 def test_every_way_of_ranking_a_list(n, kind):
     rng = np.random.default_rng(n)

@@ -12,6 +12,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer
 
+from axes import drawn, every
 from pairgram import (
     ELMRankCV,
     PairwiseELMCV,
@@ -150,8 +151,11 @@ def assert_table(model, name, n_splits):
 
 
 @EACH
-@pytest.mark.parametrize("scoring", ["pairwise_accuracy", "pairwise_squared_error"])
-@pytest.mark.parametrize("held_out", ["queries", "splits", "validation", "rows"])
+@drawn(
+    4,
+    scoring=["pairwise_accuracy", "pairwise_squared_error"],
+    held_out=["queries", "splits", "validation", "rows"],
+)
 def test_every_search_has_the_same_table(name, held_out, scoring, rows):
     X, y, qid = rows
     cv = {"splits": QueryKFold(4)}.get(held_out)
@@ -469,7 +473,7 @@ BAD_SETS = {
 
 
 @EACH
-@pytest.mark.parametrize("what", BAD_SETS)
+@every(what=BAD_SETS)
 def test_validation_sets_that_are_refused(name, what, rows):
     X, y, qid = rows
     of, message = BAD_SETS[what]

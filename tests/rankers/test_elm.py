@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.preprocessing import FunctionTransformer
 
+from axes import drawn
 from pairgram import (
     PairwiseELM,
     PairwiseELMCV,
@@ -111,7 +112,6 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
     close(model.predict(K_other if kernel == "precomputed" else other), K_other @ a)
 
 
-@pytest.mark.parametrize("pairs", [None, "with_ties", "without_ties"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -126,7 +126,7 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("cv", ["queries", "folds", "validation"])
+@drawn(5, pairs=[None, "with_ties", "without_ties"], cv=["queries", "folds", "validation"])
 def test_searches_score_what_refits_score(pairs, options, cv):
     """Every C, held out by leave-query-out, folds of queries and a validation set."""
     X, y, qid = make_ranking(8, 5, n_features=4, random_state=0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.stats import norm, t
 
+from axes import every
 from pairgram import RankRLS, RankRLSCV, evaluate_run, fuse, load_model, make_ranking, write_run
 
 METHODS = ("rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda")
@@ -92,7 +93,7 @@ def random_runs(rng, n_runs=4, n_queries=5):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("seed", range(12))
+@every(seed=range(12))
 def test_methods_are_their_definitions(method, seed):
     runs = random_runs(np.random.default_rng(seed))
     assert_same(fuse(runs, method=method), reference(runs, method))

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
+from axes import every
 from pairgram import (
     LSSVR,
     AutoRanker,
@@ -93,8 +94,8 @@ def predicted(model, rows, qid=QID):
     return model.predict(rows, qid=qid)
 
 
-@pytest.mark.parametrize("missing", WORDS)
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+@every(missing=WORDS)
 def test_it_is_simple_imputer_before_the_ranker(ranker, missing):
     whole = imputer(missing).fit_transform(GAPS)
     want = clone(ranker).fit(whole, y, qid=QID)
@@ -304,8 +305,8 @@ def test_a_prior_sees_rows_that_are_filled(prior, named, tmp_path):
         np.testing.assert_array_equal(loaded.predict(frame(GAPS)), model.predict(frame(GAPS)))
 
 
-@pytest.mark.parametrize("missing", WORDS)
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+@every(missing=WORDS)
 def test_models_that_are_kept(ranker, missing, tmp_path):
     model = clone(ranker).set_params(missing=missing).fit(GAPS, y, qid=QID)
     want = predicted(model, GAPS)

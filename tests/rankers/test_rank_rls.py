@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import reference
+from axes import drawn
 from pairgram import (
     MissingQueryWarning,
     Pairgram,
@@ -260,12 +261,10 @@ def test_one_query_cv_chooses_by_row(data):
     np.testing.assert_array_equal(found.scores_, folds.scores_)
 
 
-@pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("scope", ["query", "global"])
-@pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize(
     "splitter", [QueryKFold(4), GroupKFold(3), ShuffleSplit(2, random_state=0), KFold(3)]
 )
+@drawn(8, pairs=PAIRS, scope=["query", "global"], scale=[False, True])
 def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
     X, y, qid = data
     alphas = [10.0, 0.1]

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+from axes import every
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -135,7 +136,7 @@ def test_bad_rows_of_feature_maps_are_named(feature_map, data):
 
 
 @each
-@pytest.mark.parametrize("kind", [str, bytes, object, list])
+@every(kind=[str, bytes, object, list])
 def test_labels_are_no_text(ranker, kind, data):
     X, y, qid = data
     text = y.astype(bytes if kind is bytes else str)

@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from axes import every
 from pairgram import (
     LSSVR,
     ELMRank,
@@ -134,9 +135,8 @@ def assert_same_bits_in_any_company(model, X, n_alone=40):
     assert set(model.predict(X[np.full(300, row)]).tolist()) == {scores[row].item()}
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MODELS)
+@every(dtype=[np.float64, np.float32], kind=KINDS)
 def test_a_score_has_the_same_bits_in_any_company(fitted, name, kind, dtype):
     X = KINDS[kind](make_rows(N_ROWS, 2).astype(dtype))
     assert_same_bits_in_any_company(fitted(name), X, n_alone=40 if kind == "dense" else 8)
@@ -181,8 +181,8 @@ def test_equal_rows_of_a_batch_have_one_score():
         assert len(set(model.predict(rows)[200:].tolist())) == 1
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MAPPED)
+@every(dtype=[np.float64, np.float32])
 def test_features_too_have_the_same_bits_in_any_company(fitted, name, dtype):
     feature_map = fitted(name).feature_map_
     X = make_rows(600, 3).astype(dtype)
@@ -242,8 +242,8 @@ def reference_nodes(nodes, X):
     return np.column_stack([values[kind][:, k] for k, kind in enumerate(of_node)])
 
 
-@pytest.mark.parametrize("support", KINDS)
 @pytest.mark.parametrize("name", MODELS)
+@every(support=KINDS)
 def test_scores_are_those_of_the_formulas(fitted, name, support):
     model, X = fitted(name, support), make_rows(300, 5)
     H = X if model.feature_map_ is None else reference_features(model.feature_map_, X)
@@ -263,8 +263,8 @@ def test_scores_are_those_of_the_formulas(fitted, name, support):
 FILL = ": fill such values before, or fit a ranker with missing='mean'"
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
+@every(dtype=[np.float64, np.float32])
 def test_nan_and_infinity_are_refused_wherever_they_stand(fitted, name, dtype):
     model, X = fitted(name), make_rows(6, 4).astype(dtype)
     for value, found in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
@@ -280,8 +280,8 @@ def test_nan_and_infinity_are_refused_wherever_they_stand(fitted, name, dtype):
                 assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("support", KINDS)
 @pytest.mark.parametrize("name", MODELS)
+@every(support=KINDS)
 def test_they_are_refused_in_large_batches_and_any_container(fitted, name, support):
     model, X = fitted(name, support), make_rows(700, 4)
     for value, found in ((np.nan, "NaN"), (np.inf, "infinity")):
@@ -339,8 +339,8 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", [*LAYOUTS, "read-only", "big-endian"])
 @pytest.mark.parametrize("name", ["inputs", "sigmoid nodes", "rbf Nystroem", "tanimoto kernel"])
+@every(layout=[*LAYOUTS, "read-only", "big-endian"])
 def test_every_layout_has_the_scores_of_the_contiguous(fitted, name, layout):
     model, X = fitted(name), make_rows(300, 6)
     scores = model.predict(X)

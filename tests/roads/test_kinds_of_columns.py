@@ -9,6 +9,7 @@ import polars
 import pyarrow
 import pytest
 
+from axes import every
 from pairgram import Pairgram, RandomNodes, RankRLS, fit_many, kernel_matrix, scan
 
 N = 12
@@ -60,9 +61,8 @@ def refusal(call, *arguments):
     return re.sub(r" \(.* in row \d+\)", "", str(caught.value).partition(": ")[2])
 
 
-@pytest.mark.parametrize("road", ROADS)
-@pytest.mark.parametrize("package", FRAMES)
 @pytest.mark.parametrize("kind", REFUSED)
+@every(road=ROADS, package=FRAMES)
 def test_a_column_that_is_no_numbers_gets_one_message(kind, package, road):
     values, said = REFUSED[kind]
     frame = FRAMES[package]({"one": ONE, "it": values})

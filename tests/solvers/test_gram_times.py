@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
+from axes import drawn, every
 from fuzz import forge
 from pairgram import Nystroem, Pairgram, RandomNodes, RankRLS, make_ranking, scan
 
@@ -66,8 +67,7 @@ ALL_SETTINGS = [
 MAPS = [RandomNodes(4, random_state=0), Nystroem(n_components=4, random_state=0)]
 
 
-@pytest.mark.parametrize("settings", ALL_SETTINGS, ids=str)
-@pytest.mark.parametrize("feature_map", [None, *MAPS], ids=lambda one: type(one).__name__)
+@drawn(20, settings=ALL_SETTINGS, feature_map=[None, *MAPS])
 def test_a_factor_is_a_weight_of_queries_or_of_the_rows_of_a_single_list(settings, feature_map):
     total = of(feature_map=feature_map, **settings)
     for factor in (1e-3, 0.95, 3, np.float32(2.5), Fraction(1, 3), np.int64(7)):
@@ -80,9 +80,7 @@ def test_a_factor_is_a_weight_of_queries_or_of_the_rows_of_a_single_list(setting
             np.testing.assert_allclose(found.solve(0.7), wanted.solve(0.7), rtol=1e-9)
 
 
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("feature_map", [None, MAPS[0]], ids=["columns", "nodes"])
+@drawn(10, weighting=WEIGHTINGS, pairs=PAIRS, feature_map=[None, MAPS[0]])
 def test_a_decayed_sum_is_a_fit_with_weights_that_decay(pairs, weighting, feature_map):
     named = {"pairs": pairs, "weighting": weighting}
     day, total = QID // 6, None
@@ -150,7 +148,7 @@ def test_laws_of_multiplication(settings, feature_map, a, b, cut):
     np.testing.assert_array_equal(state(x), before)  # which nothing has changed
 
 
-@pytest.mark.parametrize("settings", ALL_SETTINGS, ids=str)
+@every(settings=ALL_SETTINGS)
 def test_zero_times_statistics_are_those_of_no_query(settings):
     x = of(QID < 9, feature_map=MAPS[0], **settings)
     for nothing in (0 * x, x * 0.0, -0.0 * x, Pairgram.from_bytes((0 * x).to_bytes())):

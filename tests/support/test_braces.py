@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from axes import every
 from pairgram import RankRLS, scan
 
 X = np.arange(12.0).reshape(6, 2)
@@ -57,7 +58,6 @@ def scan_the_label_as_a_feature(name, path):
     scan(frame(name), label=name, qid="q", features=["b", name])
 
 
-@pytest.mark.parametrize("name", ["{place}", "{argument}", "{x=1}", "{=x}", "{{place}}", "{{", "}"])
 @pytest.mark.parametrize(
     "refused",
     [
@@ -72,6 +72,7 @@ def scan_the_label_as_a_feature(name, path):
         scan_the_label_as_a_feature,
     ],
 )
+@every(name=["{place}", "{argument}", "{x=1}", "{=x}", "{{place}}", "{{", "}"])
 def test_messages_have_names_as_they_are(refused, name, tmp_path):
     with pytest.raises(ValueError) as usual:
         refused("usual", tmp_path)

@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 
+from axes import drawn
 from pairgram import _core
 
 INTERLEAVE = {np.float32: _core.interleave_columns32, np.float64: _core.interleave_columns64}
 
 
-@pytest.mark.parametrize("dtype", INTERLEAVE)
-@pytest.mark.parametrize("n_rows", [0, 1, 2, 1023, 1024, 1025, 5000])
-@pytest.mark.parametrize("n_columns", [1, 7, 8, 9, 15, 16, 17, 40])
-@pytest.mark.parametrize("filled", [False, True], ids=["", "filled"])
+@drawn(
+    60,
+    dtype=INTERLEAVE,
+    n_rows=[0, 1, 2, 1023, 1024, 1025, 5000],
+    n_columns=[1, 7, 8, 9, 15, 16, 17, 40],
+    filled=[False, True],
+)
 def test_rows_are_those_of_numpy(n_rows, n_columns, dtype, filled):
     rng = np.random.default_rng(n_rows + n_columns)
     X = rng.normal(size=(n_rows, n_columns)).astype(dtype)

@@ -21,6 +21,7 @@ import pytest
 import scipy.sparse
 
 import pairgram
+from axes import every
 from pairgram import Pairgram, RankRLS, dump_letor, scan
 from parts.data import hash_ids
 from parts.tables import read_labels
@@ -1174,20 +1175,22 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("source", ["parquet", "arrow", "dataset", "function"])
 @pytest.mark.parametrize(("one", "other"), [*itertools.permutations(TIMES, 2)])
+@every(source=["parquet", "arrow", "dataset", "function"])
 def test_ids_of_different_kinds_of_times(tmp_path, one, other, source):
     """As one type, the times of a day would be one query."""
     frames = [pa.table({"y": [1.0, 0.0], "q": TIMES[kind], "x": [1, 2]}) for kind in (one, other)]
+    folder = tmp_path / source
+    folder.mkdir()
     for name, frame in zip("ab", frames, strict=True):
         if source == "arrow":
-            pyarrow.feather.write_feather(frame, tmp_path / f"{name}.arrow")
+            pyarrow.feather.write_feather(frame, folder / f"{name}.arrow")
         else:
-            pq.write_table(frame, tmp_path / f"{name}.parquet")
+            pq.write_table(frame, folder / f"{name}.parquet")
     there = rf"a\.{source}"
-    given = tmp_path
+    given = folder
     if source == "dataset":
-        given, there = pyarrow.dataset.dataset(tmp_path), "the schema of the dataset"
+        given, there = pyarrow.dataset.dataset(folder), "the schema of the dataset"
     message = rf"b\.\w+: column 'q' holds {other}.*, but in .*{there} {one}"
     if source == "function":
         given = partial(iter, frames)

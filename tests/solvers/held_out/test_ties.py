@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings, strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from axes import drawn
 from pairgram import (
     ELMRankCV,
     KernelMap,
@@ -94,11 +95,11 @@ def assert_as_refits(search, metric, y, query, scores):
 
 
 @pytest.mark.usefixtures("decomposition")
-@pytest.mark.parametrize("metric", ["ndcg@10", "pairwise_accuracy"])
-@pytest.mark.parametrize("cv", [None, 3])
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 @pytest.mark.parametrize(("form", "kernel"), FORMS)
 @pytest.mark.parametrize("draw", [repeated_rows, rows_with_names, columns_of_one_query])
+@drawn(
+    5, metric=["ndcg@10", "pairwise_accuracy"], cv=[None, 3], pairs=["with_ties", "without_ties"]
+)
 def test_searches_choose_as_refits_do(draw, form, kernel, pairs, cv, metric):
     for seed in range(4):
         rng = np.random.default_rng(seed)
