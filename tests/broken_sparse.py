@@ -94,8 +94,6 @@ def doors(X, y, qid):
         "RankRLSCV": pg.RankRLSCV([1.0]),
         "PairwiseELMCV": pg.PairwiseELMCV([1.0], n_nodes=3, random_state=0),
         "ELMRank": pg.ELMRank(n_nodes=3, random_state=0),
-        "MPRank": pg.MPRank(),
-        "LSSVR": pg.LSSVR(),
         "RankSVM": pg.RankSVM(),
         "RankSVMCV": pg.RankSVMCV([1.0], cv=2),
     }

@@ -37,8 +37,6 @@ MODELS = {
     "PairwiseELMCV": pg.PairwiseELMCV(**NODES),
     "ELMRank": pg.ELMRank(**NODES),
     "ELMRankCV": pg.ELMRankCV([1e-3], [1024.0], cv=3, **NODES),
-    "MPRank": pg.MPRank(),
-    "MPRank, rbf": pg.MPRank(kernel="rbf"),
     "RankSVM": pg.RankSVM(),
     "RankSVMCV": pg.RankSVMCV(cv=3),
     "RankNystroem": pg.RankSVM(feature_map=pg.Nystroem(n_components=10, random_state=0)),
@@ -118,7 +116,7 @@ def test_one_feature_beside_others():
 
 def test_features_that_do_not_vary_are_no_error():
     for rows in (np.zeros((N, 3)), np.full((N, 3), 1e-200), np.repeat(X[::6], 6, axis=0)):
-        for model in (pg.RankRLS(), pg.MPRank(), pg.RankRLS(kernel="rbf")):
+        for model in (pg.RankRLS(), pg.RankRLS(kernel="rbf")):
             assert np.isfinite(model.fit(rows, Y, qid=QID).predict(rows)).all()
 
 

@@ -29,7 +29,7 @@ FITS = {
     "X": lambda lossy: pg.RankRLS().fit(lossy(X), Y, qid=QID),
     "y": lambda lossy: pg.RankRLSCV().fit(X, lossy(Y), qid=QID),
     "qid": lambda lossy: pg.RankSVM().fit(X, Y, qid=lossy(QID)),
-    "sample_weight": lambda lossy: pg.MPRank().fit(X, Y, sample_weight=lossy(Y + 1)),
+    "sample_weight": lambda lossy: pg.PointwiseELM().fit(X, Y, sample_weight=lossy(Y + 1)),
     "query_weight": lambda lossy: pg.RankRLS().fit(X, Y, qid=QID, query_weight=lossy(Y + 1)),
 }
 OTHERS = {
@@ -167,7 +167,7 @@ def test_arrow_tables_keep_their_column_names():
     frame = table.to_pandas()
     batch = table.to_batches()[0]
     for rows in (table, batch):
-        for model in (pg.RankRLS(), pg.LSSVR(), pg.RankRLS(kernel="rbf"), pg.ELMRank(n_nodes=3)):
+        for model in (pg.RankRLS(), pg.RankRLS(kernel="rbf"), pg.ELMRank(n_nodes=3)):
             fitted = model.fit(rows, Y)
             assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
             for other in (table, frame, batch):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,19 +135,12 @@ TABLES_1_TO_3: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
 # fmt: on
 LOSSES = ("MSD", "M1D", "misranked %")
 GAMMAS = 2.0 ** np.arange(-8, 3, 2)
-# The settings of `RankRLSCV` whose path holds a model, what it is chosen by, the model of a ridge.
-KERNEL_MODELS: Mapping[str, tuple[dict[str, str], str, Callable[[float], Any]]] = {
-    "MPRank": (
-        {"scope": "global"},
-        "pairwise_squared_error",
-        lambda alpha: pairgram.MPRank(1 / (2 * alpha)),
-    ),
-    "LSSVR": (
-        {"scope": "global", "weighting": "documents"},
-        "pairwise_squared_error",
-        lambda alpha: pairgram.LSSVR(1 / alpha),
-    ),
-    "RankRLS": ({}, "pairwise_accuracy", pairgram.RankRLS),
+# Settings of `RankRLS`, and what its ridge is chosen by. MPRank is the preset with
+# C = 1 / (2 alpha), and LSSVR that with C = 1 / alpha, whose bias changes no order.
+KERNEL_MODELS: Mapping[str, tuple[dict[str, str], str]] = {
+    "MPRank": ({"scope": "global"}, "pairwise_squared_error"),
+    "LSSVR": ({"scope": "global", "weighting": "documents"}, "pairwise_squared_error"),
+    "RankRLS": ({}, "pairwise_accuracy"),
 }
 # What the paper compares with: the model, its grid, and what the settings are chosen by.
 PAIR_GRID = {"C": 10.0 ** np.arange(2, 5, 0.5), "gamma": GAMMAS[:4]}
@@ -175,12 +168,12 @@ def search(seed: int, threads: int, **settings: Any) -> Any:
 
 def choose_kernel_model(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, threads: int) -> Any:
     """Fit one of `KERNEL_MODELS`, γ and the ridge chosen by held-out folds of the rows."""
-    settings, scoring, model_of = KERNEL_MODELS[name]
+    settings, scoring = KERNEL_MODELS[name]
     search = pairgram.RankRLSCV(
         kernel="rbf", gamma=GAMMAS, cv=folds, scoring=scoring, n_threads=threads, **settings
     ).fit(X, y)
     kernel = {"kernel": "rbf", "gamma": search.gamma_, "n_threads": threads}
-    return model_of(search.alpha_).set_params(**kernel).fit(X, y)
+    return pairgram.RankRLS(search.alpha_, **kernel, **settings).fit(X, y)
 
 
 def choose_comparator(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, threads: int) -> Any:

@@ -10,7 +10,6 @@ Train:
     ELMRank, ELMRankCV                        pairs of all rows, draws of nodes averaged
     AutoRanker                                chooses the best of several models by held-out queries
     RankSVM, RankSVMCV                        squared hinge loss on pairs
-    MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
     recommend                                 the best items for every user
     propose                                   which rows to measure next
@@ -100,7 +99,7 @@ _NAMES = {
     "rankers.fit_many": ("fit_many",),
     "rankers.fuse": ("fuse",),
     "rankers.load": ("load_model", "save_model"),
-    "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
+    "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "rankers.propose": ("propose",),
     "rankers.recommend": ("recommend",),

@@ -67,8 +67,6 @@ from pairgram.rankers.fuse import fuse as fuse
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
 from pairgram.rankers.propose import propose as propose
 from pairgram.rankers.rank_rls import (
-    LSSVR as LSSVR,
-    MPRank as MPRank,
     RankRLS as RankRLS,
     RankRLSCV as RankRLSCV,
 )

@@ -26,7 +26,6 @@ from pairgram import (
     AutoRanker,
     ELMRankCV,
     Kernel,
-    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELMCV,
@@ -367,7 +366,6 @@ def test_the_evidence_chooses(options, expected, file, data, tmp_path):
 
 
 def test_train_on_pairs_of_all_rows(file, data, tmp_path):
-    """MPRank with a kernel."""
     X, y, qid = data
     options = (
         "--kernel",
@@ -385,9 +383,9 @@ def test_train_on_pairs_of_all_rows(file, data, tmp_path):
     )
     expected.fit(X, y, qid=qid)
     assert report["score"] == expected.best_score_
-    mprank = MPRank(1 / (2 * expected.alpha_), kernel="rbf", **chosen_inputs(expected))
-    mprank.fit(X, y, qid=qid)
-    np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), mprank.predict(X), rtol=1e-9)
+    one = RankRLS(expected.alpha_, kernel="rbf", scope="global", **chosen_inputs(expected))
+    one.fit(X, y, qid=qid)
+    np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), one.predict(X), rtol=1e-9)
 
 
 def test_rls_is_pointwise(file, tmp_path):

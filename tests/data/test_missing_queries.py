@@ -31,8 +31,6 @@ CONTENT = [
     pg.RankRLSCV([1.0], pairs=[None], cv=2),
     pg.PointwiseELM(n_nodes=4),
     pg.PointwiseELMCV([1.0], n_nodes=4, cv=2),
-    pg.MPRank(),
-    pg.LSSVR(),
     pg.ELMRank(n_nodes=4),
     pg.ELMRankCV([1.0], [1.0], n_nodes=4, cv=2),
 ]

@@ -144,8 +144,6 @@ def test_other_pairs_are_refused(kind, setting):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (pairgram.MPRank(), "scope"),
-        (pairgram.LSSVR(), "y must be labels, got Preferences, which LSSVR does not take"),
         (pairgram.ELMRank(), "y must be labels, got Preferences, which ELMRank does not take"),
         (pairgram.PointwiseELM(), "pairs"),
     ],

@@ -9,14 +9,12 @@ from sklearn.preprocessing import StandardScaler
 
 import pairgram
 from pairgram import (
-    LSSVR,
     AutoRanker,
     Cross,
     ELMRank,
     ELMRankCV,
     Kernel,
     KernelMap,
-    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -64,8 +62,6 @@ OF_ARRAYS = {
     "PairwiseELMCV": PairwiseELMCV(n_nodes=8, random_state=0),
     "PointwiseELM": PointwiseELM(n_nodes=8, random_state=0),
     "PointwiseELMCV": PointwiseELMCV(n_nodes=8, random_state=0),
-    "LSSVR": LSSVR(),
-    "MPRank": MPRank(),
     "AutoRanker": AutoRanker(time_budget=None, random_state=0),
     "pipeline": make_pipeline(StandardScaler(), NODES, RankRLS()),
 }

@@ -25,11 +25,9 @@ from sklearn.preprocessing import (
 
 from axes import every
 from pairgram import (
-    LSSVR,
     ELMRank,
     ELMRankCV,
     KernelMap,
-    MPRank,
     Nystroem,
     PairwiseELM,
     PairwiseELMCV,
@@ -357,8 +355,6 @@ MODELS = [
     PointwiseELMCV(n_nodes=40, random_state=0),
     ELMRank(random_state=0),
     ELMRankCV(Cs=[1.0, 8.0], n_estimators=2, random_state=0),
-    MPRank(),
-    LSSVR(kernel="rbf"),
     RankSVM(),
     RankSVM(feature_map=Nystroem(n_components=10, random_state=0)),
     RankSVMCV([0.1, 1.0], feature_map=[None, RandomFourier(20, random_state=0)], cv=2),
@@ -434,7 +430,7 @@ def test_searches_choose_inputs(search, valid, data, tmp_path):
 
 @pytest.mark.parametrize(
     "model",
-    [RankRLS(), RankRLSCV(pairs="without_ties"), RankSVM(), MPRank(), RankRLS(kernel="rbf")],
+    [RankRLS(), RankRLSCV(pairs="without_ties"), RankSVM(), RankRLS(kernel="rbf")],
 )
 def test_sparse_rows_take_maxabs(model, data):
     X, y, qid = data

@@ -14,11 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 from axes import every
 from pairgram import (
-    LSSVR,
     ELMRank,
     ELMRankCV,
     MissingQueryWarning,
-    MPRank,
     Nystroem,
     PairwiseELM,
     PairwiseELMCV,
@@ -147,8 +145,6 @@ ESTIMATORS = [
     RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
     RankSVM(),
     RankSVMCV(cv=3),
-    MPRank(),
-    LSSVR(),
     PointwiseELM(random_state=0),
     PairwiseELM(random_state=0),
     PointwiseELMCV(random_state=0),

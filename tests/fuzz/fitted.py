@@ -10,13 +10,11 @@ import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 
 from pairgram import (
-    LSSVR,
     Cross,
     ELMRank,
     ELMRankCV,
     Kernel,
     KernelMap,
-    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -103,12 +101,9 @@ def estimators():
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
     yield "RankNystroem", RankSVM(feature_map=Nystroem(n_components=4, random_state=0))
     yield "RankRandomFourier", RankSVM(feature_map=RandomFourier(n_components=4, random_state=0))
-    for preset in (MPRank, LSSVR):
-        yield f"{preset.__name__}", preset()
-        yield f"{preset.__name__} dual", preset(form="dual")
-    for estimator in (RankRLS, MPRank, LSSVR):
-        for kernel in KERNELS:
-            yield f"{estimator.__name__} {kernel}", estimator(kernel=kernel)
+    yield "RankRLS dual", RankRLS(form="dual")
+    for kernel in KERNELS:
+        yield f"RankRLS {kernel}", RankRLS(kernel=kernel)
     for estimator in (RankRLS, RankSVM, RankRLSCV):
         for name, feature_map in feature_maps():
             yield f"{estimator.__name__} {name}", estimator(feature_map=feature_map)
@@ -130,7 +125,7 @@ def models():
     for name, estimator in estimators():
         yield name, partial(_fit, estimator, X, y, qid)
         yield f"{name}, CSR", partial(_fit, estimator, S, y, qid)
-    for estimator in (RankRLS, MPRank, LSSVR, PairwiseELM):
+    for estimator in (RankRLS, PairwiseELM):
         ranker = estimator(kernel="precomputed")
         yield f"{estimator.__name__} precomputed", partial(_fit, ranker, K, y, qid)
     for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(kernel="rbf"))):

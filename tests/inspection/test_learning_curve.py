@@ -10,7 +10,6 @@ import scipy.sparse
 from sklearn.exceptions import FitFailedWarning
 
 from pairgram import (
-    LSSVR,
     QueryKFold,
     RandomNodes,
     RankRLS,
@@ -83,7 +82,7 @@ def test_every_size_is_of_whole_queries_and_holds_the_smaller_ones():
 
 @pytest.mark.parametrize(
     "estimator",
-    [RankRLSCV(), RankSVM(), LSSVR(), RankRLS(feature_map=RandomNodes(10, random_state=0))],
+    [RankRLSCV(), RankSVM(), RankRLS(feature_map=RandomNodes(10, random_state=0))],
     ids=lambda one: type(one).__name__,
 )
 def test_every_ranker(estimator):

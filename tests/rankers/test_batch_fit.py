@@ -14,7 +14,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
-    LSSVR,
     BatchFit,
     Cross,
     ELMRankCV,
@@ -463,7 +462,7 @@ def test_a_fallback_scores_all_rows_if_no_model_is_left(tmp_path):
 
 def test_lists_of_problems_have_their_numbers_as_keys(tmp_path):
     problems = [make_ranking(1, 20, 3, random_state=seed)[:2] for seed in range(4)]
-    batch = fit_many(LSSVR(C=0.5), problems)
+    batch = fit_many(RankRLS(2.0, scope="global"), problems)
     keys = np.repeat([3, 0, 2], 20)
     X = np.vstack([problems[number][0] for number in (3, 0, 2)])
     expected = [batch.models[number].predict(problems[number][0]) for number in (3, 0, 2)]
@@ -661,16 +660,6 @@ def test_a_model_with_an_offset_among_others_is_not_forgotten(tmp_path):
         plain.predict(X, np.full(30, 9), fallback=batch.models[1])
 
 
-def test_every_model_keeps_its_intercept(tmp_path):
-    X, y = _problem()
-    batch = fit_many(LSSVR(), [(X, y), (X, y + 100)])
-    batch.save(tmp_path / "m")
-    loaded = BatchFit.load(tmp_path / "m")
-    keys = np.ones(30, int)
-    np.testing.assert_array_equal(loaded.predict(X, keys), batch.predict(X, keys))
-    np.testing.assert_array_equal(loaded.predict(X, keys), batch.models[1].predict(X))
-
-
 def test_models_of_other_columns_predict_alone(tmp_path):
     X, y = _problem()
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -753,7 +742,7 @@ def test_a_file_of_a_batch_does_not_say_how_sure_scores_are(tmp_path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (LSSVR(), "differ in their class"),
+        (RankSVM(), "differ in their class"),
         (RankRLS(weighting="queries"), "differ in weighting"),
         (RankRLS(n_threads=1), "differ in n_threads"),
     ],

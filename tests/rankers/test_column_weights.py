@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from pairgram import (
-    LSSVR,
     Pairgram,
     PairwiseELM,
     PairwiseELMCV,
@@ -211,7 +210,6 @@ def test_models_that_did_not_measure_take_rows(rows):
         RankRLS(),
         RankRLSCV(form="dual"),
         RankSVM(),
-        LSSVR(),
         PairwiseELMCV(n_nodes=6, random_state=0),
     ],
     ids=repr,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pairgram import LSSVR, PairwiseELM, RankRLS, RankRLSCV, evaluate, load_model, make_ranking
+from pairgram import PairwiseELM, RankRLS, RankRLSCV, evaluate, load_model, make_ranking
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,3 @@ def test_what_cannot_be_compressed(data):
         model.compress(0)
     with pytest.raises(ValueError, match="named kernel"):
         RankRLS(kernel="precomputed").fit(X @ X.T, y, qid=qid).compress(5)
-    with pytest.raises(ValueError, match="this LSSVR has one: RankRLS"):
-        LSSVR(kernel="rbf").fit(X, y).compress(5)
-    lssvr = LSSVR(C=4.0, kernel="rbf").fit(X, y)
-    same = RankRLS(0.25, kernel="rbf", pairs="with_ties", scope="global", weighting="documents")
-    np.testing.assert_allclose(same.fit(X, y).predict(X) + lssvr.intercept_, lssvr.predict(X))

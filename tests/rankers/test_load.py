@@ -283,7 +283,7 @@ FORGED = [
     (linear_model, text_of(""), "Expecting value"),
     (linear_model, text_of(nested(100_000)), "nested too deeply"),
     (linear_model, text_of('{"feature_map": ' + "9" * 5000 + "}"), "integer string conversion"),
-    (linear_model, lambda c: setattr(c, "kind", "LSSVR"), "is no setting|is missing"),
+    (linear_model, lambda c: setattr(c, "kind", "PairwiseELM"), "is no setting|is missing"),
     (linear_model, lambda c: setattr(c, "kind", "../RankRLS"), r"holds '\.\./RankRLS', want"),
     (linear_model, lambda c: setattr(c, "kind", "a" * 10**6), "holds 'aaaaaaaaaaaaa"),
     # Feature maps

@@ -16,10 +16,8 @@ from sklearn.pipeline import Pipeline
 
 import pairgram
 from pairgram import (
-    LSSVR,
     ELMRank,
     ELMRankCV,
-    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -316,8 +314,6 @@ RANKERS = [
     PairwiseELM(1e-14, n_nodes=5, random_state=0),
     PointwiseELM(1e-14, n_nodes=5, random_state=0),
     RankSVM(1e-12),
-    MPRank(1e-14),
-    LSSVR(1e-14, kernel="rbf"),
 ]
 
 
@@ -364,7 +360,6 @@ def test_streams_start_from_weights(scale):
         RankRLSCV(),
         RankRLSCV(cv=3),
         RankRLSCV(scale=True),
-        LSSVR(kernel="rbf"),
         PairwiseELMCV(n_nodes=7, random_state=0),
         RankSVM(0.1),
         RankRLS(pairs="gain_difference", scope="global"),

@@ -7,11 +7,9 @@ import scipy.sparse
 
 from axes import every
 from pairgram import (
-    LSSVR,
     ELMRank,
     ELMRankCV,
     KernelMap,
-    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -40,8 +38,6 @@ RANKERS = [
     PairwiseELMCV([1.0, 2.0], n_nodes=8, random_state=0),
     ELMRank(n_nodes=8, random_state=0),
     ELMRankCV(n_nodes=8, cv=3, random_state=0),
-    MPRank(kernel="polynomial"),
-    LSSVR(kernel="rbf"),
     RankSVM(),
     RankSVMCV([0.1, 1.0], feature_map=[None, Nystroem(n_components=5, random_state=0)], cv=3),
     RankSVM(feature_map=Nystroem(n_components=5, random_state=0)),

@@ -16,11 +16,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from axes import every
 from pairgram import (
-    LSSVR,
     ELMRank,
     ELMRankCV,
     KernelMap,
-    MPRank,
     Nystroem,
     PairwiseELM,
     PointwiseELM,
@@ -71,8 +69,6 @@ MODELS = {
     "ELMRankCV": ELMRankCV(n_nodes=20, cv=3, random_state=0),
     "PointwiseELM": PointwiseELM(n_nodes=20, random_state=0),
     "PairwiseELM": PairwiseELM(kernel="rbf"),
-    "MPRank": MPRank(kernel="laplacian"),
-    "LSSVR": LSSVR(kernel="polynomial"),
 }
 MAPPED = [name for name in MODELS if name not in ("inputs", "search", "RankSVM")]
 KINDS = {"dense": np.asarray, "CSR": sp.csr_array}

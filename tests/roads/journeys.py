@@ -10,12 +10,10 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from pairgram import (
-    LSSVR,
     Cross,
     ELMRank,
     ELMRankCV,
     Kernel,
-    MPRank,
     Nystroem,
     PairwiseELM,
     PairwiseELMCV,
@@ -108,7 +106,7 @@ class Journey:
     @property
     def is_pointwise(self) -> bool:
         """Whether the labels themselves are fitted. Else a constant says nothing."""
-        pointwise = isinstance(self.estimator, (PointwiseELM, PointwiseELMCV, LSSVR))
+        pointwise = isinstance(self.estimator, (PointwiseELM, PointwiseELMCV))
         return pointwise or self.parameters.get("pairs", "with_ties") is None
 
     def rng(self) -> np.random.Generator:
@@ -486,8 +484,6 @@ KINDS = {
         {"scoring": (None, "squared_error"), "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (None, 2)},
         told="comparisons",
     ),
-    "MPRank": Kind(MPRank, {"kernel": ("linear", "rbf"), "C": (0.1, 10.0)}),
-    "LSSVR": Kind(LSSVR, {"kernel": ("linear", "rbf"), "C": (0.1, 10.0)}),
 }
 
 

@@ -92,8 +92,6 @@ ITERATED = (
     "PairwiseELM",
     "PointwiseELMCV",
     "PairwiseELMCV",
-    "MPRank",
-    "LSSVR",
 )
 
 

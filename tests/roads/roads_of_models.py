@@ -119,7 +119,7 @@ def frozen_pipeline(journey: Journey) -> Outcome | None:
 
 
 @road(
-    kinds=("RankRLS", "RankRLSCV", "RankRLSCV by evidence", "MPRank", "LSSVR"),
+    kinds=("RankRLS", "RankRLSCV", "RankRLSCV by evidence"),
     refuses=("form must be 'auto'", "scale=True", "primal", "dual"),
     nudge=2.0**-36,
 )
@@ -227,7 +227,7 @@ def statistics_of_a_stream(journey: Journey) -> Outcome:
     return _model(journey, stream)
 
 
-@road(kinds=("RankRLS", "RankSVM", "MPRank", *COMPARED, *OF_CLICKS, *OF_GROUPS))
+@road(kinds=("RankRLS", "RankSVM", *COMPARED, *OF_CLICKS, *OF_GROUPS))
 def pipeline(journey: Journey) -> Outcome:
     """A pipeline of the ranker alone."""
     with config_context(enable_metadata_routing=True):

@@ -268,28 +268,10 @@ KINDS = {
             **SEARCH,
         },
     ),
-    "MPRank": Kind(
-        "MPRank",
-        {
-            "C": (1.0, 0.01),
-            "kernel": ("linear", "rbf", "polynomial"),
-            "form": ("auto", "auto", "auto", "primal"),
-            "inputs": (None, "standard"),
-        },
-    ),
-    "LSSVR": Kind(
-        "LSSVR",
-        {
-            "C": (1.0, 0.01),
-            "kernel": ("linear", "rbf", "laplacian"),
-            "form": ("auto", "auto", "auto", "dual"),
-            "inputs": (None, "standard"),
-        },
-    ),
 }
 
 # Their refusal of tables is among the errors.
-IN_MEMORY = ("ELMRank", "ELMRankCV", "LSSVR")
+IN_MEMORY = ("ELMRank", "ELMRankCV")
 
 # A road fits the estimator to the rows, and returns what is told of the model.
 Road = Callable[[Any, Rows, int, Path], Any]

@@ -184,8 +184,6 @@ CASES: dict[str, Case] = {
     "kernel of a table": lambda folder: pg.RankRLS(kernel="rbf").fit(_table(folder)),
     "ELMRank of a table": lambda folder: pg.ELMRank().fit(_table(folder)),
     "ELMRankCV of a table": lambda folder: pg.ELMRankCV().fit(_table(folder)),
-    "MPRank of a table": lambda folder: pg.MPRank(kernel="rbf").fit(_table(folder)),
-    "LSSVR of a table": lambda folder: pg.LSSVR().fit(_table(folder)),
     "AutoRanker of a table": lambda folder: pg.AutoRanker().fit(_table(folder)),
     "RankSVMCV of a table": lambda folder: pg.RankSVMCV(store_held_out=True).fit(_table(folder)),
     "held-out scores of a table": lambda folder: pg.RankRLSCV(store_held_out=True).fit(

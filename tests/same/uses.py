@@ -538,7 +538,7 @@ def _precomputed(make: str, named: dict[str, Any], folder: Path) -> Any:
     rows = rows_of("counts")
     K = pg.kernel_matrix(rows.X, kernel="tanimoto")
     model = getattr(pg, make)(kernel="precomputed", **named)
-    model.fit(K, rows.y, **({} if make in ("MPRank", "LSSVR") else {"qid": rows.query}))
+    model.fit(K, rows.y, qid=rows.query)
     return of_model(model, pg.kernel_matrix(rows.new, rows.X, "tanimoto"))
 
 
@@ -610,8 +610,6 @@ SINGLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("PointwiseELMCV", {"scoring": "pairwise_absolute_error", "n_nodes": 6, "random_state": 0}),
     ("ELMRankCV", {"random_state": 0, "n_nodes": 6, "n_estimators": 2}),
     ("RankSVMCV", {"cv": 3, "scoring": "kendall"}),
-    ("MPRank", {"kernel": "rbf"}),
-    ("LSSVR", {"kernel": "polynomial", "degree": 2, "coef0": 0.5}),
     ("RankRLS", {}),
     ("RankSVM", {}),
 )
@@ -767,8 +765,6 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
         ("RankRLSCV", {"store_held_out": True}),
         ("PairwiseELM", {}),
         ("PointwiseELMCV", {}),
-        ("MPRank", {}),
-        ("LSSVR", {}),
     ):
         yield f"precomputed/{make_name}", partial(_precomputed, make_name, named)
     for number, certain in enumerate(CERTAIN):
@@ -781,7 +777,7 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     for kind in LABELS:
         for make_name in ("RankRLSCV", "RankSVMCV", "PairwiseELMCV", "ELMRankCV", "RankSVM"):
             yield f"labels/{make_name}/{kind}", partial(_labels, kind, make_name)
-    for make_name in ("RankRLS", "RankRLSCV", "RankSVM", "PairwiseELM", "MPRank"):
+    for make_name in ("RankRLS", "RankRLSCV", "RankSVM", "PairwiseELM"):
         yield f"prior that is a model/{make_name}", partial(_prior, make_name)
     yield "warm start", _warm_start
     for engine in (None, "solr", "ltr_plugin"):

@@ -308,7 +308,6 @@ def test_a_table_names_the_column_and_the_row_of_a_wrong_click():
         (RankRLSCV(pairs=["with_ties", None]), "pairs must be 'with_ties'"),
         (RankRLSCV(scoring="ndcg@10"), "scoring must be None or a metric of clicks"),
         (RankRLSCV(cv="leave-pair-out"), "cv must hold out whole lists"),
-        (pg.MPRank(), "scope must be 'query'"),
         (pg.PointwiseELM(10), "pairs must be"),
     ],
 )

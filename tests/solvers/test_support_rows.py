@@ -5,8 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from pairgram import (
-    LSSVR,
-    MPRank,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
@@ -28,13 +26,12 @@ MODELS = [
     RankRLS(0.1, kernel="tanimoto", pairs="without_ties"),
     RankRLS(0.1, kernel="minmax", pairs="without_ties"),
     RankRLS(0.1, kernel=squared),
+    RankRLS(0.5, kernel="rbf", scope="global"),
     RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["with_ties", "without_ties"]),
     RankRLSCV([0.1, 1.0], kernel="rbf", gamma=[0.1, 1.0]),
     PairwiseELM(10.0, kernel="rbf"),
     PointwiseELM(10.0, kernel="rbf"),
     PairwiseELMCV([1.0, 10.0], kernel="rbf"),
-    MPRank(kernel="rbf"),
-    LSSVR(kernel="rbf"),
 ]
 
 
@@ -56,7 +53,7 @@ def test_rows_without_weight_are_left_out(model, kind, tmp_path):
     feature_map, scores = fitted.feature_map_, fitted.predict(kind(X))
     support = feature_map.support_
     counts = v > 0
-    if not isinstance(model, (PointwiseELM, MPRank, LSSVR)):  # pairs within queries
+    if not isinstance(model, PointwiseELM) and getattr(model, "scope", "query") == "query":
         counts &= np.bincount(qid, v)[qid] > 1
     np.testing.assert_array_equal(support, np.flatnonzero(counts))
     assert fitted.coef_.shape == support.shape
@@ -97,13 +94,3 @@ def test_scores_of_equal_labels_are_zero():
     model = RankRLS(0.1, kernel="rbf").fit(X, np.ones(len(y)), qid=qid, sample_weight=v)
     assert model.coef_.shape == y.shape
     np.testing.assert_array_equal(model.predict(X), 0.0)
-
-
-def test_files_without_the_numbers_of_rows_are_read():
-    X, y, qid, v = rows_with_weights()
-    model = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid, sample_weight=v)
-    arrays, settings = model.feature_map_._describe()
-    del arrays["map_support"]
-    restored = type(model.feature_map_)._restore(arrays, settings)
-    np.testing.assert_array_equal(restored.support_, np.arange(len(model.coef_)))
-    np.testing.assert_array_equal(restored.transform(X), model.feature_map_.transform(X))

@@ -19,12 +19,10 @@ import pytest
 import scipy.sparse
 
 from pairgram import (
-    LSSVR,
     AutoRanker,
     ELMRank,
     ELMRankCV,
     MissingQueryWarning,
-    MPRank,
     Pairgram,
     PairwiseELM,
     QueryKFold,
@@ -410,12 +408,10 @@ REFUSED = {
     "precomputed": (RankRLS(kernel="precomputed"), "kernel='precomputed' needs all rows"),
     "callable": (RankRLS(kernel=np.dot), "needs all rows in memory"),
     "kernel of a machine": (PairwiseELM(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows"),
-    "kernel of a preset": (MPRank(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows"),
     "dual": (RankRLS(form="dual"), "form='dual' needs all rows in memory"),
     "dual search": (RankRLSCV(form="dual"), "form='dual' needs all rows in memory"),
     "stored": (RankRLSCV(store_held_out=True), "store_held_out must be False for a table"),
     "stored scores of RankSVM": (RankSVMCV(store_held_out=True), "store_held_out must be False"),
-    "LSSVR": (LSSVR(), "LSSVR cannot be fitted to a table"),
     "ELMRank": (ELMRank(n_nodes=5), "ELMRank cannot be fitted to a table"),
     "ELMRankCV": (ELMRankCV(n_nodes=5), "ELMRankCV cannot be fitted to a table"),
     "AutoRanker": (AutoRanker(), "AutoRanker cannot be fitted to a table"),

@@ -11,7 +11,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
 from pairgram import (
-    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -294,8 +293,7 @@ MACHINES = [
     PairwiseELM(n_nodes=20, random_state=0),
     PointwiseELMCV(n_nodes=20, random_state=0),
     PairwiseELMCV(n_nodes=20, random_state=0),
-    MPRank(C=0.5),
-    MPRank(C=0.5, inputs="standard", prior=np.arange(4.0)),
+    RankRLS(1.0, scope="global", inputs="standard", prior=np.arange(4.0)),
 ]
 
 

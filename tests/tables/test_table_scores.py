@@ -23,7 +23,6 @@ from sklearn.preprocessing import StandardScaler
 
 import pairgram
 from pairgram import (
-    LSSVR,
     ELMRank,
     Pairgram,
     RandomFourier,
@@ -162,7 +161,6 @@ def test_every_model_with_predict_scores_a_table():
 @pytest.mark.parametrize(
     "model",
     [
-        LSSVR(),
         ELMRank(n_nodes=5, n_estimators=2, random_state=0),
         RankRLS(kernel="rbf", gamma=0.1),
         RankSVM(),

@@ -341,10 +341,8 @@ def form_of_map(feature_map: BaseEstimator) -> Form:
     return _with_terms(names, columns, terms_of(feature_map, features))
 
 
-def _with_terms(
-    names: tuple[str, ...], columns: list[Column], terms: Terms, constant: float = 0.0
-) -> Form:
-    total = sum(terms.constants, constant)
+def _with_terms(names: tuple[str, ...], columns: list[Column], terms: Terms) -> Form:
+    total = sum(terms.constants, 0.0)
     return Form(
         names,
         tuple(columns),
@@ -501,7 +499,7 @@ def _of_ranker(
         columns = inputs.formulas(columns)
     terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
     form = replace(
-        _with_terms(names, columns, terms, float(getattr(ranker, "intercept_", 0.0))),
+        _with_terms(names, columns, terms),
         missing=None if missing is None else np.asarray(missing),
         lists=lists,
     )

@@ -22,7 +22,7 @@ TYPES = {
     "rankers.auto": ("AutoRanker",),
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),
-    "rankers.rank_rls": ("LSSVR", "MPRank", "RankRLS", "RankRLSCV"),
+    "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "solvers.pair_sums": ("Mean", "PairSums"),
     "solvers.pairgram": ("Pairgram",),

@@ -212,10 +212,6 @@ MODELS: Mapping[str, Kind] = {
             "fitted": FITTED,
         }
     ),
-    "MPRank": _kind({**RIDGE_OR_KERNEL, **stored("C")}),
-    "LSSVR": _kind(
-        {**RIDGE_OR_KERNEL, **stored("C"), "fitted": {**IN_A_FORM, "intercept_": number()}}
-    ),
 }
 
 
@@ -335,7 +331,6 @@ BATCHES: Mapping[str, Kind] = {
             "n_rows": Array(INT64, ("models",)),
             "n_queries": Array(INT64, ("models",)),
             "is_dual": Array(INT64, ("models",)),
-            "intercept?": Array(FLOAT64, ("models",)),
             "fills?": Array(FLOAT64, ("models", "filled")),
             "alpha?": Array(FLOAT64, ("models",)),
             "C?": Array(FLOAT64, ("models",)),

@@ -99,7 +99,7 @@ def _affine(ranker: BaseEstimator) -> tuple[NDArray[np.float64], float]:
             f"{found}: contributions(X) of the ranker, if it has it, says what columns contribute"
         )
     coef = np.array(ranker.coef_, np.float64)
-    constant = float(getattr(ranker, "intercept_", 0.0))
+    constant = 0.0
     if inputs is None:
         return coef, constant
     coef = coef * inputs.factors

@@ -243,7 +243,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     @property
     def _is_linear(self) -> bool:
         """Whether scores are ``features @ coef_`` and nothing else."""
-        own = type(self).predict is LinearRanker.predict and not hasattr(self, "intercept_")
+        own = type(self).predict is LinearRanker.predict
         return own and self.prior_ is None and not self.uses_offset_
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
@@ -363,15 +363,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         lists = lists_of(self, rows.shape[0], qid)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows, lists)
-        intercept = getattr(self, "intercept_", 0.0)
         if self.prior_ is None and offset is None and not self.uses_offset_:
-            return np.asarray(scores + intercept, scores.dtype) if intercept else scores
+            return scores
         if (offset is None) == self.uses_offset_:
             wanted = "needs the" if offset is None else "takes no"
             how = "with one" if offset is None else "without"
             text = f"{wanted} {{argument}} of the rows to score: it was fitted {how}"
             raise ArgumentError("offset", f"{type(self).__name__} {text}")
-        total = scores.astype(np.float64) + intercept
+        total = scores.astype(np.float64)
         if self.prior_ is not None:
             filled = self.fill_values_ is not None
             prior, own = (without_names(self.prior_), rows) if filled else (self.prior_, X)
@@ -633,8 +632,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, a prior that
-            is a model, or an intercept.
+            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, or a prior
+            that is a model.
 
         Notes
         -----
@@ -693,7 +692,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             arrays["fill_values"] = self.fill_values_
         if self.inputs_ is not None:
             arrays |= self.inputs_.arrays()
-        names = ("uses_qid_", "uses_offset_", "n_features_in_", "form_", "intercept_")
+        names = ("uses_qid_", "uses_offset_", "n_features_in_", "form_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]

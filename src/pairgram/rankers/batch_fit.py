@@ -386,8 +386,6 @@ class BatchFit:
             column = self.table[name]
             if np.isfinite(column[fitted]).all():
                 arrays[name] = np.where(fitted | (column.dtype.kind == "i"), column, 0)
-        if hasattr(first, "intercept_"):
-            arrays["intercept"] = np.array([getattr(m, "intercept_", 0.0) for m in self.models])
         if _fills(first):
             none = np.zeros(first.n_features_in_)
             arrays["fills"] = np.array([none if m is None else m.fill_values_ for m in self.models])
@@ -442,8 +440,6 @@ class BatchFit:
                 model.form_ = forms[number]
             if hasattr(first, "prior_scale_"):
                 model.prior_scale_ = identity_scale(coef, first.feature_map_)
-            if hasattr(first, "intercept_"):
-                model.intercept_ = float(arrays["intercept"][number])
             if _fills(first):
                 model.fill_values_ = arrays["fills"][number]
             models.append(model)
@@ -569,7 +565,7 @@ def _scores(model: BaseEstimator, rows: NDArray[Any], qid: Rows) -> Vector:
         return np.asarray(predicted(model, rows, qid))
     lists = lists_of(model, len(qid), qid)
     rows = filled(rows, model.fill_values_, 1)
-    scores = scores_of(model, rows, lists) + getattr(model, "intercept_", 0.0)
+    scores = scores_of(model, rows, lists)
     return scores if model.prior_ is None else scores + _scores(model.prior_, rows, qid)
 
 

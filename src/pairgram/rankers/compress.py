@@ -32,12 +32,6 @@ def compressed(model: BaseEstimator, n_landmarks: int, random_state: RandomState
         )
     if getattr(model, "uses_offset_", False) or getattr(model, "prior_", None) is not None:
         raise ValueError(f"compress is not for a {name} with offsets or a prior that is a model")
-    if getattr(model, "intercept_", 0.0):
-        raise ValueError(
-            f"compress gives a RankRLS, which has no intercept, and this {name} has one: "
-            "RankRLS(1 / C, pairs='with_ties', scope='global', weighting='documents') has the same "
-            "weights and can be compressed"
-        )
     n_rows = rows.shape[0]
     if n_landmarks > n_rows:
         raise ValueError(f"n_landmarks must be at most {n_rows}, the rows of the model")

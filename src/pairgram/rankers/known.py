@@ -7,8 +7,6 @@ from typing import Any
 
 _MODULES = {
     "RankRLS": "pairgram.rankers.rank_rls",
-    "MPRank": "pairgram.rankers.rank_rls",
-    "LSSVR": "pairgram.rankers.rank_rls",
     "PointwiseELM": "pairgram.rankers.elm",
     "PairwiseELM": "pairgram.rankers.elm",
     "ELMRank": "pairgram.rankers.elm_rank",

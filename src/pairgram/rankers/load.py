@@ -159,7 +159,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank, RankSVM or sklearn.pipeline.Pipeline
+    RankRLS, PointwiseELM, PairwiseELM, ELMRank, RankSVM or sklearn.pipeline.Pipeline
         The fitted model. A search, such as `RankRLSCV`, comes back as the model that it chose.
 
     Raises

@@ -1,9 +1,9 @@
-"""RankRLS, least squares on pairs; RankRLSCV, which chooses settings; and MPRank and LSSVR."""
+"""RankRLS, least squares on pairs, and RankRLSCV, which chooses settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,6 @@ from pairgram._support.parameters import (
     Target,
     Weighting,
     check,
-    check_C,
     check_parameters,
 )
 from pairgram.data.pairs import Pairs, PairSettings
@@ -33,143 +32,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Estimator, Transformer
     from pairgram.metrics.evaluation import Scoring
     from pairgram.solvers.pairgram import Pairgram
-
-
-@dataclass(eq=False, repr=False)
-class _Preset(LinearRanker):
-    """The parameters of `MPRank` and `LSSVR`, whose pairs are those of all rows."""
-
-    scope = "global"
-
-    C: float = 1.0
-    _: KW_ONLY
-    kernel: KernelLike | None = "linear"
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
-    form: Form = "auto"
-    prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | None = None
-    missing: Missing | None = None
-    n_threads: int | None = None
-
-
-@dataclass(eq=False, repr=False)
-class MPRank(_Preset):
-    """Magnitude-preserving ranking: fit differences of labels by least squares, with a kernel.
-
-    Parameters
-    ----------
-    C : float > 0, default=1.0
-        Weight of the errors relative to ``‖w‖²``.
-    kernel : str, Kernel, Product, Sum, callable or None, default="linear"
-        See `kernel_matrix`. "linear" and None stand for the inputs themselves. With "precomputed",
-        X holds the kernel values between the rows and the training rows.
-    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Parameters of the kernel.
-    form : {"auto", "primal", "dual"}, default="auto"
-        As in `RankRLS`.
-    prior : array-like of shape (n_features,), fitted model or None, default=None
-        What the fit starts from; see `RankRLS`.
-    inputs : str or None, default=None
-        As in `RankRLS`; they act before the kernel.
-    missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
-    n_threads : int or None, default=None
-        As in `RankRLS`.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_coefficients,), float64
-        Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
-    feature_map_ : KernelMap or None
-    inputs_, form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
-uses_offset_ :
-        As in `RankRLS`.
-
-    See Also
-    --------
-    RankRLS : Has pairs within queries, other pair weights, and feature maps.
-    RankRLSCV : With ``scope="global"`` it chooses ``C = 1 / (2 alpha_)`` by held-out rows.
-
-    Notes
-    -----
-    Minimises ``‖w‖² + C Σ_i Σ_j v_i v_j ((y_i − y_j) − (f_i − f_j))²`` over all ordered pairs of
-    rows, whatever their queries, with ``f = wᵀφ(x)`` and the sample weights v. Half the sum equals
-    ``V Σ_i v_i (y_i − f_i − b)²`` at the best b, where V is the sum of the weights. MPRank is
-    therefore ridge regression with an intercept, and also `RankRLS` with ``scope="global"`` and
-    ``alpha = 1 / (2C)``. In papers that divide the sum by n², or count each pair once, C differs by
-    that factor.
-
-    References
-    ----------
-    Cortes, Mohri, Rastogi. Magnitude-preserving ranking algorithms. ICML 2007.
-
-    Examples
-    --------
-    >>> from pairgram import MPRank, make_ranking
-    >>> X, y, _ = make_ranking(5, 20, random_state=0)
-    >>> MPRank(C=0.1, kernel="rbf").fit(X, y).predict(X).shape
-    (100,)
-    """
-
-    _file_kind = "MPRank"
-
-    def _spec(self) -> RidgeSpec:
-        return ridge_spec(self, PairSettings("with_ties", "global"), 1 / (2 * check_C("C", self.C)))
-
-
-@dataclass(eq=False, repr=False)
-class LSSVR(_Preset):
-    """Least squares support vector regression: fit labels of rows, with a bias without a ridge.
-
-    Parameters
-    ----------
-    C : float > 0, default=1.0
-        Weight of the errors relative to ``‖w‖²``; papers often call it γ.
-    kernel, gamma, degree, coef0, form, prior, inputs, missing, n_threads :
-        As in `MPRank`.
-
-    Attributes
-    ----------
-    coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
-uses_qid_, prior_, uses_offset_ :
-        As in `MPRank`.
-    intercept_ : float
-        The bias b.
-
-    See Also
-    --------
-    PointwiseELM : Fits labels by least squares without a bias.
-    RankRLSCV : With ``scope="global", weighting="documents"`` it chooses ``C = 1 / alpha_``.
-
-    Notes
-    -----
-    Minimises ``½ ‖w‖² + ½ C Σ_i v_i (y_i − wᵀφ(x_i) − b)²`` with the sample weights v. Queries do
-    not matter. The weights w are those of `RankRLS` with ``pairs="with_ties"``, ``scope="global"``,
-    ``weighting="documents"`` and ``alpha = 1 / C``. The bias changes no ranking. Predictions
-    include it, so that they can be used as a regression.
-
-    References
-    ----------
-    Suykens, Van Gestel, De Brabanter, De Moor, Vandewalle. Least squares support vector machines.
-    World Scientific, 2002.
-
-    Examples
-    --------
-    >>> from pairgram import LSSVR, make_ranking
-    >>> X, y, _ = make_ranking(5, 20, random_state=0)
-    >>> model = LSSVR(C=10.0, kernel="rbf").fit(X, y)
-    >>> bool(abs((y - model.predict(X)).mean()) < 1e-10)
-    True
-    """
-
-    intercept_: float = field(init=False)
-    _file_kind = "LSSVR"
-
-    def _spec(self) -> RidgeSpec:
-        settings = PairSettings("with_ties", "global", "documents")
-        return ridge_spec(self, settings, 1 / check_C("C", self.C), has_intercept=True)
 
 
 def _constraints_of(model: BaseEstimator) -> Constraints | None:

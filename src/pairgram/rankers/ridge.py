@@ -84,8 +84,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.validation import Validation
 
-# The bias of a kernel model is the mean error of at most this many rows.
-KNOWN_ROWS = 128
 # A table takes memory for its Gram matrix, that of a block, and a solution.
 TABLE_GRAM = 3
 
@@ -186,8 +184,6 @@ class RidgeSpec(LeastSquares):
     form : {"auto", "primal", "dual"}
     constraints : Constraints or None
         What the weights must be like.
-    has_intercept : bool
-        Whether the mean error of the rows is added to all scores.
     covariance : bool or "sandwich"
         Whether the model keeps how sure its scores are.
     """
@@ -197,18 +193,10 @@ class RidgeSpec(LeastSquares):
     gammas: tuple[float | None, ...] = (None,)
     form: Form = "auto"
     constraints: Constraints | None = None
-    has_intercept: bool = False
     covariance: bool | Literal["sandwich"] = False
-
-    @property
-    def warns_of_ties(self) -> bool:
-        """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
-        return not self.has_intercept and super().warns_of_ties
 
     def of_preferences(self, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
-        if self.has_intercept:
-            return super().of_preferences(name)
         for one in self.settings:
             require_default(one)
         return replace(self, settings=(PairSettings(None),))
@@ -216,7 +204,7 @@ class RidgeSpec(LeastSquares):
     @property
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
-        other = self.constraints is not None or self.has_intercept or self.covariance
+        other = self.constraints is not None or self.covariance
         other = other or self.rows.from_identity or self.form != "auto"
         if self.rows.kernel is not None or other:
             return False
@@ -391,8 +379,6 @@ class RidgeSpec(LeastSquares):
         """
         inputs, feature_map = whole_parts(data)
         kept: dict[str, Any] = {}
-        if self.has_intercept:
-            kept["intercept_"] = self._intercept(data, models["coef_"])
         if data.free is not None:
             kept["prior_scale_"] = identity_scale(models["coef_"], data.feature_map)
         if prior is not None and prior.coef is not None:
@@ -411,23 +397,6 @@ class RidgeSpec(LeastSquares):
                 posterior = None if posterior is None else posterior.of_columns(used)
         kept["posterior_"] = posterior
         return kept | {"inputs_": inputs, "feature_map_": feature_map, **models}
-
-    def _intercept(self, data: RankingData, coef: Vector) -> float:
-        """Return the mean error of the rows.
-
-        The error of row i is ``b + alpha a_i / v_i`` for dual coefficients a, so a few rows give b
-        without all of K.
-        """
-        assert self.alphas is not None
-        rows = np.flatnonzero(data.v > 0)
-        errors = data.y[rows]
-        if self.rows.kernel is not None:
-            rows = rows[:KNOWN_ROWS]
-            errors = data.y[rows] - self.alphas[0] * coef[rows] / data.v[rows]
-        errors = errors - data.scores(rows, coef[None], self.rows.n_threads)[0]
-        if data.offset is not None:
-            errors -= data.offset[rows]
-        return float(np.average(errors, weights=data.v[rows]))
 
     def _searched(
         self,
@@ -862,12 +831,6 @@ def ridge_spec(
         Further attributes of `RidgeSpec`.
     """
     rows = _rows_of(model, feature_map, [model.inputs], [model.gamma], takes_path=False)
-    if others.get("has_intercept"):
-        rows = replace(
-            rows,
-            no_table=f"{type(model).__name__} cannot be fitted to a table: "
-            "RankRLS(scope='global', weighting='documents') has the same weights",
-        )
     kept = _covariance_of(model)
     alphas = np.array([float(alpha)])
     return RidgeSpec(rows, (settings,), alphas, form=model.form, covariance=kept, **others)

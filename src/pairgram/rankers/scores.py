@@ -110,9 +110,8 @@ class Scorer:
             inputs_=model.inputs_,
             fill_values_=model.fill_values_,
             n_features_in_=model.n_features_in_,
-            intercept_=getattr(model, "intercept_", 0.0),
         )
-        self._constant = float(self._made_of.intercept_)
+        self._constant = 0.0
         self._coef, self._parts = coef, None
         self._missing, self._n_features = None, int(model.n_features_in_)
         if model.fill_values_ is not None:
@@ -125,7 +124,7 @@ class Scorer:
                 f"the {name} has a feature map or a kernel of Python's, which only predict scores"
             )
         parts = list(found.parts)
-        self._constant += found.offset
+        self._constant = found.offset
         if len(parts) == 1 and parts[0][0] is None:  # nodes that are linear
             self._coef = parts[0][1]
         else:
