@@ -311,3 +311,24 @@ def test_a_fork_does_not_remove_the_folder(folders):
     del folder
     gc.collect()
     assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize("bucket_bytes", [128 << 20, 20_000, 4000])
+@pytest.mark.parametrize(
+    "cv", [3, pairgram.QueryKFold(4, shuffle=True, random_state=1)], ids=["int", "shuffled"]
+)
+@pytest.mark.parametrize("groups", [None, "g"])
+def test_folds_are_those_in_memory(
+    rows, frame, bucket_bytes, cv, groups, tmp_path, folders, set_limits
+):
+    X, y, qid, weights, _ = rows
+    set_limits(bucket_bytes=bucket_bytes)
+    set_limits(bucket_bits=2)
+    frame["g"] = qid // 3
+    table = pairgram.scan(parquet(frame, tmp_path), group_queries=True, groups=groups, **COLUMNS)
+    search = pairgram.RankRLSCV(cv=cv, scoring="pairwise_squared_error")
+    found = search.fit(table).scores_
+    given = {} if groups is None else {"groups": frame["g"]}
+    np.testing.assert_allclose(
+        found, search.fit(X, y, qid=qid, sample_weight=weights, **given).scores_, rtol=1e-9
+    )

@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import ArgumentError, Rows
 from pairgram.tables.columns import Columns, TableRows, in_batches, value_type
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
-from pairgram.tables.table import GAP, GROUPED, Table
+from pairgram.tables.table import FIRST_ROWS, GAP, GROUPED, Table
 
 if TYPE_CHECKING:
     import pyarrow
 
 # Files that are too large are spread again, by other bits of the hashes, at most this often.
 DEEPEST = 9
-# The hashes stand in a column of their own, the last one. Others may have the same name.
-HASH = "__pairgram_hash__"
+# The numbers and the hashes of rows stand in the last two columns. Others may have these names.
+ROW, HASH = "__pairgram_row__", "__pairgram_hash__"
 
 
 def grouped(table: Table) -> Table:
@@ -61,6 +61,7 @@ def grouped(table: Table) -> Table:
     pieces = _checked(table, known)
     waiting: list[Any] = []
     n_bytes, folder = 0, None
+    first_rows: list[Rows] = []
     for piece in pieces:
         waiting.append(piece)
         n_bytes += piece.nbytes
@@ -69,13 +70,13 @@ def grouped(table: Table) -> Table:
     if n_bytes <= limits.now.bucket_bytes:
         if not waiting:
             return table
-        source = source_of(_together(arrow.concat_tables(waiting)))
+        source = source_of(_together(arrow.concat_tables(waiting), first_rows))
     else:
         folder = _Folder()
-        spread = _spread(chain(waiting, pieces), folder.path, 0)
+        spread = _spread(chain(waiting, pieces), folder.path, 0, first_rows)
         source = source_of(arrow.dataset.dataset(list(spread), format="ipc"))
     layout = table.layout if table.schema is not None else _array_columns(table, source.schema)
-    known["folder"] = folder
+    known |= {"folder": folder, FIRST_ROWS: np.concatenate(first_rows)}
     return replace(
         table,
         layout=layout,
@@ -101,7 +102,7 @@ def _remove(path: str, owner: int) -> None:
 
 
 def _checked(table: Table, known: dict[str, Any]) -> Iterator[Any]:
-    """Yield all columns of the rows as pyarrow tables without dictionaries, with the hashes.
+    """Yield all columns of the rows as pyarrow tables without dictionaries, with both of our own.
 
     Rows are checked here, where messages can still say where they come from. Some models take
     missing features, so the error that names the first one is kept in `known`, for the others.
@@ -113,6 +114,7 @@ def _checked(table: Table, known: dict[str, Any]) -> Iterator[Any]:
     if schema is not None:
         columns = replace(columns, keep=tuple(schema.names))
         schema = pyarrow.schema([(field.name, value_type(field.type)) for field in schema])
+    n_rows = 0
     with table.files.unchanged():
         for number, partition in enumerate(table.partitions):
             for rows in partition.batches(number, columns, columns.refused is None):
@@ -121,6 +123,9 @@ def _checked(table: Table, known: dict[str, Any]) -> Iterator[Any]:
                 if may_lack and np.isnan(rows.X).any():
                     known[GAP] = _error_of_gap(table, number, partition)
                 hashes = np.repeat(hash_of_runs(rows), rows.sizes)
+                numbers = n_rows + np.arange(len(hashes))
+                n_rows += len(hashes)
+                piece = piece.append_column(ROW, pyarrow.array(numbers))
                 yield piece.append_column(HASH, pyarrow.array(hashes))
 
 
@@ -161,15 +166,21 @@ def _array_columns(table: Table, schema: pyarrow.Schema) -> Columns:
     )
 
 
-def _together(table: pyarrow.Table) -> Any:
-    """Return the rows of a table with those of every query together; queries keep their order."""
+def _together(table: pyarrow.Table, first_rows: list[Rows]) -> Any:
+    """Return the rows of a table with those of every query together; queries keep their order.
+
+    The numbers of their first rows are added to a list.
+    """
     hashes = _hashes(table).to_numpy()
     _, first, queries = np.unique(hashes, return_index=True, return_inverse=True)
-    table = table.remove_column(table.num_columns - 1)
+    first_rows.append(np.sort(table.column(table.num_columns - 2).to_numpy()[first]))
+    table = table.select(range(table.num_columns - 2))
     return table.take(np.argsort(first[queries], kind="stable"))
 
 
-def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
+def _spread(
+    pieces: Iterable[Any], folder: str, depth: int, first_rows: list[Rows]
+) -> Iterator[str]:
     """Write rows to files that hold whole queries, and yield the paths of the files."""
     import pyarrow.compute
 
@@ -192,10 +203,9 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
             table = pyarrow.ipc.open_file(file).read_all()
             several = len(pyarrow.compute.unique(_hashes(table))) > 1
             if table.nbytes > limits.now.bucket_bytes and several and depth < DEEPEST:
-                yield from _spread(in_batches(table), folder, depth + 1)
+                yield from _spread(in_batches(table), folder, depth + 1, first_rows)
             else:
-                table = _together(table)
-                yield _written(table, folder)
+                yield _written(_together(table, first_rows), folder)
             del table
         os.remove(path)
 

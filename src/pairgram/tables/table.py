@@ -15,7 +15,7 @@ import numpy as np
 
 from pairgram._support import limits
 from pairgram._support.arrays import entries_of, without_names
-from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
 from pairgram.features.gaps import refuse_sparse, without_unknown
@@ -65,6 +65,8 @@ COLUMNS = {
 GAP = "gap"
 # And under this one the rows as the source has them know that they were brought together.
 GROUPED = "grouped"
+# Under this name it knows where the first rows of its queries stood in the source.
+FIRST_ROWS = "first_rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +229,11 @@ class Table:
                 task = Task(check, max, needs_queries=False)
                 rows.engine.run(rows.partitions, rows.layout, task, None)
             raise
+
+    @property
+    def first_rows(self) -> Rows:
+        """What orders the queries as their first rows stand in the source, (n_queries,)."""
+        return np.asarray(self._known.get(FIRST_ROWS, self.survey().begins))
 
     def survey(self) -> Survey:
         """Return what is known of labels, ids and weights. The first call reads them.
