@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -60,6 +60,19 @@ def test_a_problem_of_a_batch_may_be_one_query(model):
         clone(model).fit(X, Y)
 
 
+@pytest.mark.parametrize("model", FORGETFUL, ids=repr)
+@pytest.mark.parametrize("wrap", [clone, lambda model: make_pipeline(StandardScaler(), model)])
+def test_cross_validation_without_ids_is_warned_of(model, wrap):
+    message = r"fit got \d+ rows without qid and group.*params=.*scope='global' if that is meant"
+    with pytest.warns(MissingQueryWarning, match=message):
+        cross_val_score(wrap(model), X[:60], Y[:60], cv=GroupKFold(3), groups=QID[:60])
+
+
+@pytest.mark.parametrize("model", CONTENT, ids=repr)
+def test_cross_validation_of_models_of_rows_or_of_all_pairs(model):
+    cross_val_score(model, X[:60], Y[:60], cv=3)
+
+
 def test_statistics_may_be_of_one_query():
     pg.Pairgram.from_rows(X, Y)
     assert issubclass(MissingQueryWarning, UserWarning)
@@ -72,7 +85,10 @@ def test_groups_do_not_reach_the_estimator():
             X[FEW], Y[FEW], groups=QID[FEW]
         ),
     ):
-        with pytest.warns(MissingQueryWarning, match="groups, which the estimator does not see"):
+        with (
+            pytest.warns(MissingQueryWarning, match="groups, which the estimator does not see"),
+            pytest.warns(MissingQueryWarning, match="fit got .* rows without qid and group"),
+        ):
             call()
     splits = list(pg.QueryKFold(3).split(X, groups=QID))  # of a caller who knows them
     np.testing.assert_array_equal(splits[1][1], list(pg.QueryKFold(3).split(X, qid=QID))[1][1])

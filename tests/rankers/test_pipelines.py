@@ -407,6 +407,7 @@ def test_what_a_file_cannot_hold_is_refused(make, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
 def test_caches_and_searches_are_refused(tmp_path):
     steps = [("s", StandardScaler()), ("r", RankRLS())]
     cached = Pipeline(steps, memory=str(tmp_path / "cache")).fit(X, Y)

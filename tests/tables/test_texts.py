@@ -191,6 +191,7 @@ def test_inputs_within_lists(encodes):
     assert found == pytest.approx(evaluate("ndcg@10", y, wanted, qid))
 
 
+@pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
 def test_a_search_of_scikit_learn_and_dropped_columns():
     frame, model = sized("S", "M", "L")
     frame = frame.assign(title="a", when=pd.Timestamp("2026-01-01"))
@@ -267,6 +268,7 @@ def test_texts_of_datasets_and_folders(tmp_path):
             assert_allclose(scores_of(model, table_of(source, frame)), wanted)
 
 
+@pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
 def test_models_that_cannot_read_text_of_tables():
     frame, model = sized("S", "M")
     new = frame.assign(y=0.0, q=1)
@@ -348,6 +350,7 @@ def test_an_unknown_category_is_named_with_its_row(set_limits):
         scores_of(model, table_of(new, frame))
 
 
+@pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
 def test_features_that_no_step_reads():
     """Text among the features of a table is refused only where it is read."""
     frame, _ = sized("S", "M")

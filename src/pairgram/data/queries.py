@@ -99,7 +99,8 @@ def _equal(X: Any, a: Rows, b: Rows) -> NDArray[np.bool_]:
 CROSS_VALIDATION = "sklearn.model_selection"
 
 # More rows than this are seldom meant to be one query, so there is a warning.
-MANY_ROWS = 1000
+# In scikit-learn's cross-validation ids are easily lost: fewer rows are enough.
+MANY_ROWS, MANY_IN_FOLDS = 1000, 20
 _one_query_meant: ContextVar[bool] = ContextVar("one_query_meant", default=False)
 
 
@@ -108,8 +109,9 @@ class MissingQueryWarning(UserWarning):
 
     The warning is issued in three cases:
 
-    - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid` and `group`.
-      They are then a single query, and all of its rows are compared;
+    - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid` and `group`,
+      or more than 20 in scikit-learn's cross-validation. They are then a single query, and all of
+      its rows are compared;
     - `evaluate` gets more than 1,000 rows without ids, with a metric of result lists, such as NDCG;
     - scikit-learn's cross-validation has ids but does not pass them on. Either `QueryKFold` gets
       ``groups``, which the estimator does not get, or `fit` gets ``qid`` and the scorer does not.
@@ -148,8 +150,14 @@ def warn_of_missing_queries(
     takes_sizes : bool
         Whether the function takes sizes of queries in place of ids.
     """
-    if n_rows > MANY_ROWS and not _one_query_meant.get():
+    in_folds = n_rows > MANY_IN_FOLDS and called_by(CROSS_VALIDATION)
+    if (n_rows > MANY_ROWS or in_folds) and not _one_query_meant.get():
         instead = f"Pass qid, or group=[{n_rows}] if that is meant"
+        if in_folds:
+            instead = (
+                "Give cross-validation params={'qid': qid}, after sklearn.set_config("
+                "enable_metadata_routing=True), or the ranker scope='global' if that is meant"
+            )
         if not takes_sizes:
             instead = "Pass qid, equal ids if that is meant"
         if of_table:
