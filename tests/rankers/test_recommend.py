@@ -1,8 +1,10 @@
 """recommend, against the sorted scores of all pairs of users and things."""
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, strategies as st
@@ -341,6 +343,7 @@ def test_ids_of_things_are_those_of_the_frame(world):
 
 
 @pytest.mark.parametrize("of_things", [True, False])
+@pytest.mark.filterwarnings("ignore:all users get one list")
 def test_other_models(world, of_things):
     users, items, X, y, qid = world
     rows = X[:, 3:] if of_things else X
@@ -616,6 +619,7 @@ def test_missing_numbers_of_tables_are_those_of_the_fit(world):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.filterwarnings("ignore:all users get one list")
 def test_scorers(world, dtype):
     users, items, X, y, qid = world
     for model in (
@@ -650,3 +654,28 @@ def test_models_that_take_missing_numbers(world):
     some[3, 1] = np.inf
     with pytest.raises(ValueError, match="items must not hold NaN or infinity, got it in row 3"):
         recommend(model, users, some, 5)
+
+
+@pytest.mark.parametrize("kind", ["linear", "other columns", "scorer", "kept"])
+@pytest.mark.parametrize("excludes", [False, True])
+def test_one_list_for_all_users_is_told(world, kind, excludes):
+    users, items, X, y, qid = world
+    exclude = ([1, 2], [3, 4]) if excludes else None
+    if kind == "other columns":
+        people = pd.DataFrame(users, columns=["age", "sex", "work"])
+        things = pd.DataFrame(items, columns=list("abcd"))
+        names = pd.DataFrame(X[:, 3:], columns=list("abcd"))
+        model = RankRLS(kernel="rbf").fit(names[:200], y[:200], qid=qid[:200])
+    else:
+        people, things = users, items
+        model = RankRLS().fit(X, y, qid=qid)
+        model = model.row_scorer() if kind == "scorer" else model
+    if kind == "kept":  # the only product is of a column that is 0 in every row
+        some = np.arange(7) != 3
+        model = RankRLS(feature_map=Cross([0, 1, 2], [3], keep=[4, 5, 6])).fit(X * some, y, qid=qid)
+    with pytest.warns(UserWarning, match="all users get one list: no column of users changes"):
+        recommend(model, people, things, exclude=exclude)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recommend(model, people[:1], things, exclude=None)
+        recommend(fitted(world), users, items, exclude=exclude)

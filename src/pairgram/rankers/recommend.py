@@ -27,7 +27,14 @@ from pairgram._support.arrays import (
     select_columns,
     without_names,
 )
-from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, verbatim
+from pairgram._support.checks import (
+    ArgumentError,
+    Rows,
+    Vector,
+    require_finite,
+    verbatim,
+    warn_caller,
+)
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import is_integer
 from pairgram.data.queries import as_ids, plain_ids
@@ -47,6 +54,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from pairgram._support.types import BaseEstimator, RowsLike
+
+
+# Whether all users have one list is seen by so many, whose scores differ by this share.
+FEW_USERS, SAME = 20, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,6 +352,13 @@ def recommend(
     else:
         threads = resolve_n_threads(n_threads)
         score = _scores_by(model, users, of_users, items, len(of_items), threads)
+        has_columns = not isinstance(model, BatchFit) and np.shape(users)[1:] != (0,)
+        if has_columns and len(of_users) > 1 and score.is_one_list:
+            warn_caller(
+                "all users get one list: no column of users changes the order of items in this "
+                "model. Take Cross(...), or fit_many, or users without columns if that is meant",
+                UserWarning,
+            )
         places, scores = score.best(chosen, int(k), without, threads)
     if np.isinf(scores).any():
         raise ValueError("users and items too large: scores of their pairs overflow")
@@ -374,6 +392,11 @@ class _Products:
     of_items: Vector
     constant: Vector | float = 0.0  # that is added to all scores of a user
 
+    @property
+    def is_one_list(self) -> bool:
+        """Whether all users have the same vector."""
+        return not np.ptp(self.of_users, axis=0).any()
+
     def best(
         self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
     ) -> tuple[Rows, Vector]:
@@ -403,6 +426,13 @@ class _Scores:
 
     n_users: int
     of_user: Callable[[int], Vector]
+
+    @property
+    def is_one_list(self) -> bool:
+        """Whether the scores of a few users differ by a constant from those of the first."""
+        first = np.asarray(self.of_user(0), np.float64)
+        few = (self.of_user(user) - first for user in range(1, min(self.n_users, FEW_USERS)))
+        return all(np.ptp(one) <= SAME * np.abs(first).max() for one in few)
 
     def best(
         self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
