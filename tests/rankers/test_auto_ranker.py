@@ -1,6 +1,7 @@
 """The ranker without settings: what it tries, how it chooses, and what it keeps."""
 
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -607,3 +608,16 @@ def test_kernels_of_the_user_are_tried(tmp_path):
 def test_kernels_that_take_rows_as_given_are_refused(kernels, linear):
     with pytest.raises(ValueError, match="kernels must have names, or be of parts that have"):
         AutoRanker(kernels=kernels).fit(*linear[:2], qid=linear[2])
+
+
+@pytest.mark.parametrize(("budget", "told"), [(1e-3, True), (None, False)])
+@pytest.mark.parametrize("kernels", ["tanimoto", ["laplacian", Kernel("rbf", gamma=0.5)]])
+def test_kernels_that_were_never_tried_are_told(budget, told, kernels):
+    X, y, qid = make_ranking(20, 10, 30, random_state=0)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        AutoRanker(time_budget=budget, kernels=kernels).fit(np.round(abs(X)), y, qid=qid)
+    texts = [str(one.message) for one in found if "never tried" in str(one.message)]
+    assert len(texts) == told
+    for one in [kernels] if isinstance(kernels, str) else kernels:
+        assert not told or repr(one) in texts[0]

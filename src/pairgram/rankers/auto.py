@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, verbatim
+from pairgram._support.checks import ArgumentError, verbatim, warn_caller
 from pairgram._support.machine import until
 from pairgram._support.parameters import (
     EngineName,
@@ -144,6 +144,14 @@ class TrialsSpec(Spec):
         course.make([trial for trial in every if trial.family != COLUMNS])
         best = course.best
         course.tell_best()
+        made = zip(course.table.rows, course.table.outcomes, strict=True)
+        tried = {row["features"] for row, outcome in made if outcome == "tried"}
+        if untried := [text for text in map(repr, self.kernels) if text not in tried]:
+            warn_caller(
+                f"the kernels {', '.join(untried)} were never tried, and trials_ says why: give a "
+                "larger time_budget, or fit RankRLSCV(kernel=...)",
+                UserWarning,
+            )
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
         if not compares and data.offset is None and not data.labels_differ(PairSettings()):

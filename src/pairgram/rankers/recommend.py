@@ -352,7 +352,7 @@ def recommend(
     else:
         threads = resolve_n_threads(n_threads)
         score = _scores_by(model, users, of_users, items, len(of_items), threads)
-        has_columns = not isinstance(model, BatchFit) and np.shape(users)[1:] != (0,)
+        has_columns = not isinstance(model, BatchFit) and getattr(users, "shape", ())[1:] != (0,)
         if has_columns and len(of_users) > 1 and score.is_one_list:
             warn_caller(
                 "all users get one list: no column of users changes the order of items in this "
