@@ -96,49 +96,8 @@ std::unique_ptr<any_cross_pairs> make_cross_pairs(const array<T>& rows,
     return std::make_unique<bound_cross_pairs<T>>(rows, map, problems, n_threads);
 }
 
-// What a part of the map makes of some rows, in double.
-template <class T>
-array<double> part_array(const bound_node_map<T>& bound, cross_part of, const T* inputs,
-                         const std::vector<std::ptrdiff_t>& rows) {
-    const part_of_cross<T> part(bound.map, of);
-    const auto width = part.map().n_outputs;
-    array<double> out({static_cast<py::ssize_t>(rows.size()), width});
-    double* data = out.mutable_data();
-    buffer<T> made(width);
-    for (const auto row : rows) {
-        map_rows(part.map(), 1, inputs + row * bound.map.n_inputs, bound.map.n_inputs, made.data(),
-                 width);
-        data = std::copy(made.begin(), made.end(), data);
-    }
-    return out;
-}
-
-// None, or the left side of every query and the right sides of the one list that they share.
-template <class T>
-py::object complete_lists(const array<T>& inputs, const bound_node_map<T>& bound,
-                          const bound_problem& problem, int n_threads) {
-    check(cross_of(bound.map) != nullptr, "the map must be a cross");
-    check(inputs.ndim() == 2 && inputs.shape(0) == problem.n_rows() &&
-              inputs.shape(1) == bound.map.n_inputs,
-          "rows must be the inputs of the map, one for each of the problem");
-    const auto& rows = problem.view.rows;
-    const T* in = pointer(inputs);
-    const bool complete = [&] {
-        const without_gil release;
-        return are_complete(rows, in, bound.map, n_threads);
-    }();
-    if (!complete) return py::none();
-    std::vector<std::ptrdiff_t> first, things;
-    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) first.push_back(rows.row(rows.begin(q)));
-    for (std::ptrdiff_t i = 0; i < rows.size(0); ++i) things.push_back(rows.row(rows.begin(0) + i));
-    return py::make_tuple(part_array(bound, cross_part::left, in, first),
-                          part_array(bound, cross_part::right, in, things));
-}
-
 template <class T>
 void define_cross_pairs(py::module_& m) {
-    m.def("complete_lists", &complete_lists<T>, py::arg("rows").noconvert(), py::arg("map"),
-          py::arg("problem"), py::arg("n_threads") = 1);
     m.def("cross_pairs", &make_cross_pairs<T>, py::arg("rows").noconvert(), py::arg("map"),
           py::arg("problems"), py::arg("n_threads") = 1);
 }

@@ -149,7 +149,7 @@ bound_node_map<T> after_columns(const py::object& columns, const py::object& the
 template <class T>
 bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
                         const array<std::int64_t>& left, const array<std::int64_t>& right,
-                        const py::object& of_left, const py::object& of_right, T common) {
+                        const py::object& of_left, const py::object& of_right) {
     bound_node_map<T> bound;
     bound.cross = std::make_shared<cross_columns<T>>();
     auto& made = *bound.cross;
@@ -165,7 +165,6 @@ bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
     made.right = columns_of(right, n_inputs);
     made.of_left = map_of(of_left, made.left);
     made.of_right = map_of(of_right, made.right);
-    made.common = common;
     const auto width = n_outputs(made, cross_part::products);
     bound.map = {n_inputs, width, width, nullptr, nullptr};
     bound.map.cross = bound.cross.get();
@@ -370,8 +369,7 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
                     py::arg("then") = py::none())
         .def_static("cross", &cross<T>, py::arg("n_inputs"), py::arg("kept").noconvert(),
                     py::arg("left").noconvert(), py::arg("right").noconvert(),
-                    py::arg("of_left") = py::none(), py::arg("of_right") = py::none(),
-                    py::arg("common") = T{0})
+                    py::arg("of_left") = py::none(), py::arg("of_right") = py::none())
         .def_static("join", &join<T>, py::arg("n_inputs"), py::arg("parts"), py::arg("product"),
                     py::arg("tail").noconvert() = py::none())
         .def_property_readonly("n_outputs",

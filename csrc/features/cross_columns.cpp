@@ -53,9 +53,8 @@ void map_columns(const node_map<T>* map, const buffer<std::int64_t>& columns, st
 template <class T>
 void map_left(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
               T* out, std::ptrdiff_t ldo) {
-    const std::ptrdiff_t own = cross.common == T{0} ? 0 : 1;
-    for (std::ptrdiff_t i = 0; i < n && own; ++i) out[i * ldo] = cross.common;
-    map_columns(cross.of_left, cross.left, n, rows, ldr, out + own, ldo);
+    for (std::ptrdiff_t i = 0; i < n; ++i) out[i * ldo] = T{1};
+    map_columns(cross.of_left, cross.left, n, rows, ldr, out + 1, ldo);
 }
 
 template <class T>
@@ -87,7 +86,7 @@ void by_left_side(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows
 
 template <class T>
 std::ptrdiff_t cross_columns<T>::n_left() const {
-    return width_of(of_left, left) + (common == T{0} ? 0 : 1);
+    return 1 + width_of(of_left, left);
 }
 
 template <class T>
@@ -104,8 +103,6 @@ std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part) {
             return cross.n_kept() + cross.n_right();
         case cross_part::left_columns:
             return static_cast<std::ptrdiff_t>(cross.left.size());
-        case cross_part::right_columns:
-            return static_cast<std::ptrdiff_t>(cross.right.size());
         case cross_part::products:
             break;
     }
@@ -118,7 +115,6 @@ void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n,
     if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::left_columns) return gather(cross.left, n, rows, ldr, out, ldo);
-    if (part == cross_part::right_columns) return gather(cross.right, n, rows, ldr, out, ldo);
     const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
     buffer<T> right(n * (k + r));
     map_right(cross, n, rows, ldr, right.data(), k + r);

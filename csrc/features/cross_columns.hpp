@@ -19,15 +19,15 @@ struct cross_columns {
     buffer<std::int64_t> kept, left, right;
     const node_map<T>* of_left = nullptr;  // null keeps the columns themselves
     const node_map<T>* of_right = nullptr;
-    T common = 0;
 
     std::ptrdiff_t n_kept() const { return static_cast<std::ptrdiff_t>(kept.size()); }
     std::ptrdiff_t n_left() const;   // of ũ
     std::ptrdiff_t n_right() const;  // of v
 };
 
-// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the columns of a side.
-enum class cross_part { products, left, right, left_columns, right_columns };
+// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the
+// columns of the left side.
+enum class cross_part { products, left, right, left_columns };
 
 template <class T>
 std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part);

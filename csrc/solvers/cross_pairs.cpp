@@ -1,7 +1,6 @@
 #include "solvers/cross_pairs.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <type_traits>
 
 #include "linear_algebra/blas.hpp"
@@ -394,50 +393,11 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
     }
 }
 
-template <class T>
-bool are_complete(const query_rows& rows, const T* inputs, const node_map<T>& map, int n_threads) {
-    const part_of_cross<T> of_right(map, cross_part::right_columns),
-        of_left(map, cross_part::left_columns);
-    const auto width = of_right.map().n_outputs, left_width = of_left.map().n_outputs;
-    const feature_rows<T> right{width, inputs, 0, nullptr, &of_right.map()},
-        left{left_width, inputs, 0, nullptr, &of_left.map()};
-    const auto size = rows.n_queries > 0 ? rows.size(0) : 0;
-    if (size == 0) return false;
-    const auto columns_of = [&](const feature_rows<T>& of, std::ptrdiff_t query,
-                                buffer<T>& columns) {
-        buffer<T> gathered;
-        columns.resize(size * of.n_features);
-        of.map_to(
-            size, [&](std::ptrdiff_t i) { return rows.row(rows.begin(query) + i); }, columns.data(),
-            of.n_features, gathered);
-    };
-    buffer<T> things;
-    columns_of(right, 0, things);
-    const auto is_like_first = [&](std::ptrdiff_t query) {
-        if (rows.size(query) != size) return false;
-        buffer<T> columns;
-        columns_of(right, query, columns);
-        if (columns != things) return false;
-        columns_of(left, query, columns);
-        const auto begin = columns.begin();
-        for (auto i = begin; i != columns.end(); i += left_width)
-            if (!std::equal(begin, begin + left_width, i)) return false;
-        return true;
-    };
-    if (!is_like_first(rows.n_queries - 1)) return false;
-    std::atomic<bool> all{true};
-    parallel_for(rows.n_queries, n_threads, [&](std::ptrdiff_t query) {
-        if (all.load(std::memory_order_relaxed) && !is_like_first(query)) all.store(false);
-    });
-    return all.load();
-}
-
 #define PAIRGRAM_CROSS_PAIRS(T)                                                                    \
     template cross_rows<T> lay_out<T>(const query_rows&, bool, const T*, const node_map<T>&, int); \
     template void cross_pair_product<T>(const cross_rows<T>&, const buffer<laplacian>&,            \
                                         std::ptrdiff_t, const double*, const std::int64_t*,        \
                                         double*, int);                                             \
-    template bool are_complete<T>(const query_rows&, const T*, const node_map<T>&, int);           \
     template void cross_transposed<T>(const cross_rows<T>&, const double*, double*, int);          \
     template void cross_pair_squares<T>(const cross_rows<T>&, const laplacian&, double*, double*,  \
                                         double*, int);

@@ -76,9 +76,4 @@ template <class T>
 void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, double* diagonal,
                         double* size, double* of_left, int n_threads);
 
-// Whether all queries are one list of things: as many rows, right columns of the same values in the
-// same order, and one left side. Lists that differ are mostly told by the first two.
-template <class T>
-bool are_complete(const query_rows& rows, const T* inputs, const node_map<T>& map, int n_threads);
-
 }  // namespace pairgram

@@ -99,7 +99,6 @@ class _NodeMap(Generic[_T]):
         right: NDArray[np.int64],
         of_left: Any = None,
         of_right: Any = None,
-        common: float = 0.0,
     ) -> Self: ...
     @classmethod
     def join(
@@ -190,9 +189,6 @@ class CrossPairs:
         self, system: int, of_left: bool = False, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
 
-def complete_lists(
-    rows: NDArray[_T], map: Any, problem: RankingProblem, n_threads: int = 1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...  # left sides, and one list
 def cross_pairs(
     rows: NDArray[_T],
     map: Any,

@@ -34,8 +34,8 @@ class Rows:
         return np.hstack([self.u, self.price[:, None], self.v])
 
 
-MODEL = RankRLSCV(feature_map=Cross("user", "item", keep="price"), prior="identity")
-ARRAYS = RankRLSCV(feature_map=Cross([0, 1, 2], [4, 5, 6], keep=3), prior="identity")
+MODEL = RankRLSCV(feature_map=Cross("user", "item", keep="price"))
+ARRAYS = RankRLSCV(feature_map=Cross([0, 1, 2], [4, 5, 6], keep=3))
 ENTRIES = ["user[0]", "user[1]", "user[2]", "price", "item[0]", "item[1]", "item[2]"]
 
 

@@ -85,7 +85,7 @@ MODELS = {
         PRODUCTS,
     ),
     "products of quantiles": (
-        lambda: RankRLS(feature_map=Cross([1, 4], [0, 3, 6], common_ridge=None), inputs="quantile"),
+        lambda: RankRLS(feature_map=Cross([1, 4], [0, 3, 6]), inputs="quantile"),
         PRODUCTS,
     ),
     "sigmoid": (lambda: RankRLS(feature_map=nodes("sigmoid"), inputs="standard"), NODES),

@@ -31,7 +31,7 @@ MAPS = [
     ),
     Cross([0, 1], [2, 3]),
     Cross([0, 1], [2, 3], keep=[4, 0]),
-    Cross([0, 1], [2, 3], keep=[4], common_ridge=2.0),
+    Cross([0, 1], [2, 3], keep=[4]),
     pairgram.KernelMap("rbf"),
     pairgram.KernelMap("linear"),
 ]

@@ -68,7 +68,6 @@ def feature_maps():
             [2, 3],
             left_map=RandomFourier(2, random_state=0),
             right_map=Nystroem(n_components=2, random_state=0),
-            common_ridge=None,
         ),
     )
     for landmarks in ("kmeans", "rpcholesky"):

@@ -288,31 +288,6 @@ def test_comparisons(setting, grouped):
     np.testing.assert_allclose(found, relative(C, np.full((20, 20), 0.05)), rtol=1e-6)
 
 
-def test_sandwich():
-    lists = Lists(40, 6)
-    told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
-    model = RankRLS(ALPHA, pairs="without_ties", keep_covariance="sandwich").fit(**told)
-    assert model.posterior_.kind == "sandwich" and model.posterior_.label_noise is None
-    plain = RankRLS(ALPHA, keep_covariance="sandwich").fit(**told)
-    gradients = []
-    for q in range(40):  # by refits without each list, whose pairs all count once
-        own = lists.qid == q
-        rest = RankRLS(ALPHA).fit(lists.X[~own], lists.y[~own], qid=lists.qid[~own])
-        e = lists.y[own] - rest.predict(lists.X[own])
-        gradients.append(lists.X[own].T @ (6 * e - e.sum()))
-    total = Pairgram.from_rows(lists.X, lists.y, qid=lists.qid)
-    inverse = np.linalg.inv(total.G + ALPHA * np.eye(5))
-    C = inverse @ np.array(gradients).T @ np.array(gradients) @ inverse
-    expected = relative(lists.X @ C @ lists.X.T, within(lists.qid))
-    found = plain.predict(lists.X, qid=lists.qid, return_std=True)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-7)
-    assert (model.std_of_differences(lists.X[:5], lists.X[5:10]) > 0).all()
-    for setting, qid in (({"scope": "global"}, lists.qid), ({}, None), ({}, 0 * lists.qid)):
-        alone = RankRLS(ALPHA, keep_covariance="sandwich", **setting)
-        with pytest.raises(ValueError, match="False or True where no list can be left out"):
-            alone.fit(lists.X, lists.y, qid=qid)
-
-
 def test_a_batch_of_models_and_weights_of_zero():
     lists = Lists()
     setting = {"weighting": "documents", "keep_covariance": True, "kernel": "rbf", "gamma": 0.1}
@@ -337,10 +312,9 @@ def test_a_batch_of_models_and_weights_of_zero():
     ("setting", "message"),
     [
         ({"alpha": 0.0}, "keep_covariance needs alpha > 0, got alpha=0"),
-        ({"pairs": "without_ties"}, "keep_covariance must be False or 'sandwich' with pairs="),
+        ({"pairs": "without_ties"}, "keep_covariance must be False with pairs="),
         ({"positive": True}, "keep_covariance must be False with positive, l1_ratio"),
-        ({"keep_covariance": "yes"}, "keep_covariance must be True, False or 'sandwich'"),
-        ({"kernel": "rbf", "keep_covariance": "sandwich"}, "False or True with a kernel"),
+        ({"keep_covariance": "yes"}, "keep_covariance must be True or False"),
     ],
 )
 def test_what_has_no_posterior(setting, message):
@@ -515,28 +489,6 @@ def test_a_kernel_map_as_features_is_no_kernel():
     assert (deviations[0] > 0).all()
 
 
-def test_the_sandwich_of_groups():
-    lists = Lists(40, 6)
-    groups = lists.qid // 5
-    told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
-    search = RankRLSCV([ALPHA], keep_covariance="sandwich").fit(**told, groups=groups)
-    gradients = []
-    for group in range(8):
-        own = groups == group
-        rest = RankRLS(ALPHA).fit(lists.X[~own], lists.y[~own], qid=lists.qid[~own])
-        e, total = lists.y[own] - rest.predict(lists.X[own]), np.zeros(5)
-        for q in np.unique(lists.qid[own]):
-            rows = lists.qid[own] == q
-            total += lists.X[own][rows].T @ (6 * e[rows] - e[rows].sum())
-        gradients.append(total)
-    sums = Pairgram.from_rows(lists.X, lists.y, qid=lists.qid)
-    inverse = np.linalg.inv(sums.G + ALPHA * np.eye(5))
-    C = inverse @ np.array(gradients).T @ np.array(gradients) @ inverse
-    expected = relative(lists.X @ C @ lists.X.T, within(lists.qid))
-    found = search.predict(lists.X, qid=lists.qid, return_std=True)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 def test_linear_kernels_are_kept_in_files(tmp_path):
     lists = Lists()
     model = RankRLS(ALPHA, kernel=Kernel("linear"), keep_covariance=True).fit(**lists.labelled)
@@ -555,9 +507,6 @@ def test_single_rows_beside_lists_and_offsets():
     moved = RankRLS(keep_covariance=True).fit(**told, offset=lists.X[:, 0])
     with pytest.raises(ValueError, match="takes no offsets, which this RankRLS was fitted with"):
         moved.probability_above(lists.X[:2], lists.X[2:4])
-    cross = {"feature_map": Cross([0, 1], [2, 3]), "prior": "identity"}
-    with pytest.raises(ValueError, match="keep_covariance must be False with prior='identity'"):
-        RankRLS(keep_covariance=True, **cross).fit(**told)
 
 
 def test_comparisons_weigh_a_margin_as_two_labels():

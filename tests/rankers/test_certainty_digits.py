@@ -134,7 +134,7 @@ def test_evidence_compares_maps_and_gammas():
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], of_maps, atol=1e-6)
 
 
-def test_evidence_of_statistics_and_tables(tmp_path):
+def test_evidence_of_weighted_rows_and_the_noise_of_a_table(tmp_path):
     lists, alphas = Lists(), [0.1, 0.7, 10.0]
     lists.weight[3] = 0.0  # a row that counts as absent
     seen = lists.weight > 0
@@ -143,21 +143,10 @@ def test_evidence_of_statistics_and_tables(tmp_path):
         part[seen] for part in (lists.X, lists.y, lists.qid, lists.weight)
     )
     expected = [float(rows.process(linear, alpha).evidence) for alpha in alphas]
-    told = {"scoring": "evidence", "weighting": "documents"}
-    days = [
-        Pairgram.from_rows(
-            lists.X[of],
-            lists.y[of],
-            qid=lists.qid[of],
-            sample_weight=lists.weight[of],
-            weighting="documents",
-        )
-        for of in (lists.qid < 2, lists.qid >= 2)
-    ]
-    for some in (days, [days[0] + days[1]]):
-        model = RankRLSCV.from_pairgrams(some, alphas, scoring="evidence")
-        np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
-        assert model.best_score_ == model.scores_.max() and model.alpha_ == alphas[1]
+    search = RankRLSCV(alphas, scoring="evidence", weighting="documents")
+    search.fit(lists.X, lists.y, qid=lists.qid, sample_weight=lists.weight)
+    np.testing.assert_allclose(search.scores_, expected, rtol=0, atol=1e-8)
+    assert search.best_score_ == search.scores_.max() and search.alpha_ == alphas[1]
     frame = pd.DataFrame({"y": lists.y, "q": lists.qid, "w": lists.weight})
     for j in range(3):
         frame[f"f{j}"] = lists.X[:, j]
@@ -165,7 +154,6 @@ def test_evidence_of_statistics_and_tables(tmp_path):
         frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
     for source in (frame, tmp_path):
         table = scan(source, label="y", qid="q", weight="w")
-        model = RankRLSCV(alphas, keep_covariance=True, **told).fit(table)
-        np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
-        noise = float(rows.process(linear, model.alpha_).left) / (seen.sum() - 4)
+        model = RankRLS(0.7, keep_covariance=True, weighting="documents").fit(table)
+        noise = float(rows.process(linear, 0.7).left) / (seen.sum() - 4)
         np.testing.assert_allclose(model.posterior_.noise, noise, rtol=1e-8)

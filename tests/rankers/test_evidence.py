@@ -9,7 +9,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
 from pairgram import (
     AutoRanker,
     ELMRankCV,
-    Pairgram,
     PairwiseELMCV,
     PointwiseELMCV,
     Preferences,
@@ -191,28 +190,14 @@ REFUSED = {
 }
 
 
-# Tables have no weights of queries.
-OF_TABLES = set(REFUSED) - {"weighted queries"}
-
-
-@pytest.mark.parametrize(
-    ("case", "as_table"), [(case, of) for case in REFUSED for of in {False, case in OF_TABLES}]
-)
-def test_refused(case, as_table):
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
     parameters, arguments, message = REFUSED[case]
-    qid = QID
-    X, y = np.arange(14.0).reshape(7, 2) ** 2 % 5, np.arange(7.0) ** 2 % 3
-    rows = {"X": X, "y": y, "qid": qid}
-    if as_table:
-        told = {} if "groups" not in arguments else {"groups": "g"}
-        frame = {"a": X[:, 0], "b": X[:, 1], "y": y, "q": qid, "g": qid}
-        columns = {"label": "y", "qid": "q", "features": ["a", "b"], **told}
-        rows = {"X": scan(pyarrow.table(frame), **columns)}
-        arguments = {} if told else arguments
+    rows = np.arange(14.0).reshape(7, 2) ** 2 % 5, np.arange(7.0) ** 2 % 3
     if "validation" in arguments:
-        arguments = {"validation": tuple(rows.values()) if not as_table else rows["X"]}
+        arguments = {"validation": (*rows, QID)}
     with pytest.raises(ValueError, match=message):
-        RankRLSCV(**parameters).fit(**rows, **arguments)
+        RankRLSCV(**parameters).fit(*rows, qid=QID, **arguments)
 
 
 def test_who_has_no_evidence():
@@ -220,18 +205,9 @@ def test_who_has_no_evidence():
     for search in (RankSVMCV, ELMRankCV, AutoRanker):
         with pytest.raises(ValueError, match="'evidence' is for RankRLSCV"):
             search(scoring="evidence").fit(X, y, qid=qid)
-    total = Pairgram.from_rows(X, y, qid=qid)
-    with pytest.raises(ValueError, match="give weighting='documents'"):
-        RankRLSCV.from_pairgrams([total], scoring="evidence")
-    with pytest.raises(ValueError, match="scoring must be None, the pair loss, or 'evidence'"):
-        RankRLSCV.from_pairgrams([total, total], scoring="ndcg")
-    total = Pairgram.from_rows(X, y, qid=qid, weighting="documents")
-    with pytest.raises(ValueError, match="decays must be None with scoring='evidence'"):
-        RankRLSCV.from_pairgrams([total], decays=0.5, scoring="evidence")
-    weighted = {"query_weight": 1.0 + qid, "weighting": "documents"}
-    total = total + Pairgram.from_rows(X, y, qid=qid + 10, **weighted)
-    with pytest.raises(ValueError, match="where query_weight differs"):
-        RankRLSCV.from_pairgrams([Pairgram.from_bytes(total.to_bytes())], scoring="evidence")
+    table = scan(pyarrow.table({"a": X[:, 0], "y": y, "q": qid}), label="y", qid="q")
+    with pytest.raises(ValueError, match="scoring='evidence' needs all rows in memory: give a f"):
+        RankRLSCV(**TOLD).fit(table)
 
 
 def test_priors_and_offsets_are_subtracted():

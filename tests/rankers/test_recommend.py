@@ -53,8 +53,8 @@ def fitted(world, **settings):
 @pytest.mark.parametrize("k", [1, 5, 25, 40])
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"common_ridge": None}, {"left_map": RandomFourier(4, random_state=0)}],
-    ids=["common", "products", "map"],
+    [{}, {"left_map": RandomFourier(4, random_state=0)}],
+    ids=["products", "map"],
 )
 def test_cross_models(world, k, settings):
     users, items, X, *_ = world

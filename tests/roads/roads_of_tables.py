@@ -38,7 +38,6 @@ KINDS = (
     "RankRLS with constraints",
     "RankRLSCV",
     "RankRLSCV of choices",
-    "RankRLSCV by evidence",
     "PointwiseELM",
     "PairwiseELM",
     "PairwiseELMCV",

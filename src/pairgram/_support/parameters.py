@@ -308,7 +308,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         FLAG, "--scale/--no-scale", "Scale features before the ridge.", default=False
     ),
     "keep_covariance": Parameter(
-        Setting("True, False or 'sandwich'", lambda value: FLAG.fits(value) or value == "sandwich"),
+        FLAG,
         "--keep-covariance",
         "Keep the uncertainty of the scores, for predict --std and propose. --pairs is then "
         "with_ties.",
@@ -404,7 +404,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "Cross.keep": Parameter(stored=optional(_COLUMNS)),
     "Cross.left_map": Parameter(stored=optional(_OF_MAP)),
     "Cross.right_map": Parameter(stored=optional(_OF_MAP)),
-    "common_ridge": Parameter(optional(POSITIVE)),
     "gamma": Parameter(
         optional(POSITIVE),
         "--gamma GRID",

@@ -378,10 +378,11 @@ def _fit_table(
         table = watch(table)
         survey = table.survey()
         # The rows of a single list are held out one by one, which needs all of them.
-        is_list = survey.n_queries == 1 and valid is None and search.scoring != opt.EVIDENCE
+        is_list = survey.n_queries == 1 and valid is None
+        needs_all = is_list or search.scoring == opt.EVIDENCE
 
         def fit() -> None:
-            if not (entry.in_memory or columns.one_query or is_list):
+            if not (entry.in_memory or columns.one_query or needs_all):
                 _fit_by_passes(search, table, held_out)
                 return
             X, y, named_rows = _read_all(file, table, search)
@@ -470,8 +471,7 @@ def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any,
         raise memory.lacking(
             f"{shown(file)}, all of whose rows the model needs,",
             table.bytes_in_memory,
-            "take pairgram train --model rankrls with --valid or --metric evidence, which reads "
-            "them in blocks"
+            "take pairgram train --model rankrls with --valid, which reads them in blocks"
             if table.survey().n_queries == 1
             else "take pairgram train --model rankrls, which reads them in blocks",
         )

@@ -129,8 +129,6 @@ class RankingData:
     propensity : ndarray of shape (n_rows,), float64, or None
         The propensities that clicks were divided by to be the labels; 1 for rows without a click.
         None if the labels are given as they are.
-    free : ndarray of shape (n_features,), float64, or None
-        A model of length 1, whose multiples have no ridge: the penalty is that of the rest.
     """
 
     X: Any
@@ -145,7 +143,6 @@ class RankingData:
     group_of: Rows | None = None
     preferences: Preferences | None = None
     propensity: NDArray[np.float64] | None = None
-    free: Vector | None = None
 
     @classmethod
     def make(
@@ -225,11 +222,6 @@ class RankingData:
         if self.feature_map is None:
             return int(self.X.shape[1])
         return n_outputs(self.feature_map, self.X)
-
-    @property
-    def is_started(self) -> bool:
-        """Whether a large ridge leaves more than nothing, of scores or models before the fit."""
-        return self.offset is not None or self.free is not None
 
     @property
     def v(self) -> NDArray[np.float64]:

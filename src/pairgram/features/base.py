@@ -179,8 +179,6 @@ class Sides(NamedTuple):
         The numbers of features of the sides. Each of one is multiplied by each of the other.
     right : FeatureMap
         A fitted map to the kept columns and the right side.
-    has_common : bool
-        Whether the first of the left side is the same for all rows.
     columns : ndarray of int64
         The columns that the sides are made of, with those that are kept.
     """
@@ -189,7 +187,6 @@ class Sides(NamedTuple):
     n_left: int
     n_right: int
     right: FeatureMap
-    has_common: bool
     columns: Rows
 
 

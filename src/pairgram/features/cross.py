@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, verbatim
-from pairgram._support.parameters import COUNT, check_parameters
+from pairgram._support.parameters import COUNT
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
 from pairgram.features.base import (
     FeatureMap,
@@ -46,8 +46,7 @@ class Cross(FeatureMap):
 
     A linear model of these features is ``f(u, v) = uᵀ W v``. If u describes a person (or a query)
     and v an item (or a document), the model ranks for people and items that it has never seen.
-    The constant ``sqrt(1 / common_ridge)`` stands before u, so that a part of the model, ``w₀ᵀ v``,
-    is the same for everybody.
+    A constant 1 stands before u, so that a part of the model, ``w₀ᵀ v``, is the same for everybody.
 
     Products of all rows are never stored. If the left side is the same for all rows of a query, as
     it is if a query is a person, they are not even computed: the Gram matrix of q queries takes
@@ -65,11 +64,6 @@ class Cross(FeatureMap):
     left_map, right_map : FeatureMap or None, default=None
         A map of the columns of a side, whose features take the place of the columns: a
         `RandomFourier`, `RandomNodes`, or `Nystroem` with a named kernel.
-    common_ridge : float > 0 or None, default=1.0
-        The ridge of the part that is the same for everybody, as a multiple of the ridge of the
-        products. None leaves this part out. To choose it, give `RankRLSCV` a list of maps with
-        different values as `feature_map`. A ranker with ``scale=True`` scales this part as all
-        others, so that no value but None makes a difference.
     n_threads : int or None, default=None
         Number of threads of `transform`.
 
@@ -78,25 +72,20 @@ class Cross(FeatureMap):
     kept_, left_, right_ : ndarray of int64
         The numbers of the columns.
     left_map_, right_map_ : fitted FeatureMap or None
-    common_ridge_ : float or None
-        The parameter at the time of the fit.
     n_features_in_ : int
 
     Notes
     -----
-    The features are the kept columns, then ``sqrt(1 / common_ridge) v``, then ``u_a v`` for every
-    a. `transform` takes one multiplication per feature. So ``coef_[n_kept:].reshape(-1, n_right)``
-    of a fitted ranker has a row for the part that is the same for everybody, times
-    ``sqrt(common_ridge)``, and one for each column of the left side.
+    The features are the kept columns, then v, then ``u_a v`` for every a. `transform` takes one
+    multiplication per feature. So ``coef_[n_kept:].reshape(-1, n_right)`` of a fitted ranker has a
+    row for the part that is the same for everybody, and one for each column of the left side.
 
     A matrix of (p r)² numbers may be too large, as for two embeddings of 384 numbers. `RankRLS` and
     `RankRLSCV` then solve by conjugate gradients, in ``O(n r + q p r)`` for each step, and
-    ``cv=None`` holds out five folds of queries in place of every query. There is an exact closed
-    form for both if every query has the same list of items, the weight of a row is that of its
-    query times that of its item, and nothing is kept. If the left side varies within queries, runs
-    of equal rows take the place of queries. Conjugate gradients end at a residual of 1e-8 to 1e-10.
-    Columns of very different sizes, or far from 0, therefore lose digits where alpha is small:
-    scale them.
+    ``cv=None`` holds out five folds of queries in place of every query. If the left side varies
+    within queries, runs of equal rows take the place of queries. Conjugate gradients end at a
+    residual of 1e-8 to 1e-10. Columns of very different sizes, or far from 0, therefore lose digits
+    where alpha is small: scale them.
 
     If a ranker has `inputs`, the columns are those that the inputs make. With "raw+quantile",
     quantiles are columns of their own. They are named like ``quantile of age``, or numbered after
@@ -114,8 +103,8 @@ class Cross(FeatureMap):
     --------
     >>> import numpy as np
     >>> from pairgram import Cross
-    >>> Cross([0, 1], [2, 3], common_ridge=None).fit_transform(np.array([[2.0, 3, 5, 7]]))
-    array([[10., 14., 15., 21.]])
+    >>> Cross([0, 1], [2, 3]).fit_transform(np.array([[2.0, 3, 5, 7]]))
+    array([[ 5.,  7., 10., 14., 15., 21.]])
     """
 
     _of_columns = ("left", "right", "keep")  # the parameters that may have names
@@ -126,7 +115,6 @@ class Cross(FeatureMap):
     keep: Columns | None = None
     left_map: Transformer | None = None
     right_map: Transformer | None = None
-    common_ridge: float | None = 1.0
     n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
@@ -147,7 +135,6 @@ class Cross(FeatureMap):
         return self._fit_named(X, names)
 
     def _fit_named(self, X: Matrix, names: Sequence[Hashable] | None) -> Self:
-        check_parameters(self, "common_ridge")
         self.kept_ = column_numbers(self.keep, "keep", X.shape[1], names)
         self.left_ = column_numbers(self.left, "left", X.shape[1], names)
         self.right_ = column_numbers(self.right, "right", X.shape[1], names)
@@ -162,7 +149,6 @@ class Cross(FeatureMap):
                 f"must not have columns of the right side, got {verbatim(repr(shown))} on both: "
                 "give keep a column that is its square",
             )
-        self.common_ridge_ = self.common_ridge
         self.left_map_ = _fitted(self.left_map, "left_map", X, self.left_)
         self.right_map_ = _fitted(self.right_map, "right_map", X, self.right_)
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
@@ -186,19 +172,17 @@ class Cross(FeatureMap):
             names[columns] if one is None else one.get_feature_names_out()
             for one, columns in ((self.left_map_, self.left_), (self.right_map_, self.right_))
         )
-        alone = [] if self.common_ridge_ is None else list(right)
         products = [f"{u} × {v}" for u in left for v in right]
-        return np.array([*names[self.kept_], *alone, *products], dtype=object)
+        return np.array([*names[self.kept_], *right, *products], dtype=object)
 
     def _sides(self) -> Sides:
         n_right = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
         right = copy(self)  # the kept columns, and the right side times 1
-        right.left_, right.left_map_, right.common_ridge_ = self.left_[:0], None, 1.0
+        right.left_, right.left_map_ = self.left_[:0], None
         right._n_features_out = len(self.kept_) + int(n_right)
         n_left = (self._n_features_out - len(self.kept_)) // int(n_right)
         columns = np.concatenate([self.kept_, self.left_, self.right_])
-        has_common = self.common_ridge_ is not None
-        return Sides(self.left_, n_left, int(n_right), right, has_common, columns)
+        return Sides(self.left_, n_left, int(n_right), right, columns)
 
     def _terms(self, coef: Vector) -> Terms:
         for side in _SIDES:
@@ -211,17 +195,14 @@ class Cross(FeatureMap):
         rows = coef[n_kept:].reshape(-1, len(self.right_), *coef.shape[1:])
         weights = np.zeros((n_columns, *coef.shape[1:]))
         weights[self.kept_] = coef[:n_kept]
-        if self.common_ridge_ is not None:
-            weights[self.right_] += float(self.common_ridge_) ** -0.5 * rows[0]
-            rows = rows[1:]
-        return Terms(weights, products=(Products(self.left_, self.right_, rows),))
+        weights[self.right_] += rows[0]
+        return Terms(weights, products=(Products(self.left_, self.right_, rows[1:]),))
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
-        common = 0.0 if self.common_ridge_ is None else float(self.common_ridge_) ** -0.5
         sides = (node_map_of(one, dtype) for one in (self.left_map_, self.right_map_))
         columns = self.kept_, self.left_, self.right_
-        return kind.cross(self.n_features_in_, *columns, *sides, common)
+        return kind.cross(self.n_features_in_, *columns, *sides)
 
     @staticmethod
     def _check_sides(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
@@ -251,7 +232,7 @@ class Cross(FeatureMap):
             require(len(np.unique(columns)) == len(columns), f"{name} must name a column once")
         both = np.isin(arrays["map_left"], arrays["map_right"]).any()
         require(not both, "map_left and map_right must not have a column on both sides")
-        n_left = widths["left"] + (settings["common_ridge"] is not None)
+        n_left = widths["left"] + 1
         sizes["features"] = n_features
         n_outputs = len(arrays["map_kept"]) + n_left * widths["right"]
         require(sizes.setdefault("outputs", n_outputs) == n_outputs, f"want {n_outputs} features")
@@ -269,7 +250,7 @@ class Cross(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
-        settings = {**self.get_params(deep=False), "common_ridge": self.common_ridge_}
+        settings = self.get_params(deep=False)
         for name in ("left", "right", "keep"):
             settings[name] = columns_in_file(settings[name], arrays.get(f"map_{name}", self.kept_))
         for side in _SIDES:
@@ -287,7 +268,6 @@ class Cross(FeatureMap):
         }
         self = cls(**settings)
         self.n_features_in_ = fitted["n_features"]
-        self.common_ridge_ = self.common_ridge
         self.kept_, self.left_, self.right_ = (
             arrays[name] for name in ("map_kept", "map_left", "map_right")
         )
@@ -300,8 +280,7 @@ class Cross(FeatureMap):
 
     def _same(self, other: Self) -> bool:
         return (
-            self.common_ridge_ == other.common_ridge_
-            and all(
+            all(
                 np.array_equal(getattr(self, name), getattr(other, name))
                 for name in ("kept_", "left_", "right_")
             )

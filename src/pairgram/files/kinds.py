@@ -124,7 +124,6 @@ OF_PRIOR = Setting(
     ),
 )
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
-PRIOR_OR_IDENTITY = choice("identity", others=OF_PRIOR.wanted, fits=OF_PRIOR.fits)
 RIDGE_OR_KERNEL = {
     **stored("kernel", *OF_KERNEL, "form", "n_threads"),
     "prior?": OF_PRIOR,
@@ -169,7 +168,7 @@ OF_POSTERIOR = {
     "prior": AT_LEAST_0,
     "label_noise": optional(AT_LEAST_0),
     "list_weight?": AT_LEAST_0,
-    "kind": choice("exact", "approximate", "sandwich"),
+    "kind": choice("exact", "approximate"),
 }
 
 
@@ -186,7 +185,7 @@ MODELS: Mapping[str, Kind] = {
             **RIDGE_OR_KERNEL,
             **stored(*OF_PAIRS, "alpha", "scale", "positive", "l1_ratio", "n_nonzero_coefs"),
             **stored("keep_covariance"),
-            "prior?": PRIOR_OR_IDENTITY,
+            "prior?": OF_PRIOR,
             "fitted": {**IN_A_FORM, "posterior?": OF_POSTERIOR},
         },
         {
@@ -423,11 +422,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     )
     own = {name: value for name, value in settings.items() if name != "feature_map"}
     check_record(own, table.settings)
-    if own.get("prior") == "identity":
-        made = settings["feature_map"]
-        crossed = isinstance(made, dict) and made.get("kind") == "Cross"
-        require(crossed, "prior must not be 'identity' but for a Cross")
-    elif "prior" in own:
+    if "prior" in own:
         _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
     if kind in BATCHES or kind in PIPELINES:

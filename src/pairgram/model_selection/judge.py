@@ -408,8 +408,7 @@ class TableJudge:
     ----------
     held : Table
         The validation table, or the table of `fit` itself.
-    metric : Metric or Criterion
-        With a criterion nothing is held out, and there is nothing to judge here.
+    metric : Metric
     folds : Folds or None
         None if there is a validation table, or if every query is held out in turn.
     n_threads : int or None
@@ -418,7 +417,7 @@ class TableJudge:
     """
 
     held: Table
-    metric: Metric | Criterion
+    metric: Metric
     folds: Folds | None
     n_threads: int | None
     leaves_out: bool = False
@@ -447,7 +446,6 @@ class TableJudge:
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
         models = tuple(candidates)
-        assert isinstance(self.metric, Metric)
         block = partial(_sums, tuple(readers), models, self.metric, self.folds, self.n_threads)
         found = self.held.reduce(Task(block, join_by_key))
         return [

@@ -44,7 +44,7 @@ from pairgram.rankers.preparation import (
     GivenTable,
     Spec,
 )
-from pairgram.rankers.prior import IDENTITY, frozen
+from pairgram.rankers.prior import frozen
 from pairgram.rankers.scores import (
     Scorer,
     column_weights_of,
@@ -703,8 +703,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         parameters |= {"feature_map": map_settings, "fitted": settings}
         parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind
         parameters.pop("prior", None)
-        if hasattr(self, "prior_scale_"):
-            parameters["prior"] = IDENTITY
         if isinstance(parameters.get("positive"), np.ndarray):
             parameters["positive"] = parameters["positive"].tolist()
         if self.prior_ is not None:

@@ -35,7 +35,6 @@ from pairgram.features.inputs import after_inputs
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import part_of, restore_model
-from pairgram.rankers.prior import identity_scale
 from pairgram.rankers.scores import checked_rows, lists_of, scores_of
 
 if TYPE_CHECKING:
@@ -438,8 +437,6 @@ class BatchFit:
             model.__dict__.update({name: values[number] for name, values in columns.items()})
             if hasattr(first, "form_"):
                 model.form_ = forms[number]
-            if hasattr(first, "prior_scale_"):
-                model.prior_scale_ = identity_scale(coef, first.feature_map_)
             if _fills(first):
                 model.fill_values_ = arrays["fills"][number]
             models.append(model)

@@ -437,8 +437,7 @@ class Certain:
         -------
         ndarray of shape (n_draws, n_coefs), float64
             Draws from the normal distribution around `coef_` with the covariance
-            ``σ² (G + alpha I)⁻¹``, or that of "sandwich" (see `RankRLS`). With ``scale=True``, the
-            diagonal of G takes the place of I.
+            ``σ² (G + alpha I)⁻¹``. With ``scale=True``, the diagonal of G takes the place of I.
 
         Raises
         ------

@@ -23,7 +23,6 @@ from pairgram.files.transformer import OtherVersionError, Place, parameters_of
 from pairgram.files.transformers import by_owner, describe_transformer, restore_transformer
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
-from pairgram.rankers.prior import IDENTITY, identity_scale
 from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.ridge_path import ColumnSums
 
@@ -194,9 +193,7 @@ def restore_model(
     """Make the model that `LinearRanker._contents` described. The contents have been checked."""
     of_prior = settings.pop("prior", None)
     prior = None
-    if of_prior == IDENTITY:
-        settings["prior"] = IDENTITY
-    elif of_prior is not None:
+    if of_prior is not None:
         prior = restore_model(of_prior["kind"], arrays_of_prior(arrays), of_prior["settings"])
         settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
@@ -215,8 +212,6 @@ def restore_model(
     if "loss" in settings:
         model._loss = settings["loss"]  # that of the fit
     model.prior_, model.fill_values_ = prior, arrays.get("fill_values")
-    if of_prior == IDENTITY:
-        model.prior_scale_ = identity_scale(model.coef_, feature_map)
     of_posterior = fitted.pop("posterior", None)
     if of_posterior is not None:
         model.posterior_ = Posterior.of_file(arrays, of_posterior)

@@ -7,21 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import Vector
 from pairgram._support.parameters import check, check_size
 from pairgram.data.pairs import no_pairs
 from pairgram.model_selection.judge import (
-    EVIDENCE,
     Judged,
     as_list,
-    is_evidence,
     search_results,
 )
 from pairgram.solvers.constrained import Constraints
@@ -42,7 +40,7 @@ def of_statistics(
     *,
     scale: bool,
     prior: ArrayLike | None,
-    keep_covariance: bool | Literal["sandwich"] = False,
+    keep_covariance: bool = False,
     **constraints: Any,
 ) -> _Ranker:
     """Return a fitted model; see `RankRLS.from_pairgram`."""
@@ -69,7 +67,6 @@ def of_statistics(
             total,
             float(alpha),
             scale=scale,
-            sandwich=keep_covariance == "sandwich",
             prior=None if prior is None else np.asarray(prior, np.float64),
         )
     return model
@@ -83,7 +80,6 @@ def of_days(
     decays: float | Sequence[float] | None,
     skip: int,
     scale: bool,
-    scoring: object = None,
 ) -> _Ranker:
     """Return a search whose ridge days have chosen; see `RankRLSCV.from_pairgrams`."""
     statistics = list(days)
@@ -93,26 +89,18 @@ def of_days(
             sums.append(_sums_of(one))
     check("scale", scale)
     check_size("skip", skip)
-    by_evidence = is_evidence(scoring)
-    if scoring is not None and not by_evidence:
-        raise ArgumentError(
-            "scoring",
-            f"must be None, the pair loss, or {EVIDENCE.name!r} for statistics, got {scoring!r}",
-        )
-    given = None if alphas is None else check_alphas(alphas, zero=not by_evidence)
-    listed = _listed(decays, by_evidence)
-    least = skip + 1 if decays is not None else 1 if by_evidence else 2
-    if len(sums) < least:
-        wanted = ("one", "two")[least - 1] if decays is None else f"{skip + 1} with skip={skip}"
+    given = None if alphas is None else check_alphas(alphas, zero=True)
+    listed = _listed(decays)
+    if len(sums) < (2 if decays is None else skip + 1):
+        wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
         raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
     for number, total in enumerate(sums):
         with _of_day(number):
             _require_pairs(total)
     whole = sum(statistics)  # days that cannot be added, or share a query, are an error
     grid = None if given is None else np.sort(given)[::-1].copy()
-    all_days = JudgedDays.together if by_evidence else JudgedDays.in_turn
     judged = [
-        all_days(sums, grid, scale)
+        JudgedDays.in_turn(sums, grid, scale)
         if decay is None
         else JudgedDays.forward(sums, grid, scale, decay, skip)
         for decay in listed
@@ -129,7 +117,7 @@ def of_days(
     )
     model.pairs_, model.target_ = settings.pairs, settings.target
     model.scale_, model.gamma_ = scale, None
-    chosen = _choose(model, judged, listed, given, by_evidence)
+    chosen = _choose(model, judged, listed, given)
     _tell_of_sums(model, chosen.total)
     chosen.total.warn_of_narrow_columns(scale)
     if model.decay_ is not None:
@@ -138,14 +126,10 @@ def of_days(
     return model
 
 
-def _listed(decays: float | Sequence[float] | None, by_evidence: bool) -> list[float | None]:
+def _listed(decays: float | Sequence[float] | None) -> list[float | None]:
     """Check the decays to choose from; None stands for days without an order."""
     if decays is None:
         return [None]
-    if by_evidence:
-        raise ArgumentError(
-            "decays", f"must be None with {{scoring={EVIDENCE.name!r}}}, which knows no order"
-        )
     listed = as_list(decays, "decays")
     for decay in listed:
         if not (isinstance(decay, Real) and 0 < float(decay) <= 1):
@@ -158,11 +142,10 @@ def _choose(
     judged: Sequence[JudgedDays],
     decays: Sequence[float | None],
     given: Vector | None,
-    by_evidence: bool,
 ) -> JudgedDays:
     """Tell a model the best ridge and decay, and what was found for the others; return the best."""
     means = np.concatenate([one.losses.mean(axis=0) for one in judged])
-    best, sign = int(np.nanargmin(means)), -1.0 if by_evidence else 1.0
+    best = int(np.nanargmin(means))
     chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
     order = np.arange(len(chosen.alphas))
     if given is not None:
@@ -170,17 +153,16 @@ def _choose(
     path = chosen.path.coef(chosen.alphas)
     model.coef_, model.coef_path_ = path[at].copy(), path[order]
     model.alphas_, model.alpha_ = chosen.alphas[order], float(chosen.alphas[at])
-    model.scores_ = sign * chosen.losses.mean(axis=0)[order]
+    model.scores_ = chosen.losses.mean(axis=0)[order]
     model.decay_ = decays[best // len(order)]
-    model.best_score_ = sign * float(means[best])
+    model.best_score_ = float(means[best])
     rows = (len(order) * np.arange(len(judged))[:, None] + order).ravel()
     model.best_index_ = int(np.argmax(rows == best))
     columns = {"alpha": np.concatenate([one.alphas for one in judged])[rows]}
     if model.decay_ is not None:
         columns["decay"] = np.repeat(np.array(decays, np.float64), len(order))
-    losses = sign * np.hstack([one.losses for one in judged])
-    spread = np.full(len(means), np.nan) if by_evidence else losses.std(axis=0)
-    table = Judged(sign * means, spread, None if by_evidence else losses).take(rows)
+    losses = np.hstack([one.losses for one in judged])
+    table = Judged(means, losses.std(axis=0), losses).take(rows)
     ranks = np.searchsorted(np.sort(means), means)[rows] + 1
     model.cv_results_ = search_results(columns, table, ranks)
     return chosen

@@ -52,7 +52,6 @@ from pairgram.model_selection.judge import (
     TableJudge,
     is_evidence,
     metric_of,
-    no_evidence,
     table_metric,
 )
 from pairgram.model_selection.splits import FORWARD, Folds, held_by_default, refuse_validation
@@ -87,8 +86,6 @@ class Preparation:
     takes_path : bool
         Whether a kernel's problem is decomposed, which takes more memory than one solution.
     prior : array-like, fitted model or None
-    from_identity : bool
-        Whether products of columns shrink towards a multiple of the identity.
     no_columns : str
         Why the model has no columns that weights of a prior could belong to; "" if it has.
     takes_offset : bool
@@ -108,7 +105,6 @@ class Preparation:
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
-    from_identity: bool = False
     takes_offset: bool = True
     no_table: str = ""
     other_maps: tuple[Any, ...] = ()
@@ -760,8 +756,6 @@ class GivenTable:
         validation: Validation,
     ) -> TableJudge:
         """Return which rows a search holds out, and what judges them."""
-        if search.by_evidence:
-            raise no_evidence()
         if validation is None and not all(one is None or is_known(one) for one in maps):
             raise ValueError(
                 "feature_map must be one of this package for folds of a table, because others "
@@ -775,8 +769,6 @@ class GivenTable:
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
-        if search.by_evidence:
-            return TableJudge(self.table, EVIDENCE, None, self._preparation.n_threads)
         held, folds = self.held(search, validation), None
         leaves_out = exact and validation is None and search.cv is None
         if validation is None:

@@ -14,51 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import predicted, real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import same_map, sides_of
+from pairgram.features.base import same_map
 from pairgram.features.inputs import after_inputs
 from pairgram.rankers.scores import checked_rows
 
 if TYPE_CHECKING:
     from pairgram._support.types import Estimator, RowsLike, Transformer
-
-
-# The word for a prior of products that is a multiple of the identity.
-IDENTITY = "identity"
-
-
-def identity_of(data: RankingData) -> Vector:
-    """Return the identity as a model of products, of length 1, (n_features,).
-
-    Raises
-    ------
-    ValueError
-        If the features are no products of two sides that are equally wide, or without labels.
-    """
-    sides = sides_of(data.feature_map)
-    if sides is None or data.preferences is not None:
-        found = "comparisons" if sides is not None else "other features"
-        raise ArgumentError(
-            "prior", f"must not be 'identity' but for a Cross and labels, got {found}"
-        )
-    n_left = sides.n_left - sides.has_common
-    if n_left != sides.n_right:
-        raise ArgumentError(
-            "prior",
-            f"must not be 'identity' for sides of {n_left} and {sides.n_right} features: want a "
-            "Cross whose sides are equally wide, as embeddings of one model are",
-        )
-    identity = np.zeros(data.n_features)
-    products = identity[data.n_features - n_left * n_left :].reshape(n_left, n_left)
-    np.fill_diagonal(products, 1 / np.sqrt(n_left))
-    return identity
-
-
-def identity_scale(coef: Vector, feature_map: Transformer | None) -> float:
-    """Return the multiple of the identity in a model of products, their trace by their width."""
-    sides = sides_of(feature_map)
-    assert sides is not None
-    width = sides.n_right
-    return float(coef[len(coef) - width * width :: width + 1].sum() / width)
 
 
 def frozen(prior: object) -> Any:
@@ -148,8 +109,7 @@ class Prior(NamedTuple):
         if isinstance(prior, str):
             raise ArgumentError(
                 "prior",
-                f"must be a fitted model: give load_model({verbatim(repr(prior))}), or 'identity' "
-                "to a RankRLS or RankRLSCV of products",
+                f"must be a fitted model: give load_model({verbatim(repr(prior))})",
             )
         if np.ndim(prior) != 1:
             raise ArgumentError(

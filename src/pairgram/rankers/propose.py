@@ -73,7 +73,7 @@ def propose(
     batch : bool, default=True
         Whether every choice takes the earlier ones into account, as if these had been measured and
         had come out as expected. The choices are then diverse. False takes the n best rows, each
-        by itself; ``keep_covariance="sandwich"`` needs it, except for "thompson".
+        by itself.
     random_state : int, RandomState, Generator or None, default=None
         For "thompson".
 
@@ -120,10 +120,6 @@ def propose(
     check_flag("batch", batch)
     if strategy == "improvement":
         refuse_lists(model, "strategy='improvement'")
-    if batch and posterior_of(model).kind == "sandwich" and strategy != "thompson":
-        raise ArgumentError(
-            "batch", "must be False with keep_covariance='sandwich', which has no noise of labels"
-        )
     of_measured = measured if measured is None else in_memory(model, measured)
     model, X, _ = in_memory(model, X)
     scores = np.asarray(model.predict(X), np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -110,25 +110,19 @@ class RankRLS(Certain, LinearRanker):
     n_nonzero_coefs : int ≥ 1 or None, default=None
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
-    keep_covariance : bool or "sandwich", default=False
+    keep_covariance : bool, default=False
         Whether to keep the posterior covariance of the weights, which `posterior_` then holds, for
         ``predict(return_std=True)``, `std_of_differences`, `probability_above`, `rank_ranges` and
         `draw_weights`. It takes n_features² numbers, or n_support² with a kernel, in memory and in
-        a model file. "sandwich" uses the gradients of lists and no noise model. See the notes.
-    prior : array-like of shape (n_features,), fitted model, "identity" or None, default=None
+        a model file. See the notes.
+    prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0: the ridge is on the difference from it. It
         is a single model, not a probability distribution. See the notes. It may be
 
         - weights of the inputs, or of the features that `feature_map` makes;
         - a fitted model with `predict`, which stays fitted if the estimator is cloned. With a
           kernel, only this is possible. In a grid of scikit-learn's searches, whose values are
-          cloned, give ``sklearn.frozen.FrozenEstimator(model)``;
-        - "identity", for a `Cross` of two sides of equal width. The ridge is then
-          ``alpha ‖W − a I‖²`` with the best a, which is kept as `prior_scale_`. Embeddings are not
-          rescaled; for those of length 1, W = I gives their cosine. The rows must be in memory and
-          have labels. Constraints, ``scale=True``, ``form="dual"`` and "leave-pair-out" are not
-          possible. If there are too many products for a matrix, a search holds out folds, unless
-          all queries share one list.
+          cloned, give ``sklearn.frozen.FrozenEstimator(model)``.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
 "list-standard", "runs"} or None, default=None
         How the columns of X are transformed before the feature map or the kernel sees them:
@@ -209,12 +203,10 @@ class RankRLS(Certain, LinearRanker):
         `coef_` instead.
     uses_offset_ : bool
         Whether the model was fitted with offsets, so that `predict` and `score` need them.
-    prior_scale_ : float
-        With ``prior="identity"``, the multiple a of the identity.
     posterior_ : object or None
         With `keep_covariance`: ``posterior_.noise`` is σ², ``posterior_.label_noise`` the variance
         of a label of weight 1 (None if it differs from list to list), and ``posterior_.kind``
-        "exact", "approximate" or "sandwich".
+        "exact" or "approximate".
 
     See Also
     --------
@@ -247,10 +239,8 @@ class RankRLS(Certain, LinearRanker):
     single list, or a table. It needs alpha > 0 and ``pairs="with_ties"`` or None, or comparisons.
     It is "exact" if labels have the same weight in all lists, as with ``weighting="documents"``,
     with lists of one size, or for comparisons, and "approximate" otherwise. A row or comparison of
-    weight 2 is then one of half the noise, and not the same twice. "sandwich" takes
-    ``(G + alpha I)⁻¹ Σ_q s_q s_qᵀ (G + alpha I)⁻¹`` with the gradients s_q of held-out lists. It
-    allows any pairs, and needs the primal form, two lists or more, and rows in memory. Constraints
-    of weights, conjugate gradients and ``prior="identity"`` exclude both.
+    weight 2 is then one of half the noise, and not the same twice. Constraints of weights and
+    conjugate gradients exclude it.
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
     Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
@@ -316,7 +306,7 @@ class RankRLS(Certain, LinearRanker):
     positive: bool | Sequence[Any] | NDArray[Any] = False
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
-    keep_covariance: bool | Literal["sandwich"] = False
+    keep_covariance: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
@@ -357,7 +347,7 @@ class RankRLS(Certain, LinearRanker):
         prior : array-like of shape (n_features,) or None
             As in `Pairgram.solve`.
         keep_covariance : bool, default=False
-            As for the class; "sandwich" needs rows.
+            As for the class.
 
         Raises
         ------
@@ -402,8 +392,7 @@ class RankRLSCV(Certain, LinearSearch):
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
         ``1 / n_features``. Parts of a kernel without a gamma of their own share the chosen one.
     feature_map : as in `RankRLS`, or a list of such to choose from
-        The list may contain None. Each has a Gram matrix and a decomposition of its own, such as
-        those of a `Cross` with other values of `common_ridge`.
+        The list may contain None. Each has a Gram matrix and a decomposition of its own.
     scope, weighting, kernel, degree, coef0, form : as in `RankRLS`
     positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
         A single value, not a list. Every split is then solved anew, and None as `cv` stands for
@@ -523,8 +512,7 @@ class RankRLSCV(Certain, LinearSearch):
         `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores. With "evidence" it has this name.
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_, \
-prior_scale_ :
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
     posterior_ : object or None
         As in `RankRLS`, for the chosen settings. It ignores that they were chosen by the data.
@@ -602,8 +590,8 @@ prior_scale_ :
     ``σ² / alpha``. Nothing is held out, so it costs no more than the path of ridges. It compares
     ridges, gammas, inputs, feature maps and `scale`, but not pairs or targets. It needs
     ``pairs="with_ties"`` or None, or comparisons, and ``weighting="documents"`` if lists differ in
-    size; other weights of pairs follow from no such noise, and are an error. It is NaN where the
-    residuals of a model are only rounding errors.
+    size; other weights of pairs follow from no such noise, and are an error. It needs all rows in
+    memory. It is NaN where the residuals of a model are only rounding errors.
 
     The leave-pair-out score is the share of pairs that the model without their two rows puts in the
     right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
@@ -649,7 +637,7 @@ prior_scale_ :
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
     store_held_out: bool = False
-    keep_covariance: bool | Literal["sandwich"] = False
+    keep_covariance: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
@@ -684,7 +672,6 @@ prior_scale_ :
         decays: float | Sequence[float] | None = None,
         skip: int = 1,
         scale: bool = False,
-        scoring: Literal["evidence"] | None = None,
     ) -> Self:
         """Choose the ridge from the statistics of days, or of other parts, without any rows.
 
@@ -699,9 +686,9 @@ prior_scale_ :
             Two or more, in their order, with equal settings, columns and feature map. Statistics
             are those of columns as they came: inputs such as quantiles cannot be fitted to them.
         alphas : array-like of shape (n_alphas,), ≥ 0, or None, default=None
-            The ridges of the sum of all days, > 0 for "evidence". None takes the default grid of
-            this sum. Models of fewer days have the same ridge or, with `decays`, one that is
-            smaller in proportion to the weight of the pairs that they know.
+            The ridges of the sum of all days. None takes the default grid of this sum. Models of
+            fewer days have the same ridge or, with `decays`, one that is smaller in proportion to
+            the weight of the pairs that they know.
         decays : float, list of float > 0 and ≤ 1, or None, default=None
             The factors to choose from, by which earlier statistics are multiplied with every new
             day. 1 forgets nothing.
@@ -709,9 +696,6 @@ prior_scale_ :
             With `decays`, how many of the first days are not judged.
         scale : bool, default=False
             As for the class.
-        scoring : "evidence" or None, default=None
-            None judges days by their loss. With "evidence" the likelihood of the labels of all days
-            together chooses the ridge, as for the class, and one day is enough.
 
         Returns
         -------
@@ -723,8 +707,7 @@ prior_scale_ :
             days of ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
             ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day, or with ``pairs=None`` the
             mean of ``(y_i − f_i)²``. This is not a ranking metric, because statistics do not hold
-            the order of rows. With ``scoring="evidence"`` they are
-            log-likelihoods (larger is better).
+            the order of rows.
 
         Raises
         ------
@@ -750,5 +733,4 @@ prior_scale_ :
         >>> RankRLSCV.from_pairgrams(days, decays=[0.9, 1.0]).decay_ in (0.9, 1.0)
         True
         """
-        told: dict[str, Any] = {"decays": decays, "skip": skip, "scale": scale, "scoring": scoring}
-        return of_days(cls, days, alphas, **told)
+        return of_days(cls, days, alphas, decays=decays, skip=skip, scale=scale)

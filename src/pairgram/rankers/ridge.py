@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -37,6 +37,7 @@ from pairgram.model_selection.comparison_judge import (
     ComparisonJudge,
 )
 from pairgram.model_selection.judge import (
+    EVIDENCE,
     Criterion,
     HeldOutModels,
     Judge,
@@ -56,7 +57,7 @@ from pairgram.rankers.preparation import (
     Search,
     Spec,
 )
-from pairgram.rankers.prior import IDENTITY, Prior, identity_of, identity_scale
+from pairgram.rankers.prior import Prior
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
@@ -184,7 +185,7 @@ class RidgeSpec(LeastSquares):
     form : {"auto", "primal", "dual"}
     constraints : Constraints or None
         What the weights must be like.
-    covariance : bool or "sandwich"
+    covariance : bool
         Whether the model keeps how sure its scores are.
     """
 
@@ -193,7 +194,7 @@ class RidgeSpec(LeastSquares):
     gammas: tuple[float | None, ...] = (None,)
     form: Form = "auto"
     constraints: Constraints | None = None
-    covariance: bool | Literal["sandwich"] = False
+    covariance: bool = False
 
     def of_preferences(self, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
@@ -204,8 +205,7 @@ class RidgeSpec(LeastSquares):
     @property
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
-        other = self.constraints is not None or self.covariance
-        other = other or self.rows.from_identity or self.form != "auto"
+        other = self.constraints is not None or self.covariance or self.form != "auto"
         if self.rows.kernel is not None or other:
             return False
         one = self.rows.is_one and len(self.settings) == 1 and self.scales == (False,)
@@ -236,7 +236,6 @@ class RidgeSpec(LeastSquares):
         """Fit one ridge."""
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
-        data = self._started(data)
         coordinates = self._coordinates(data, small)
         if self.covariance:
             coordinates = coordinates.keeping_statistics()
@@ -293,7 +292,6 @@ class RidgeSpec(LeastSquares):
             data,
             *solved,
             coef=coef,
-            sandwich=self.covariance == "sandwich",
             kernel=self.rows.kernel is not None,
             n_threads=self.rows.n_threads,
         )
@@ -344,7 +342,6 @@ class RidgeSpec(LeastSquares):
             scale=scale,
             work=self._work(data, validates),
             iterate=iterate,
-            closed=self.search is None or self.search.cv is None,
             n_threads=self.rows.n_threads,
         )
 
@@ -379,8 +376,6 @@ class RidgeSpec(LeastSquares):
         """
         inputs, feature_map = whole_parts(data)
         kept: dict[str, Any] = {}
-        if data.free is not None:
-            kept["prior_scale_"] = identity_scale(models["coef_"], data.feature_map)
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
@@ -476,21 +471,10 @@ class RidgeSpec(LeastSquares):
 
         All gammas of one kind share the training rows.
         """
-        for own in map(self._started, self.rows.each(data)):
+        for own in self.rows.each(data):
             yield own
             for gamma in self.gammas[1:]:
                 yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
-
-    def _started(self, data: RankingData) -> RankingData:
-        """Return the data with the identity without a ridge, if the model starts from it."""
-        if not self.rows.from_identity:
-            return data
-        if any(self.scales) or self.form == "dual":
-            wrong = "scale=True" if any(self.scales) else "form='dual'"
-            raise ArgumentError("prior", f"must not be 'identity' with {wrong}")
-        if self.search is not None and _leaves_pairs_out(self.search.cv):
-            raise ArgumentError("prior", f"must not be 'identity' with cv={LEAVE_PAIR_OUT!r}")
-        return replace(data, free=identity_of(data))
 
     def _judges(
         self,
@@ -530,7 +514,6 @@ class RidgeSpec(LeastSquares):
             cheap = (
                 exact
                 and self.constraints is None
-                and not (data.free is not None and data.is_single_query)
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
@@ -546,7 +529,7 @@ class RidgeSpec(LeastSquares):
         data, seconds = coordinates.data, 0.0
         for settings in self.settings:
             data.require_pairs(settings)
-            n_alphas = len(default_alphas(1.0, data.is_started))
+            n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
             seconds += held_out.require(settings, n_alphas)
             if coordinates.form == "dual":
@@ -577,12 +560,10 @@ class RidgeSpec(LeastSquares):
         make = partial(_Candidate, data, coordinates, settings, scale)
         given = None if self.alphas is None else np.sort(self.alphas)[::-1].copy()
         n_threads, found = self.rows.n_threads, []
-        is_constrained = coordinates.constraints is not None
-        if is_constrained or coordinates.iterate or coordinates.lists is not None:
+        if coordinates.constraints is not None or coordinates.iterate:
             for target, judge in zip(coordinates.of_targets(labels), judges, strict=True):
                 assert isinstance(judge, HoldOut)
-                judged_along = judge.judge_steps if coordinates.iterate else judge.judge_closed
-                judged_along = judge.judge_constrained if is_constrained else judged_along
+                judged_along = judge.judge_steps if coordinates.iterate else judge.judge_constrained
                 solved = judged_along(target, settings, scale, given)
                 if solved is None:
                     return None
@@ -593,7 +574,7 @@ class RidgeSpec(LeastSquares):
             [coordinates], settings, labels, n_threads, scale=scale, basis=basis
         )
         ridge = paths[0][0]
-        alphas = ridge.default_alphas(data.is_started) if given is None else given
+        alphas = ridge.default_alphas(data.offset is not None) if given is None else given
         splits = judges[0].refits(settings, ridge)
         scores: Any = [None] * len(judges)
         if splits is not None:
@@ -681,7 +662,6 @@ class RidgeSpec(LeastSquares):
             if validation is None:
                 refuse_folds(self.settings)
             exact = self.constraints is None and not all_rows
-            self._require_evidence(validation is not None, table.survey().group_of is not None)
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
         advice = NO_GRAM
@@ -699,9 +679,8 @@ class RidgeSpec(LeastSquares):
         first = replace(pairs[0][1], work=work)
         first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
         folds = None if judge is None else judge.folds
-        # The evidence and the noise need the number of rows that count.
-        by_evidence = self.search is not None and self.search.by_evidence
-        counts = any(self.scales) or by_evidence or bool(self.covariance)
+        # The noise needs the number of rows that count.
+        counts = any(self.scales) or self.covariance
         totals = statistics_of(table, own, self.settings, counts, folds, n_threads)
         patterns = [reader.pattern for reader in readers]
         if judge is None:
@@ -749,10 +728,8 @@ class RidgeSpec(LeastSquares):
                 }
                 path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
                 paths.append((number, settings, scale, path))
-        judged = [path.evidence for *_, path in paths if path.evidence is not None]
-        if not judged:
-            models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
-            judged = judge.judge([reader.data for reader, _ in pairs], models)
+        models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
+        judged = judge.judge([reader.data for reader, _ in pairs], models)
         candidates = [
             _Candidate(
                 patterns[number],
@@ -858,6 +835,9 @@ def search_spec(
     told += ("gamma",) * has_gamma + ("inputs",) * (model.inputs is not None)
     search = Search(model.cv, model.scoring, model.store_held_out, told, Cs)
     rows = _rows_of(model, maps[0], kinds, gammas, takes_path=True)
+    if search.by_evidence:
+        no_table = f"scoring={EVIDENCE.name!r} needs all rows in memory: give a frame, not a table"
+        rows = replace(rows, no_table=rows.no_table or no_table)
     if len(maps) > 1:
         if model.kernel is not None:
             raise ValueError(f"give kernel or feature_map, not both: got kernel={model.kernel!r}")
@@ -876,9 +856,9 @@ def search_spec(
     )
 
 
-def _covariance_of(model: BaseEstimator) -> bool | Literal["sandwich"]:
+def _covariance_of(model: BaseEstimator) -> bool:
     """Return the checked parameter `keep_covariance`; False if the model has none."""
-    kept: bool | Literal["sandwich"] = getattr(model, "keep_covariance", False)
+    kept: bool = getattr(model, "keep_covariance", False)
     check("keep_covariance", kept)
     if kept and model.kernel is not None and as_kernel(model.kernel).is_precomputed:
         raise ArgumentError(
@@ -916,17 +896,13 @@ def _rows_of(
             "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
         feature_map = KernelMap(given, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
-    from_identity = isinstance(model.prior, str) and model.prior == IDENTITY
-    if from_identity:
-        no_table = "prior='identity' needs all rows in memory: give a frame, not a table of it"
     return Preparation(
         tuple(kinds),
         feature_map,
         None if is_linear else given,
         takes_path,
-        None if from_identity else model.prior,
+        model.prior,
         "a list of inputs" if len(kinds) > 1 else no_columns,
-        from_identity=from_identity,
         no_table=no_table,
         missing=model.missing,
         n_threads=model.n_threads,

@@ -69,13 +69,6 @@ def step_seconds(data: RankingData) -> float:
     return seconds_of(work | {"step": 1.0})
 
 
-def complete_seconds(work: Work, left: tuple[int, int], right: tuple[int, int]) -> float:
-    """Return the time that complete lists take, for (queries, columns) and (items, columns)."""
-    (q, p), (n, r) = (tuple(map(float, shape)) for shape in (left, right))
-    products = p * r * (p + r) + work.exact * q * r * (2 * p + n)
-    return seconds_of({"eigenvectors": p**3 + r**3, "gram": 2 * work.n_alphas * products})
-
-
 def steps_of(work: Work) -> int:
     """Return a low estimate of the products that all systems take by conjugate gradients."""
     return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
@@ -236,7 +229,7 @@ def is_held_out_by_sums(data: RankingData, settings: PairSettings, n_alphas: int
     for every ridge. Rows take ``2 n d²`` in the basis, and about 3 steps of ``4 n d`` for every
     ridge. Compiled code does not take the rows of groups in blocks.
     """
-    if data.group_of is None or settings.joins_all_rows or data.free is not None:
+    if data.group_of is None or settings.joins_all_rows:
         return False
     if not data.is_one_block:
         return True

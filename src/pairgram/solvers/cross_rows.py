@@ -137,7 +137,7 @@ class Kronecker:
     """The preconditioner ``K ⊕ A ⊗ B`` for K of kept columns, A of the left side, B of the right.
 
     With ``A = Σ_q u_q u_qᵀ tr S_q`` and ``B = Σ_q S_q / Σ_q tr S_q`` for ``S_q = V_qᵀ L_q V_q``,
-    this is the matrix itself where all S_q are multiples of each other, as for complete lists.
+    this is the matrix itself where all S_q are multiples of each other.
     """
 
     kept: Eigen

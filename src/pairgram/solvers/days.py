@@ -11,11 +11,10 @@ import numpy as np
 
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
-from pairgram.solvers.evidence import evidence_of_sums
 from pairgram.solvers.leave_group_out import models_without
 from pairgram.solvers.leave_out import LARGEST_HELD
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import ROUNDING_OF_FLOAT32, RidgePath
+from pairgram.solvers.ridge_path import RidgePath
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +28,7 @@ class JudgedDays:
     path : RidgePath
     alphas : ndarray of shape (n_alphas,), descending
     losses : ndarray of shape (n_judged_days, n_alphas)
-        The pair loss of every day that is judged, by the model without it; or the evidence
-        of all days times −1, in one row.
+        The pair loss of every day that is judged, by the model without it.
     """
 
     total: PairSums
@@ -55,15 +53,6 @@ class JudgedDays:
             coefs[number, lost[number]] = rest.path_at(path.factor).coef(alphas[lost[number]])
         losses = [pair_losses(day, coef) for day, coef in zip(days, coefs, strict=True)]
         return cls(total, path, alphas, np.array(losses))
-
-    @classmethod
-    def together(cls, days: Sequence[PairSums], alphas: Vector | None, scale: bool) -> JudgedDays:
-        """Judge the models of all days by their evidence. Rows may have been float32."""
-        total = reduce(add, days)
-        path = total.decompose(scale=scale)
-        alphas = path.default_alphas() if alphas is None else alphas
-        evidence = evidence_of_sums(total, path, alphas, ROUNDING_OF_FLOAT32)
-        return cls(total, path, alphas, -evidence[None])
 
     @classmethod
     def forward(

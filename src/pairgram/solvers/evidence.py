@@ -12,7 +12,6 @@ from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
 from pairgram.solvers.formulation import PathJudge, RidgeModels
-from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import degrees_of_labels
 
@@ -66,24 +65,6 @@ def log_evidence(
     return np.where(known, -0.5 * (of_noise + terms.shrinking), np.nan)
 
 
-def judged_by(evidence: Vector) -> Judged:
-    """Return what a search compares; there is no standard deviation, as nothing is held out."""
-    return Judged(evidence, np.full(len(evidence), np.nan))
-
-
-def evidence_of_sums(total: PairSums, path: RidgePath, alphas: Vector, rounding: float) -> Vector:
-    """Return `log_evidence` of statistics alone.
-
-    Raises
-    ------
-    ValueError
-        If the statistics do not tell that a model of the noise fits.
-    """
-    _refuse_settings(total.settings, total.list_weight)
-    squares = total.factor * float(total.required()[-1, -1])
-    return log_evidence(path, alphas, squares, total.noise_degrees, rounding)
-
-
 @dataclass(frozen=True, eq=False)
 class ByEvidence(PathJudge):
     """Judges the models of a path by their evidence; nothing is held out."""
@@ -105,8 +86,6 @@ class ByEvidence(PathJudge):
     def require(self, settings: PairSettings, n_alphas: int) -> float:
         """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
         data = self.data.as_scope(settings)
-        if data.free is not None:
-            raise _without_evidence("with {prior='identity'}, of which one direction has no ridge")
         _refuse_settings(settings, degrees_of_labels(data, settings)[1])
         return 0.0
 
@@ -118,11 +97,8 @@ class ByEvidence(PathJudge):
         targets = np.array(data.target(settings), np.float64)
         rooted = apply_half_laplacian(data.problem(settings), targets, n_threads=self.n_threads)
         told = float(rooted @ rooted), float(degrees), models.ridge.rounding(self.data.dtype)
-        return judged_by(log_evidence(models.ridge, models.alphas, *told))
-
-
-def _without_evidence(wrong: str) -> ValueError:
-    return ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
+        evidence = log_evidence(models.ridge, models.alphas, *told)
+        return Judged(evidence, np.full(len(evidence), np.nan))
 
 
 def _refuse_settings(settings: PairSettings, weight: float | None) -> None:

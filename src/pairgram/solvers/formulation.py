@@ -27,13 +27,11 @@ from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import alternatives
 from pairgram.features.random_nodes import reduce_nodes
-from pairgram.solvers.complete_lists import CompleteLists, CompletePath
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.costs import (
     ONE_RIDGE,
     Work,
     can_iterate,
-    complete_seconds,
     dual_seconds,
     is_held_out_by_sums,
     most_products,
@@ -97,8 +95,6 @@ class Coordinates:
         features are those of a kernel matrix of the items where their model is dual.
     compares : bool
         Whether the rows are differences of the columns of X, or of the inputs.
-    lists : CompleteLists or None
-        The complete lists of products that the rows are, which are solved in closed form.
     """
 
     data: RankingData
@@ -112,7 +108,6 @@ class Coordinates:
     work: Work = ONE_RIDGE
     told: str | None = None
     compares: bool = False
-    lists: CompleteLists | None = None
     _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
 
     @classmethod
@@ -126,7 +121,6 @@ class Coordinates:
         scale: bool = False,
         work: Work = ONE_RIDGE,
         iterate: bool | None = None,
-        closed: bool = True,
         n_threads: int | None = None,
     ) -> Coordinates:
         """Choose the cheapest coordinates that serve all settings.
@@ -137,8 +131,7 @@ class Coordinates:
         `scale` refers to the features of the model, so these are then not replaced. `work` is what
         is to be solved, by default one ridge of all rows. Sparse rows, and those of a map to
         products, are solved by conjugate gradients where `most_products` says so, or where they
-        `iterate`, if that is given. Complete lists of products are solved in closed form, which
-        may be refused by `closed`: it holds whole queries out, one by one.
+        `iterate`, if that is given.
 
         Raises
         ------
@@ -169,11 +162,7 @@ class Coordinates:
             return cls(data, "dual", work=work)
         primal = cls(data, scale=True) if scale else cls.of_features(data, settings)
         primal = replace(primal, work=work)
-        is_dual = (
-            data.free is None
-            and not scale
-            and (form if form != "auto" else primal.smaller_form()) == "dual"
-        )
+        is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
         exact = form == "auto" and not work.path
         direct = partial(primal._same)
         if is_dual:
@@ -182,12 +171,7 @@ class Coordinates:
             return direct()
         primal = primal._seen()
         form = "dual" if is_dual else "primal"
-        seconds = primal._seconds_in(form)
-        if closed and not iterate and seconds > limits.now.direct_seconds:
-            lists = CompleteLists.of(data, n_threads)
-            if lists is not None and all(map(lists.takes, settings)):
-                return replace(primal, lists=lists)
-        most = most_products(primal.data, work, form, seconds)
+        most = most_products(primal.data, work, form, primal._seconds_in(form))
         if most == 0.0 and not iterate:
             return direct()
         return replace(primal, most_products=most or inf, instead=direct)
@@ -283,8 +267,6 @@ class Coordinates:
     @property
     def seconds(self) -> float:
         """About how long the work takes on two cores."""
-        if self.lists is not None:
-            return complete_seconds(self.work, self.lists.left.shape, self.lists.right.shape)
         if self.iterate:
             return steps_of(self.work) * step_seconds(self.data)
         return self._seconds_in(self.form)
@@ -415,10 +397,6 @@ class Coordinates:
             assert self.instead is not None
             direct = self.instead().of_target(self.data.y)
             return direct.solve(settings, alpha, scale=scale, n_threads=n_threads)
-        if self.lists is not None:
-            self.data.require_pairs(settings)
-            path = self.path(settings, scale=scale, n_threads=n_threads)
-            return np.asarray(self.coefs(path.coef([alpha]))[0]), None, self.name
         total = self.statistics(settings, n_threads)
         if self.constraints is None:
             solved = total.solve(alpha, scale=scale)
@@ -426,11 +404,6 @@ class Coordinates:
             solved = self.constrained(total, np.array([alpha]), scale)[1][0]
         coef = np.asarray(self.coefs(solved[None])[0])
         return coef, self.column_sums(total, solved), self.name
-
-    def path(self, settings: PairSettings, *, scale: bool, n_threads: int | None) -> CompletePath:
-        """Return the path of complete lists."""
-        assert self.lists is not None
-        return CompletePath(self.lists, self.data, settings, scale=scale, n_threads=n_threads)
 
     def constrained(
         self, total: Statistics, alphas: Vector | None, scale: bool

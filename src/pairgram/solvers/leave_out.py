@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -314,7 +313,6 @@ def scores_in_primal(
                 alphas=alphas,
                 map=block.node_map,
                 folds=folds,
-                n_free=ridge.eigen.n_free,
                 held=of_block,
                 n_threads=resolve_n_threads(n_threads),
             )
@@ -565,7 +563,7 @@ class HoldOut(PathJudge):
             systems = Systems(parts[group], settings, self.n_threads, left)
             if alphas is None:
                 largest = systems.largest_eigenvalue(scale=scale)
-                alphas = default_alphas(largest or 1.0, data.is_started)
+                alphas = default_alphas(largest or 1.0, data.offset is not None)
             found = systems.solve(alphas, scale=scale)
             if found is None:
                 return None
@@ -581,20 +579,6 @@ class HoldOut(PathJudge):
         if judge.validation is not None:
             scores = [judge.validation_scores(coordinates.coefs(solved))]
         return alphas, solved, judge.judge(judge.shared(np.hstack(scores)))
-
-    def judge_closed(
-        self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
-    ) -> Solved:
-        """Judge the ridges of complete lists, by every query or by a validation set."""
-        data, n_threads = coordinates.data, self.n_threads
-        path = coordinates.path(settings, scale=scale, n_threads=n_threads)
-        alphas = path.default_alphas(data.is_started) if given is None else given
-        scores = None
-        if self.judge.validation is None:
-            scores = path.held_out_scores(PathTies.of(data, settings, path, alphas).alphas)
-        statistics = partial(coordinates.statistics, settings, n_threads)
-        models = RidgeModels(settings, path, alphas, statistics, coordinates.coefs, scores)
-        return alphas, path.coef(alphas), self.judge_path(models)
 
 
 @dataclass(frozen=True, eq=False)

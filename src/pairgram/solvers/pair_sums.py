@@ -87,8 +87,6 @@ class PairSums:
         How many threads a solution takes.
     parts : tuple of PairSums
         The sums of groups of which these are the sum, where they will be held out; else empty.
-    free : ndarray of shape (n_features,), float64, or None
-        A model of length 1 whose multiples have no ridge.
     degrees : float or None
         The sum over lists of how many rows count, less one, times what the sums were multiplied by:
         the labels' noise times this is what the best model leaves. None if it is not known.
@@ -114,7 +112,6 @@ class PairSums:
     varying: NDArray[np.int64] | None = None
     n_threads: int | None = None
     parts: tuple[PairSums, ...] = ()
-    free: Vector | None = None
     degrees: float | None = None
     query_weight: float | None = 1.0
     fill: Vector | None = None
@@ -250,7 +247,7 @@ class PairSums:
 
         Features of very different sizes lose no digits here, as they do in the path.
         """
-        return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads, self.free)
+        return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads)
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
@@ -259,7 +256,7 @@ class PairSums:
     def path_at(self, factor: Vector | None, *, basis: bool = False) -> RidgePath:
         """Return the path for a given scaling of the features."""
         G, g = self._equations()
-        return RidgePath.of(G, g, factor, self.n_threads, basis=basis, free=self.free)
+        return RidgePath.of(G, g, factor, self.n_threads, basis=basis)
 
     def warn_of_digits(self, left: float) -> None:
         """Warn if what a model leaves of yᵀLy has fewer than two digits."""
@@ -388,7 +385,6 @@ class PairSums:
             mean,
             None if varying is None else varying[:-1],
             self.n_threads,
-            free=data.free,
             degrees=degrees_of(data, settings) if counts else None,
             query_weight=query_weight,
             fill=self.fill,

@@ -24,9 +24,8 @@ from pairgram.data.pairs import (
 )
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, node_map_of, rounding_of
-from pairgram.model_selection.judge import EVIDENCE, Judge, Judged, TableJudge, linear_scores
+from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
 from pairgram.model_selection.splits import Folds, parts_of
-from pairgram.solvers.evidence import evidence_of_sums, judged_by
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import (
     INSTEAD,
@@ -365,15 +364,12 @@ class SolvedPath(NamedTuple):
         The models of all rows, in the coordinates.
     scores : callable
         What scores rows by models that have not seen them; see `HeldOutModels`.
-    evidence : Judged or None
-        What the statistics alone tell of the models, if they are judged by that.
     """
 
     coordinates: Coordinates
     alphas: Vector
     solved: Vector
     scores: Callable[[Judge, int], Vector]
-    evidence: Judged | None = None
 
 
 def solve_path(
@@ -408,9 +404,7 @@ def solve_path(
     alphas = ridge.default_alphas(started) if alphas is None else alphas
     rounding = ridge.rounding(coordinates.data.dtype)
     ties = PathTies.at(ridge, alphas, whole.spread, rounding)
-    solved, evidence = ridge.coef(alphas), None
-    if judge.metric is EVIDENCE:
-        evidence = judged_by(evidence_of_sums(total, ridge, alphas, rounding))
+    solved = ridge.coef(alphas)
     if by_identities:
         if whole.n_with_pairs < 2:
             raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
@@ -421,7 +415,7 @@ def solve_path(
             for rest in rests
         ] or [ridge]
         scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
-    return SolvedPath(coordinates, alphas, solved, scores, evidence)
+    return SolvedPath(coordinates, alphas, solved, scores)
 
 
 def _left_out_scores(

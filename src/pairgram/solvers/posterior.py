@@ -14,7 +14,7 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 
-Kind = Literal["exact", "approximate", "sandwich"]
+Kind = Literal["exact", "approximate"]
 
 # The names of arrays in model files begin with this.
 PREFIX = "posterior_"
@@ -47,7 +47,7 @@ class Posterior:
     shares : ndarray of shape (n_coefs,), or None
         With a kernel, the shares of the training rows in this mean, of which there is one for each
         coefficient.
-    kind : {"exact", "approximate", "sandwich"}
+    kind : {"exact", "approximate"}
     list_weight : float
         The mean weight of a list, as its labels see it: about ``noise / list_weight`` is the
         variance of a label, also where this differs from list to list.

@@ -13,7 +13,6 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
-from pairgram.features.base import dense
 from pairgram.solvers.dual_gram import DualGram, inverse_root
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.leave_out import leave_query_out
@@ -33,7 +32,6 @@ def posterior_of(
     scale: bool,
     coef: Vector,
     *,
-    sandwich: bool,
     kernel: bool,
     n_threads: int | None,
 ) -> Posterior:
@@ -50,8 +48,6 @@ def posterior_of(
     scale : bool
     coef : ndarray of shape (n_coefs,)
         The coefficients, without those of a prior.
-    sandwich : bool
-        Whether the gradients of lists say how sure the model is, and no model of the noise.
     kernel : bool
         Whether the ridge is on the norm in the space of a kernel.
     n_threads : int or None
@@ -59,16 +55,16 @@ def posterior_of(
     Raises
     ------
     ValueError
-        If the labels make the weights of pairs and there is no sandwich; or if the model has
-        constraints or no ridge, or was found by conjugate gradients.
+        If the labels make the weights of pairs; or if the model has constraints or no ridge, or was
+        found by conjugate gradients.
     MemoryError
         If the matrix does not fit into memory.
     """
-    _refuse(coordinates, settings, alpha, sandwich)
+    _refuse(coordinates, settings, alpha)
     if given is None:
         total = coordinates.statistics(settings, n_threads)
         assert isinstance(total, PairSums)
-        found = posterior_of_sums(total, alpha, scale=scale, sandwich=sandwich)
+        found = posterior_of_sums(total, alpha, scale=scale)
         return replace(found, root=triangular(coordinates.coefs(found.root)))
     rows, is_dual = coordinates.data, coordinates.name == "dual"
     order = len(rows.y) if coordinates.form == "dual" else rows.n_features
@@ -79,12 +75,6 @@ def posterior_of(
     if given.preferences is not None:
         fitted = given.preferences.differences(fitted)
     left = _without_own_list(coordinates, settings, alpha, scale, n_threads)
-    if left is None and sandwich:
-        raise ArgumentError(
-            "keep_covariance",
-            "must be False or True where no list can be left out: a sandwich takes the gradients "
-            "of two lists or more, of models without them",
-        )
     labelled = rows.as_scope(settings)
     targets, problem = labelled.target(settings), labelled.problem(settings)
     # Without a held-out list the noise is that of the restricted likelihood.
@@ -92,29 +82,28 @@ def posterior_of(
         apply_half_laplacian(problem, targets - scores, n_threads=n_threads)
         for scores in (np.zeros(len(fitted)) if left is None else left, fitted)
     ]
-    made = Posterior(np.empty((0, 0)), 1.0, kind="sandwich")
-    if sandwich:
-        assert isinstance(total, PairSums)
-        pull = apply_half_laplacian(problem, rooted[0].copy(), adjoint=True, n_threads=n_threads)
-        root = _gradients(rows, pull) @ _inverse_of(total, alpha, factor)
+    rank, weight, mean_weight = degrees_of_labels(labelled, settings)
+    noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
+    # A margin is the difference of two labels.
+    weight = weight and (weight if given.preferences is None else 2 * weight)
+    label_noise = None if weight is None else noise / weight
+    if isinstance(total, DualGram):
+        root = total.covariance_root(alpha)
+    elif is_dual:
+        root = _explained_root(total.G, alpha)
     else:
-        rank, weight, mean_weight = degrees_of_labels(labelled, settings)
-        noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
-        # A margin is the difference of two labels.
-        weight = weight and (weight if given.preferences is None else 2 * weight)
-        label_noise = None if weight is None else noise / weight
-        prior = 1 / alpha if is_dual else 0.0
-        kind: Kind = "approximate" if weight is None else "exact"
-        made = Posterior(made.root, noise, prior, label_noise, kind=kind, list_weight=mean_weight)
-        if isinstance(total, DualGram):
-            root = total.covariance_root(alpha)
-        elif is_dual:
-            root = _explained_root(total.G, alpha)
-        else:
-            root = _root_of_inverse(total, alpha, factor)
+        root = _root_of_inverse(total, alpha, factor)
     mean, shares = _mean_of(given, settings, kernel, n_threads)
-    root = triangular(coordinates.coefs(root))
-    return replace(made, root=root, mean=mean, shares=shares if kernel else None)
+    return Posterior(
+        triangular(coordinates.coefs(root)),
+        noise,
+        1 / alpha if is_dual else 0.0,
+        label_noise,
+        mean,
+        shares if kernel else None,
+        kind="approximate" if weight is None else "exact",
+        list_weight=mean_weight,
+    )
 
 
 def posterior_of_sums(
@@ -122,7 +111,6 @@ def posterior_of_sums(
     alpha: float,
     *,
     scale: bool,
-    sandwich: bool = False,
     prior: Vector | None = None,
 ) -> Posterior:
     """Return the posterior of a model of statistics alone, as those of a table.
@@ -132,11 +120,7 @@ def posterior_of_sums(
     of the rows is not known. With weights `prior` to start from, y is what these leave of it.
     """
     settings = total.settings
-    if sandwich:
-        raise ArgumentError(
-            "keep_covariance", "must be False or True for statistics, which have no single lists"
-        )
-    _refuse_settings(settings, alpha, sandwich)
+    _refuse_settings(settings, alpha)
     root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
     given = total
     if prior is not None:
@@ -156,20 +140,16 @@ def posterior_of_sums(
     return Posterior(root, noise, 0.0, label_noise, kind=kind, list_weight=mean_weight)
 
 
-def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float, sandwich: bool) -> None:
+def _refuse(coordinates: Coordinates, settings: PairSettings, alpha: float) -> None:
     """Raise a ValueError if there is no posterior."""
-    _refuse_settings(settings, alpha, sandwich)
-    wrong = ""
+    _refuse_settings(settings, alpha)
     if coordinates.constraints is not None:
         raise constrained_posterior()
     if coordinates.iterate:
-        wrong = "False where conjugate gradients solve, without the matrix that it needs"
-    elif coordinates.data.free is not None:
-        wrong = "False with prior='identity', of which one direction has no ridge"
-    elif sandwich and coordinates.name == "dual":
-        wrong = "False or True with a kernel or form='dual', of which there is no sandwich"
-    if wrong:
-        raise ArgumentError("keep_covariance", f"must be {wrong}")
+        raise ArgumentError(
+            "keep_covariance",
+            "must be False where conjugate gradients solve, without the matrix that it needs",
+        )
 
 
 def constrained_posterior() -> ValueError:
@@ -181,13 +161,13 @@ def constrained_posterior() -> ValueError:
     )
 
 
-def _refuse_settings(settings: PairSettings, alpha: float, sandwich: bool) -> None:
+def _refuse_settings(settings: PairSettings, alpha: float) -> None:
     if not alpha > 0:
         raise ArgumentError("keep_covariance", f"needs alpha > 0, got alpha={alpha:g}")
-    if settings.kind not in ("kept", "none") and not sandwich:
+    if settings.kind not in ("kept", "none"):
         raise ArgumentError(
             "keep_covariance",
-            f"must be False or 'sandwich' with pairs={settings.pairs!r}, where the labels make the "
+            f"must be False with pairs={settings.pairs!r}, where the labels make the "
             "weights, so that no model of their noise fits: or take pairs='with_ties'",
         )
 
@@ -222,34 +202,12 @@ def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Ve
     return root if factor is None else root * factor
 
 
-def _inverse_of(total: PairSums, alpha: float, factor: Vector | None) -> Vector:
-    root = _root_of_inverse(total, alpha, factor)
-    with single_threaded_blas:
-        return np.asarray(root.T @ root)
-
-
 def _explained_root(G: Vector, alpha: float) -> Vector:
     """Return A with ``AᵀA = (I − alpha (G + alpha I)⁻¹) / alpha``."""
     with single_threaded_blas:
         values, vectors = scipy.linalg.eigh(G, check_finite=False)
     values = np.maximum(values, 0.0)
     return np.asarray(np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T)
-
-
-def _gradients(data: RankingData, pull: Vector) -> Vector:
-    """Return the sums of rows times what pulls at them, (n_lists, n_dims).
-
-    A list is what is held out together: a query, or a group of queries.
-    """
-    index = data.queries.index()
-    index = index if data.group_of is None else data.group_of[index]
-    what = f"the gradients of {int(index.max()) + 1} lists"
-    require(what, 16.0 * (int(index.max()) + 1) * data.n_features, "take fewer features")
-    found = np.zeros((int(index.max()) + 1, data.n_features))
-    for part in blocks(len(pull), ROWS_AT_ONCE):
-        H = dense(data.features(part))
-        np.add.at(found, index[part], pull[part][:, None] * H)
-    return found
 
 
 def _mean_of(

@@ -231,8 +231,6 @@ class EigenPath:
         is that of `RidgePath`. Rows of features that do not vary, whose row of G is 0, are 0.
     projection : ndarray of shape (n_features,)
         ``Vᵀ T g``.
-    n_free : int
-        How many of the last directions of the basis have no ridge: none, or one.
     unseen : float
         In the dual form, the squares of what `projection` lacks: R y of rows whose row of G is 0,
         which no weight explains.
@@ -241,7 +239,6 @@ class EigenPath:
     eigenvalues: Vector
     basis: Vector
     projection: Vector
-    n_free: int = 0
     unseen: float = 0.0
 
     @classmethod
@@ -269,30 +266,6 @@ class EigenPath:
         vectors[constant] = 0.0  # rounding errors, which huge values of such a feature enlarge
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
 
-    @classmethod
-    def beside(cls, G: Vector, g: Vector, free: Vector) -> EigenPath:
-        """Decompose `G` for a ridge on all but the multiples of `free`, a vector e of length 1.
-
-        Their weight is eliminated: for any ``Δ ⊥ e`` it is best at ``eᵀ(g − G Δ) / γ`` with
-        ``γ = eᵀ G e``, so that Δ has the system ``G − G e eᵀ G / γ``. With its eigenvectors v, the
-        basis is ``v − e (eᵀ G v) / γ``, and e with the eigenvalue γ: no pair of these has a product
-        with G in between.
-        """
-        with single_threaded_blas:
-            image = G @ free
-            weight = float(free @ image)
-            if not weight > smallest_eigenvalue(len(G), float(np.abs(G.diagonal()).max())):
-                return cls.of(G, g)  # no pair of rows has another score by it
-            along = float(free @ g)
-            rest = cls.of(G - np.outer(image, image / weight), g - image * (along / weight))
-            basis = rest.basis - np.outer(free, image @ rest.basis / weight)
-        return cls(
-            np.append(rest.eigenvalues, weight),
-            np.column_stack((basis, free)),
-            np.append(rest.projection, along),
-            1,
-        )
-
     def terms(self, alphas: Vector, is_dual: bool) -> Terms:
         """Return the terms of the evidence; see `RidgePath.terms`."""
         values, squares = self.eigenvalues, np.square(self.projection)
@@ -304,8 +277,7 @@ class EigenPath:
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions; see `RidgePath.coef`."""
-        ridged = np.arange(len(self.eigenvalues)) < len(self.eigenvalues) - self.n_free
-        shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None] * ridged
+        shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         solvable = (self.projection != 0) & (shifted > 0)
         a = np.where(solvable, shifted, 1.0)
         if damping is not None and np.any(damping):
@@ -400,12 +372,10 @@ class RidgePath:
         n_threads: int | None = None,
         *,
         basis: bool = False,
-        free: Vector | None = None,
     ) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
-        `basis` says that eigenvectors will be needed. Multiples of `free`, of length 1, have no
-        ridge; the features are then not scaled. Features of which the diagonal entry is 0 do
+        `basis` says that eigenvectors will be needed. Features of which the diagonal entry is 0 do
         not vary, and get weights of exactly 0.
         """
         if factor is not None:
@@ -418,8 +388,6 @@ class RidgePath:
             found = EigenPath.of(matrix, g, lower=lower)
             return found if factor is None else replace(found, basis=factor[:, None] * found.basis)
 
-        if free is not None:
-            return cls(EigenPath.beside(G, g, free))
         varying = np.flatnonzero(G.diagonal() > 0)
         if basis or not has_band(len(varying)):
             return cls(eigen_of(G), factor=factor)
@@ -544,11 +512,8 @@ def solve_ridge(
     alpha: float,
     factor: Vector | None = None,
     n_threads: int | None = None,
-    free: Vector | None = None,
 ) -> Vector:
     """Solve ``(G + alpha I) w = g`` by Cholesky, with features scaled by `factor`.
-
-    Multiples of `free`, of length 1, have no ridge.
 
     Returns w of shape (n_features,). If G + alpha I is numerically singular, this is the solution
     of minimum norm, found by eigendecomposition.
@@ -556,11 +521,9 @@ def solve_ridge(
     scaled_g = g if factor is None else factor * g
     shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
     shifted[np.diag_indices_from(shifted)] += alpha
-    if free is not None:
-        shifted -= np.outer(alpha * free, free)
     solution = solve_definite(shifted, scaled_g, n_threads)
     if solution is None:
-        return np.asarray(RidgePath.of(G, g, factor, n_threads, free=free).coef([alpha])[0])
+        return np.asarray(RidgePath.of(G, g, factor, n_threads).coef([alpha])[0])
     return solution if factor is None else factor * solution
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -127,7 +126,6 @@ class Systems:
             or below 1e-8 with several ridges, nor below what rounding errors may leave.
         """
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
-        free = self._systems[0].free
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
         found = np.empty((len(factors), len(alphas), self._n_features))
         descents = []
@@ -137,10 +135,7 @@ class Systems:
             diagonal, size, _ = self._diagonals[number]
             squares = factor**2 * np.array([diagonal, size])
             precondition = self._rows.preconditioner(number, scale) or Diagonal(squares[0])
-            penalty = Penalty(free)
-            descents.append(
-                Descent(factor * side, squares, precondition, alphas, tolerance, out, penalty)
-            )
+            descents.append(Descent(factor * side, squares, precondition, alphas, tolerance, out))
         with single_threaded_blas:
             while live := [number for number, one in enumerate(descents) if not one.is_done]:
                 if self.n_products >= self._most_products:
@@ -174,20 +169,13 @@ class Systems:
 
         The vectors are not made orthogonal again, which leaves the largest eigenvalue as it is. Its
         relative error is at most the square of the residual over the gap to the next eigenvalue.
-
-        Where a direction has no ridge, it is that of `EigenPath.beside`.
         """
-        image, weight = np.zeros(self._n_features), 0.0
-        if (free := self._systems[0].free) is not None:
-            image = self.products(free[None], [0])[0]
-            weight = float(free @ image)
-            image *= weight**-0.5 if weight > 0 else 0.0
         factor = self._factor(0, scale)
         vector = factor * self._right_sides[0]
         if not vector.any():
             vector = factor**2 * self._diagonals[0][0]
         if not vector.any():
-            return weight
+            return 0.0
         vector /= np.linalg.norm(vector)
         before, beside = np.zeros(len(vector)), 0.0
         diagonal: list[float] = []
@@ -195,7 +183,7 @@ class Systems:
         with single_threaded_blas:
             while True:
                 product = factor * self.products((factor * vector)[None], [0])[0]
-                product -= image * (image @ vector) + beside * before
+                product -= beside * before
                 diagonal.append(float(vector @ product))
                 product -= diagonal[-1] * vector
                 beside = float(np.linalg.norm(product))
@@ -209,7 +197,7 @@ class Systems:
                     largest, residual = float(values[-1]), beside * abs(float(vectors[-1, -1]))
                     gap = max(largest - float(values[0]), residual)
                     if ends or residual**2 <= EIGEN_TOLERANCE * gap * largest:
-                        return max(largest, weight)
+                        return max(largest, 0.0)
                 below.append(beside)
                 before, vector = vector, product / beside
 
@@ -217,8 +205,7 @@ class Systems:
         """Return what the features of a system are multiplied by, (n_features,)."""
         diagonal, _, constant = self._diagonals[number]
         factor = scale_factors(diagonal) if scale else np.ones(self._n_features)
-        if self._systems[0].free is None:
-            factor[constant] = 0.0  # what a product has there is rounding error
+        factor[constant] = 0.0  # what a product has there is rounding error
         return factor
 
     def _diagonal(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
@@ -251,41 +238,8 @@ class Diagonal:
         return lambda residual: inverse * residual
 
 
-@dataclass(frozen=True)
-class Penalty:
-    """The ridge on models, but for the multiples of a vector e of length 1, if there is one."""
-
-    free: Vector | None = None
-
-    def __call__(self, w: Vector) -> Vector:
-        """Return ``w − e eᵀ w``."""
-        return w if self.free is None else w - self.free * (self.free @ w)
-
-    def within(self, vectors: Vector, basis: Vector) -> Vector:
-        """Return the penalties within orthonormal sums, of weights `basis`, of some vectors."""
-        penalties = np.eye(basis.shape[1])
-        if self.free is not None:
-            along = basis.T @ (vectors @ self.free)
-            penalties -= np.outer(along, along)
-        return penalties
-
-    def preconditioned(
-        self, solve: Callable[[Vector], Vector], alpha: float
-    ) -> Callable[[Vector], Vector]:
-        """Return the inverse of ``M − alpha e eᵀ``, given that of M (Sherman and Morrison)."""
-        if self.free is None:
-            return solve
-        solved = solve(self.free)
-        factor = alpha / max(1 - alpha * float(self.free @ solved), EPSILON)
-
-        def solve_beside(residual: Vector) -> Vector:
-            return solve(residual) + solved * (factor * float(solved @ residual))
-
-        return solve_beside
-
-
 class Descent:
-    """The ridges of one system ``(G + alpha P) w = b``, from the largest down.
+    """The ridges of one system ``(G + alpha I) w = b``, from the largest down.
 
     Whoever drives it multiplies `vector` by G and hands the product to `take`, until `is_done`.
 
@@ -300,8 +254,6 @@ class Descent:
         The share of b below which true residuals are to fall.
     out : ndarray of shape (n_alphas, n_features), float64
         The solutions are written here.
-    penalty : Penalty
-        What multiplies by P.
 
     Attributes
     ----------
@@ -325,15 +277,13 @@ class Descent:
         alphas: Vector,
         tolerance: float,
         out: Vector,
-        penalty: Penalty,
     ) -> None:
         self._b, self._squares, self._out = b, squares, out
-        self._penalty = penalty
         self._precondition = precondition
         self._alphas, self._n_added, self._n_solved = alphas, 0, 0
         self._sums = np.sqrt(self._squares.sum(axis=1))
         self._wanted = tolerance * float(np.linalg.norm(b))
-        self._span = Span(b, penalty)
+        self._span = Span(b)
         self.unsolved: list[float] = []
         self.is_done = not len(alphas)
         if not self.is_done:
@@ -345,12 +295,12 @@ class Descent:
             self._check(product)
             return
         alpha = self._alphas[self._n_solved]
-        ridged = float(self.vector @ self._penalty(self.vector))
+        ridged = float(self.vector @ self.vector)
         length = self._size / float(self.vector @ product + alpha * ridged)
         step, product = length * self.vector, length * product
         self._w += step
         self._residual -= product
-        self._residual -= alpha * self._penalty(step)
+        self._residual -= alpha * step
         self._steps += 1
         self._next_direction()
 
@@ -360,9 +310,9 @@ class Descent:
         # For alpha 0 a preconditioner would change which norm is least.
         self._preconditioned: Callable[[Vector], Vector] = np.array
         if alpha > 0:
-            self._preconditioned = self._penalty.preconditioned(self._precondition.at(alpha), alpha)
+            self._preconditioned = self._precondition.at(alpha)
         self._w, image = self._span.solution(alpha)
-        self._residual = self._b - image - alpha * self._penalty(self._w)
+        self._residual = self._b - image - alpha * self._w
         self._steps, self._before = 0, np.inf
         self._restart()
 
@@ -387,7 +337,7 @@ class Descent:
     def _check(self, product: Vector) -> None:
         """Accept the solution if its true residual is small, or go on from it."""
         alpha = self._alphas[self._n_solved]
-        self._residual = self._b - product - alpha * self._penalty(self._w)
+        self._residual = self._b - product - alpha * self._w
         found = float(np.linalg.norm(self._residual))
         ends = self._steps >= limits.now.gradient_steps or found > PROGRESS * self._before
         if found > self._wanted and not ends:
@@ -420,17 +370,14 @@ class Descent:
     def _largest_rounding(self) -> float:
         """Return what the rounding error of a true residual may be at most."""
         varied, whole = np.sqrt(self._squares) @ np.abs(self._w)
-        of_penalty = 0.0
-        if self._penalty.free is not None:
-            of_penalty = self._alphas[self._n_solved] * float(np.linalg.norm(self._w))
-        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied + of_penalty))
+        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied))
 
 
 class Span:
     """The last solutions of a system, of unit length, and their products with G."""
 
-    def __init__(self, b: Vector, penalty: Penalty) -> None:
-        self._b, self._n_added, self._penalty = b, 0, penalty
+    def __init__(self, b: Vector) -> None:
+        self._b, self._n_added = b, 0
         self._vectors, self._images = np.empty((2, KEPT_SOLUTIONS, len(b)))
         self._along = np.empty(KEPT_SOLUTIONS)
         self._squares, self._products = np.empty((2, KEPT_SOLUTIONS, KEPT_SOLUTIONS))
@@ -459,8 +406,7 @@ class Span:
         values, vectors = np.linalg.eigh(self._squares[last, last])
         large = values > 1e-13 * values[-1]
         basis = vectors[:, large] / np.sqrt(values[large])
-        penalties = self._penalty.within(self._vectors[last], basis)
-        reduced = basis.T @ self._products[last, last] @ basis + alpha * penalties
+        reduced = basis.T @ self._products[last, last] @ basis + alpha * np.eye(basis.shape[1])
         found = np.linalg.lstsq(reduced, basis.T @ self._along[last], rcond=None)[0]
         weights = basis @ found
         return weights @ self._vectors[last], weights @ self._images[last]
