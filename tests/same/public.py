@@ -14,20 +14,7 @@ import pairgram
 # What later versions call otherwise: the name here -> the name in the older version. It is the name
 # of a function, class, parameter, attribute or array of a file, or "parameter=word" for a word of a
 # parameter.
-RENAMED: dict[str, str] = {
-    "pairs=with_ties": "pairs=kept",
-    "pairs=without_ties": "pairs=dropped",
-    "pairs=gain_difference": "pairs=gain",
-    "pairs=label_difference": "pairs=absdiff",
-    "scoring=pairwise_squared_error": "scoring=msd",
-    "scoring=pairwise_absolute_error": "scoring=m1d",
-    "time_budget": "budget",
-    "row_scorer": "scorer",
-    "column_weights": "weights",
-    "fill_values_": "missing_",
-    "fill_values": "missing",
-    "verify": "check",
-}
+RENAMED: dict[str, str] = {}
 
 
 class Public:

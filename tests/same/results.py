@@ -94,7 +94,7 @@ def flat(name: str, value: Any) -> Iterator[tuple[str, Result]]:
 def of_file(data: bytes) -> str:
     """Return the header of a file of safetensors without what depends on the version or on bits."""
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    for name in ("version", "sha256"):
+    for name in ("version", "format", "sha256"):
         header.get("__metadata__", {}).pop(name, None)
     return json.dumps(header, sort_keys=True, indent=1)
 
