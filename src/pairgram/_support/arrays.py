@@ -485,7 +485,27 @@ def readable(X: object, name: str) -> Any:
 
         return pyarrow.Table.from_batches([X])
     refuse_lossy(X, name)
-    return X
+    return with_plain_types(X)
+
+
+def with_plain_types(frame: Any, *, dense: bool = False) -> Any:
+    """Return a frame of pandas in the byte order of the machine, and not sparse in part.
+
+    A frame that is wholly sparse stays so, unless it must be `dense`. Other rows stay as they are.
+    """
+    if not hasattr(frame, "iloc") or frame.ndim != 2:
+        return frame
+    kinds = dict(frame.dtypes)
+    subtypes = {name: kind.subtype for name, kind in kinds.items() if hasattr(kind, "fill_value")}
+    if not dense and 0 < len(subtypes) == len(kinds):
+        return frame.astype(type(kinds.popitem()[1])(np.float64, 0))
+    swapped = {
+        name: kind.newbyteorder("=")
+        for name, kind in kinds.items()
+        if isinstance(kind, np.dtype) and not kind.isnative
+    }
+    changed = subtypes | swapped
+    return frame.astype(changed) if changed else frame
 
 
 @overload

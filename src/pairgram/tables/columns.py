@@ -24,6 +24,7 @@ from pairgram._support.arrays import (
     reads_as_number,
     real_array,
     require_numbers,
+    with_plain_types,
 )
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram._support.machine import resolve_n_threads
@@ -954,6 +955,7 @@ def to_arrow(frame: FrameLike) -> Any:
                 )
         return frame.to_arrow()
     if type(frame).__module__.partition(".")[0] == "pandas":
+        frame = with_plain_types(frame, dense=True)
         return pyarrow.Table.from_pandas(frame, preserve_index=False)
     raise TypeError(
         "batches must be frames of pandas or polars, pyarrow tables or record batches, or tuples "
