@@ -143,3 +143,15 @@ def test_what_is_installed_computes_right_numbers():
     np.testing.assert_allclose(gradient, model.alpha_ * model.coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(model.predict(X), np.einsum("ij,j->i", X, model.coef_), atol=1e-9)
     assert model.best_score_ > 0.6
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pybind11 refuses sub-interpreters there")
+def test_a_sub_interpreter_is_refused():
+    program = """
+import _xxsubinterpreters, sys
+code = f"import sys; sys.path[:] = {sys.path!r}\\nimport pairgram._core"
+_xxsubinterpreters.run_string(_xxsubinterpreters.create(), code)
+"""
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "pairgram works in the main interpreter of a process alone" in result.stderr

@@ -60,7 +60,16 @@ Read, write and make data:
 """
 
 import importlib
+import sys
 from typing import Any
+
+if sys.version_info < (3, 12):  # later versions refuse by themselves what here would hang
+    _interpreters = importlib.import_module("_xxsubinterpreters")
+    if _interpreters.get_current() != _interpreters.get_main():
+        raise ImportError(
+            "pairgram works in the main interpreter of a process alone, and this is a "
+            "sub-interpreter: give mod_wsgi WSGIApplicationGroup %{GLOBAL}, or take another server"
+        )
 
 # Names come with their first use: SciPy and scikit-learn take a second to import, which neither
 # `pairgram --help` nor a program that only reads files should wait for.
