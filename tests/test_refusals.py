@@ -1,0 +1,45 @@
+"""Every refusal of `tests/refusals` names its argument and its place, and says what is wanted."""
+
+import builtins
+import re
+
+import pytest
+from axes import every
+
+from refusals import TABLES, refusals_of, values
+
+NAMES = vars(values)
+
+
+def place_of(error):
+    """Return what the attributes of an `ArgumentError` say, as the tables write it."""
+    if not hasattr(error, "parameter"):
+        return ""
+    words = [error.parameter or ""]
+    words += [
+        f"{name} {n}" for name in ("row", "column") if (n := getattr(error, name)) is not None
+    ]
+    return " ".join(words).strip()
+
+
+@pytest.mark.parametrize("room", TABLES)
+def test_what_is_refused(room):
+    wrong = []
+    for refusal in refusals_of(room):
+        kind, _, words = refusal.words.rpartition("Error: ")
+        kind = getattr(builtins, f"{kind}Error") if kind else ValueError
+        pattern = ".*".join(map(re.escape, words.removeprefix("^").split("…")))
+        try:
+            eval(refusal.call, dict(NAMES))
+            found = "nothing is refused"
+        except Exception as error:
+            found = f"{place_of(error)} | {type(error).__name__}: {error}"
+            begins = re.match if words.startswith("^") else re.search
+            if (
+                isinstance(error, kind)
+                and place_of(error) == refusal.place
+                and begins(pattern, str(error), re.DOTALL)
+            ):
+                continue
+        wrong.append(f"{room}.txt:{refusal.line}: {refusal.call}\n    {found}")
+    assert not wrong, "\n" + "\n".join(wrong)
