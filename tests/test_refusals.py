@@ -4,7 +4,6 @@ import builtins
 import re
 
 import pytest
-from axes import every
 
 from refusals import TABLES, refusals_of, values
 

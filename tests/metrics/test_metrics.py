@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import re
 from math import log2, nan
 
 import numpy as np

@@ -8,7 +8,7 @@ The call is Python, and sees the names of `values.py`. The place is the argument
 its column where the message has them; it is empty where the error is no `ArgumentError`. The words
 stand in the message in this order, with anything in the place of each "…"; a message that begins
 with ^ begins so. The error is a ValueError, or what the words begin with, such as "TypeError:".
-Lines that begin with # are comments. A line that ends with a comma goes on in the next.
+Lines that begin with # are comments, and lines that begin with a blank go on with the one before.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Refusal:
 
 def refusals_of(room: str) -> Iterator[Refusal]:
     """Yield what a table says."""
-    text, first = "", 0
+    rows: list[tuple[int, str]] = []
     for number, line in enumerate((FOLDER / f"{room}.txt").read_text().splitlines(), 1):
-        if not text and (not line.strip() or line.startswith("#")):
-            continue
-        first, text = (first if text else number), text + line.strip() + " "
-        if line.rstrip().endswith(","):
-            continue
-        call, place, words = text.rsplit("|", 2)
-        yield Refusal(first, call.strip(), place.strip(), words.strip())
-        text = ""
+        if line.startswith(" "):
+            first, begun = rows.pop()
+            rows.append((first, f"{begun} {line.strip()}"))
+        elif line and not line.startswith("#"):
+            rows.append((number, line))
+    for number, line in rows:
+        call, place, words = line.rsplit("|", 2)
+        yield Refusal(number, call.strip(), place.strip(), words.strip())

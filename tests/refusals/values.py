@@ -1,3 +1,4 @@
+# ruff: noqa: F401, F403
 """The names that calls of the tables see: public names, and small values to call them with."""
 
 import tempfile
@@ -8,7 +9,7 @@ import pandas as pd
 from numpy import inf, nan
 
 import pairgram
-from pairgram import *  # noqa: F403
+from pairgram import *
 from pairgram import clicks, export, make_ranking
 
 X, y, qid = make_ranking(6, 5, 3, random_state=0)
