@@ -160,7 +160,6 @@ def statistics():
             made = partial(Pairgram.from_rows, X, y, qid=qid, **options)
             yield f"Pairgram {pairs} {scope}", made
     yield "Pairgram merged", lambda: _merged(Pairgram.from_rows(X, y, qid=qid, scope="global"))
-    yield "Pairgram of two factors", lambda: _decayed(X, y, qid)
     for name, ids in (("str", qid.astype(str)), ("float", qid + 0.5), ("tuple", [(0,)] * len(y))):
         yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
     frame = _frame(X, list("abcd"))
@@ -171,12 +170,6 @@ def statistics():
     for name, feature_map in feature_maps():
         made = partial(Pairgram.from_rows, X, y, qid=qid, feature_map=feature_map)
         yield f"Pairgram {name}", made
-
-
-def _decayed(X, y, qid):
-    """Return a sum with two factors."""
-    old, new = (Pairgram.from_rows(X[rows], y[rows], qid=qid[rows]) for rows in (qid < 1, qid >= 1))
-    return 0.5 * old + new
 
 
 def _frame(X, columns):

@@ -1,12 +1,11 @@
 """The parts of data that have tests of their own."""
 
 from pairgram.data.dataset import RankingData, apply_half_laplacian
-from pairgram.data.hashed_ids import SIZE, IdSet, hash_ids, mix
+from pairgram.data.hashed_ids import IdSet, hash_ids, mix
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, first_equal_rows
 
 __all__ = [
-    "SIZE",
     "IdSet",
     "PairSettings",
     "Queries",

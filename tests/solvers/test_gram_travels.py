@@ -57,7 +57,7 @@ def test_shards_merge_and_are_subtracted_after_a_journey(data):
     rest = total - Pairgram.from_bytes(shards[0])
     want = statistics(*part_of(data, 11, 30))
     np.testing.assert_allclose(rest.G, want.G, rtol=1e-10, atol=1e-10)
-    with pytest.raises(ValueError, match="cannot merge: query 29 and 18 more are in both"):
+    with pytest.raises(ValueError, match="cannot merge: 19 query ids are in both"):
         rest + Pairgram.from_bytes(shards[1])
     rest += Pairgram.from_bytes(shards[0])  # arrays of the bytes can be worked on
     assert rest.n_queries == 30
@@ -129,9 +129,9 @@ def test_a_stream_of_tables_checks_ids(data):
     total = Pairgram().update(days[0]).update(days[1])
     np.testing.assert_allclose(total.G, statistics(*data).G, rtol=1e-12, atol=1e-12)
     before = total.G
-    with pytest.raises(ValueError, match="query 29 and 19 more are in both"):
+    with pytest.raises(ValueError, match="20 query ids are in both"):
         total.update(days[1])
-    with pytest.raises(ValueError, match="query 29 is in both"):
+    with pytest.raises(ValueError, match="1 query id is in both"):
         total + Pairgram.from_rows(table_of(part_of(data, 29, 30)))
     with pytest.raises(ValueError, match="cannot merge statistics of 3 and 5 features"):
         total.update(table_of((np.eye(3), np.arange(3.0), np.arange(90, 93))))

@@ -50,7 +50,7 @@ class Limits:
     # A pass for medians keeps values of about this many bytes.
     median_bytes: float = 1 << 28
     # At most this many ids of queries are remembered.
-    most_ids: int = 1_000_000
+    most_ids: int = 10_000_000
 
     # Features and kernels.
     # Kernel matrices are computed in tiles of this many rows and columns, in float64.

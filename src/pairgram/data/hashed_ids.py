@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,17 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.arrays import converted_times, object_array
-from pairgram._support.checks import warn_caller
+from pairgram._support.arrays import converted_times
+from pairgram._support.checks import ArgumentError, warn_caller
 from pairgram.data.queries import Queries, plain_ids
 
 Hashes = NDArray[np.uint64]
-Weights = NDArray[np.float64]
 
-# What statistics remember of a query: its number of rows, and a sum over them of weights and
-# labels. Rows that are not known are 0, and a sum that is not known is −1.
-SIZE = np.dtype([("rows", np.uint32), ("sum", np.float32)])
-Sizes = NDArray[np.void]
+# What to do about ids that do not suit the check.
+EITHER = (
+    "either all queries have ids, or none has (ids=None of Pairgram and from_rows leaves ids "
+    "unchecked)"
+)
+OTHERWISE = (
+    "(if ids start again each day, add the day to them; ids=None takes equal ids for different "
+    "queries)"
+)
 
 # The kinds of ids. Their numbers enter the hashes, so they are part of the file format.
 WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1, 11)
@@ -269,27 +271,21 @@ def mix(z: Hashes) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class IdSet:
-    """A set of hashes that can grow by small steps. It may know the size of the query of each.
+    """A set of hashes that can grow by small steps.
 
     Attributes
     ----------
     runs : tuple of ndarray of uint64
         Sorted arrays without a common hash. Each is at least twice as long as the next.
-    sizes : tuple of ndarray of SIZE, or None
-        The size of the query of every hash of every run. None if none is known.
     """
 
     runs: tuple[Hashes, ...] = ()
-    sizes: tuple[Sizes, ...] | None = None
 
     @classmethod
-    def of(cls, hashes: Hashes, sizes: Sizes | None = None) -> IdSet:
-        """Make a set from hashes in any order, and the sizes of their queries."""
-        if sizes is None:
-            distinct = np.unique(hashes)
-            return cls((distinct,) if len(distinct) else ())
-        distinct, first = np.unique(hashes, return_index=True)
-        return cls((distinct,), (sizes[first],)) if len(distinct) else cls()
+    def of(cls, hashes: Hashes) -> IdSet:
+        """Make a set from hashes in any order."""
+        distinct = np.unique(hashes)
+        return cls((distinct,) if len(distinct) else ())
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -302,50 +298,23 @@ class IdSet:
             found |= run[at] == hashes
         return found
 
-    def sizes_of(self, hashes: Hashes) -> Sizes:
-        """Return the sizes of hashes, 0 for those that are not there or not known."""
-        found = np.zeros(len(hashes), SIZE)
-        for run, sizes in zip(self.runs, self.sizes or (), strict=False):
-            at = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
-            found = np.where(run[at] == hashes, sizes[at], found)
-        return found
-
     def union(self, other: IdSet) -> IdSet:
         """Return the union with a set that shares no hash.
 
         Over many steps this takes O(log n) time for each hash.
         """
-        sized = self.sizes is not None or other.sizes is not None
         runs: list[Hashes] = list(self.runs)
-        sizes: list[Sizes] = list(self._known_sizes()) if sized else []
-        for k, run in enumerate(other.runs):
+        for run in other.runs:
             runs.append(run)
-            if sized:
-                sizes.append(other._known_sizes()[k])
             while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
                 last = runs.pop()
-                joined = np.concatenate([runs[-1], last])
-                if not sized:
-                    runs[-1] = np.sort(joined, kind="stable")
-                    continue
-                order = np.argsort(joined, kind="stable")
-                runs[-1] = joined[order]
-                last_sizes = sizes.pop()
-                sizes[-1] = np.concatenate([sizes[-1], last_sizes])[order]
-        return IdSet(tuple(runs), tuple(sizes) if sized else None)
-
-    def _known_sizes(self) -> tuple[Sizes, ...]:
-        """Return the sizes, 0 if none is known."""
-        if self.sizes is not None:
-            return self.sizes
-        return tuple(np.zeros(len(run), SIZE) for run in self.runs)
+                runs[-1] = np.sort(np.concatenate([runs[-1], last]), kind="stable")
+        return IdSet(tuple(runs))
 
     def without(self, other: IdSet) -> IdSet:
         """Return the set without the hashes of another."""
-        kept = [~other.contains(run) for run in self.runs]
-        some = [k for k, keep in enumerate(kept) if keep.any()]
-        sizes = None if self.sizes is None else tuple(self.sizes[k][kept[k]] for k in some)
-        return IdSet(tuple(self.runs[k][kept[k]] for k in some), sizes)
+        kept = (run[~other.contains(run)] for run in self.runs)
+        return IdSet(tuple(run for run in kept if len(run)))
 
     def array(self) -> Hashes:
         """Return all hashes, sorted."""
@@ -353,160 +322,18 @@ class IdSet:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedIds:
-    """A set of hashes, each with the factor by which its query counts.
-
-    Few factors are shared by many hashes, so a hash takes no more memory than in an `IdSet`.
-
-    Attributes
-    ----------
-    groups : tuple of (float, IdSet)
-        The factors, all different, and the hashes that have them. No set is empty, and none has a
-        hash of another.
-    """
-
-    groups: tuple[tuple[float, IdSet], ...] = ()
-
-    @classmethod
-    def of(cls, hashes: Hashes, sizes: Sizes | None = None) -> WeightedIds:
-        """Make a set from hashes in any order, and the sizes of their queries; the factor is 1."""
-        return cls._joined([(1.0, IdSet.of(hashes, sizes))])
-
-    @classmethod
-    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> WeightedIds:
-        """Make a set from what `arrays` returned."""
-        hashes, sizes = arrays.get("ids", np.empty(0, np.uint64)), None
-        if "id_rows" in arrays:
-            sizes = np.zeros(len(hashes), SIZE)
-            sizes["rows"], sizes["sum"] = arrays["id_rows"], arrays.get("id_sums", -1)
-        if "factors" not in arrays:
-            return cls.of(hashes, sizes)
-        bounds = np.cumsum(arrays["ids_of_factor"])[:-1]
-        parts = np.split(hashes, bounds)
-        each = [None] * len(parts) if sizes is None else np.split(sizes, bounds)
-        factors = arrays["factors"].tolist()
-        return cls._joined(
-            (factor, IdSet.of(part, size))
-            for factor, part, size in zip(factors, parts, each, strict=True)
-        )
-
-    @classmethod
-    def _joined(cls, groups: Iterable[tuple[float, IdSet]]) -> WeightedIds:
-        """Make a set of groups; those of one factor become one, and empty ones are left out."""
-        found: dict[float, IdSet] = {}
-        for factor, ids in groups:
-            if len(ids):
-                found[factor] = found[factor].union(ids) if factor in found else ids
-        return cls(tuple(found.items()))
-
-    def __len__(self) -> int:
-        return sum(len(ids) for _, ids in self.groups)
-
-    def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Tell which hashes are in the set."""
-        found = np.zeros(len(hashes), dtype=bool)
-        for _, ids in self.groups:
-            found |= ids.contains(hashes)
-        return found
-
-    def sizes_of(self, hashes: Hashes) -> Sizes:
-        """Return the sizes of hashes, 0 for those that are not there or not known."""
-        found = np.zeros(len(hashes), SIZE)
-        for _, ids in self.groups:
-            found = np.where(ids.contains(hashes), ids.sizes_of(hashes), found)
-        return found
-
-    def factors_of(self, hashes: Hashes) -> Weights:
-        """Return the factors of hashes, NaN for those that are not there."""
-        found = np.full(len(hashes), np.nan)
-        for factor, ids in self.groups:
-            found[ids.contains(hashes)] = factor
-        return found
-
-    def union(self, other: WeightedIds) -> WeightedIds:
-        """Return the union with a set that shares no hash."""
-        return self._joined([*self.groups, *other.groups])
-
-    def without(self, hashes: Hashes) -> WeightedIds:
-        """Return the set without some hashes."""
-        gone = IdSet.of(hashes)
-        return self._joined((factor, ids.without(gone)) for factor, ids in self.groups)
-
-    def times(self, number: float) -> WeightedIds:
-        """Return the set with all factors multiplied by a number > 0."""
-        if not np.isfinite([number * factor for factor, _ in self.groups]).all():
-            raise ValueError(f"cannot multiply by {number:g}: the factor of a query overflows")
-        return self._joined((number * factor, ids) for factor, ids in self.groups)
-
-    def array(self) -> Hashes:
-        """Return all hashes, sorted."""
-        return np.sort(
-            np.concatenate([np.empty(0, np.uint64), *(e.array() for _, e in self.groups)])
-        )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a file of statistics holds, by their names there.
-
-        The hashes stand together by factor. Factors are left out if all are 1, and the sizes of
-        queries if none is known.
-        """
-        if not self.groups:
-            return {}
-        parts = [ids.array() for _, ids in self.groups]
-        arrays: dict[str, NDArray[Any]] = {"ids": np.concatenate(parts)}
-        if any(ids.sizes is not None for _, ids in self.groups):
-            sizes = self.sizes_of(arrays["ids"])
-            arrays["id_rows"], arrays["id_sums"] = sizes["rows"].copy(), sizes["sum"].copy()
-        if any(factor != 1 for factor, _ in self.groups):
-            arrays["factors"] = np.array([factor for factor, _ in self.groups])
-            arrays["ids_of_factor"] = np.array([len(part) for part in parts], dtype=np.int64)
-        return arrays
-
-
-# Factors of an id that differ by a larger share are different, and so are sums, of float32.
-SAME_FACTOR = 1e-12
-SAME_SUM = 1e-5
-NUMERAL = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
-EITHER = (
-    "either all queries have ids, or none has (ids=None of Pairgram and from_rows leaves ids "
-    "unchecked)"
-)
-
-
-@dataclass(frozen=True, eq=False)
 class QueryIds:
-    """The query ids that statistics have seen, and the check that no id comes a second time.
+    """The query ids that statistics hold, so that none is added twice or taken away twice.
 
     Attributes
     ----------
-    hashes : WeightedIds or None
-        With the factor by which each query counts. None if ids are not checked.
-    first, last : object
-        The ids of the first and the last row with an id, for messages. None if there is none.
-    ended : bool
-        Whether ids are not checked because they were too many.
-    are_given : bool
-        Whether queries have ids to check, although their type may not be remembered.
+    hashes : IdSet or None
+        None if ids are not checked.
     """
 
-    hashes: WeightedIds | None = None
-    first: Any = None
-    last: Any = None
-    ended: bool = False
-    are_given: bool = False
+    hashes: IdSet | None = None
 
-    def __len__(self) -> int:
-        """Return the number of ids that are remembered."""
-        return 0 if self.hashes is None else len(self.hashes)
-
-    def of_rows(
-        self,
-        queries: Queries,
-        n_queries: int,
-        labels: Weights,
-        row_weights: Weights | None,
-        query_weights: Weights | None,
-    ) -> QueryIds:
+    def of_rows(self, queries: Queries, n_queries: int) -> QueryIds:
         """Return the ids together with those of the rows of an update.
 
         Parameters
@@ -515,44 +342,37 @@ class QueryIds:
             Of the rows.
         n_queries : int
             Number of queries of the statistics with these ids.
-        labels, row_weights : of shape (n_rows,)
-        query_weights : of shape (n_queries,)
-            What enters the sums of the queries. Weights of None are 1.
 
         Raises
         ------
         ValueError
-            If an id has been seen before; or if queries with ids meet queries without.
+            If an id is there already or cannot be remembered; or if queries with ids meet queries
+            without.
         """
         ids = queries.ids
         if self.hashes is None:
             return self
-        if ids is None and self.are_given:
-            raise ValueError(
-                f"qid must be given, because the queries of earlier updates have ids: {EITHER}"
-            )
-        if ids is None or len(ids) == 0:
-            return self
+        ids = np.empty(0) if ids is None else ids
+        if n_queries and (len(ids) > 0) != (len(self.hashes) > 0):
+            told, others = ("left out", "have none") if len(ids) else ("given", "have ids")
+            raise ArgumentError("qid", f"must be {told}, as earlier queries {others}: {EITHER}")
         hashes, known = hash_ids(ids)
-        if n_queries and not self.are_given:
-            raise ValueError(
-                f"qid must be left out, because earlier updates came without: {EITHER}"
+        if not known.all():
+            (found,) = plain_ids(ids[[int(np.argmin(known))]])
+            raise ArgumentError(
+                "qid",
+                f"must be numbers, text, bytes, times, UUID or tuples of these, got {found!r} "
+                "(ids=None leaves ids unchecked)",
             )
-        again = known & self.hashes.contains(hashes)
+        again = self.hashes.contains(hashes)
         if again.any():
             (found,) = plain_ids(ids[[int(np.argmax(again))]])
             more = int(np.count_nonzero(again)) - 1
             raise ValueError(
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
-                "call must hold whole queries, once (if ids start again each day, add the day to "
-                "them; ids=None takes equal ids for different queries)"
+                f"call must hold whole queries, once {OTHERWISE}"
             )
-        sizes = _sizes(queries, labels, row_weights, query_weights)
-        found = WeightedIds.of(hashes[known], sizes[known])
-        first, last = plain_ids(ids[[0, int(queries.index()[-1])]])
-        added = QueryIds(found, first, last, are_given=True)
-        self._refuse_other_kind(added, "add rows")
-        return self._with(added)
+        return self._with(IdSet.of(hashes))
 
     def union(self, other: QueryIds, n_queries: int, n_others: int) -> QueryIds:
         """Return the ids of two shards. If one of them is unchecked, so is the result.
@@ -566,199 +386,63 @@ class QueryIds:
         Raises
         ------
         ValueError
-            If both shards have seen the same id; or if one has ids, and the other has none that are
-            remembered.
+            If an id is in both; or if queries with ids meet queries without.
         """
-        if self.ended or other.ended:
-            return QueryIds(ended=True)
-        if n_queries and n_others and self.are_given != other.are_given:
-            raise ValueError(_of_one_side("merge", self.are_given))
         if self.hashes is None or other.hashes is None:
             return QueryIds()
-        self._refuse_other_kind(other, "merge")
+        self._require_like(other, n_queries, n_others, "merge")
         few, many = sorted((self.hashes, other.hashes), key=len)
-        hashes = few.array()
-        shared = hashes[many.contains(hashes)]
-        if not len(shared):
-            return self._with(other)
-        what = f"{_counted(len(shared))} in both"
-        named = _those_among([self.first, self.last, other.first, other.last], shared)
-        if named:
-            what = f"{_one_of(named[0], len(shared))} in both"
-        raise ValueError(
-            f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
-            "hold whole queries, once (if ids start again each day, add the day to them; "
-            "ids=None takes equal ids for different queries)"
-        )
+        n_shared = int(np.count_nonzero(many.contains(few.array())))
+        if n_shared:
+            raise ValueError(
+                f"cannot merge: {_counted(n_shared)} in both, and a query that is cut in two loses "
+                f"pairs; each side must hold whole queries, once {OTHERWISE}"
+            )
+        return self._with(other.hashes)
 
     def without(self, other: QueryIds, n_queries: int, n_others: int) -> QueryIds:
-        """Return the ids without those of statistics that are subtracted.
-
-        Parameters
-        ----------
-        other : QueryIds
-        n_queries, n_others : int
-            Number of queries of the statistics with these ids, and of those with the others. A
-            query whose id has no hash may be any query of the others.
+        """Return the ids without those of statistics that are subtracted; see `union`.
 
         Raises
         ------
         ValueError
-            If all queries have ids here, but the others have an id that is not among them; if a
-            query has another number of rows, other weights or labels, or another factor there; or
-            if one side has ids, and the other has none that are remembered.
+            If an id is not there; or if queries with ids meet queries without.
         """
-        if self.ended:
-            return self
-        if n_queries and n_others and self.are_given != other.are_given:
-            raise ValueError(_of_one_side("subtract", self.are_given))
         if self.hashes is None or other.hashes is None:
             return self
-        self._refuse_other_kind(other, "subtract")
-        if len(self) >= n_queries:
-            theirs = other.hashes.array()
-            self._refuse_missing(other, theirs[~self.hashes.contains(theirs)], n_others)
-        self._refuse_other_rows(other)
-        self._refuse_other_factors(other)
-        return replace(self, hashes=self.hashes.without(other.hashes.array()))
-
-    def times(self, number: float) -> QueryIds:
-        """Return the ids of statistics that were multiplied by a number >= 0; by 0, there are none.
-
-        The check begins again after a multiplication by 0.
-        """
-        if number == 0:
-            return QueryIds(WeightedIds() if self.ended or self.hashes is not None else None)
-        return self if self.hashes is None else replace(self, hashes=self.hashes.times(number))
-
-    def _refuse_missing(self, other: QueryIds, missing: Hashes, n_others: int) -> None:
-        n_missing = len(missing) + max(0, n_others - len(other))  # ids without a hash are not here
-        if not n_missing:
-            return
-        named = _those_among([other.first, other.last], missing)
-        what = _one_of(named[0], n_missing) if named else _counted(n_missing)
-        raise ValueError(
-            f"cannot subtract: {what} not in these statistics (never added, or subtracted before; "
-            "ids=None leaves ids unchecked)"
-        )
-
-    def _refuse_other_rows(self, other: QueryIds) -> None:
-        """Refuse to subtract queries with other rows than they have here, as far as is known."""
-        assert self.hashes is not None and other.hashes is not None
-        theirs = other.hashes.array()
-        mine, others = self.hashes.sizes_of(theirs), other.hashes.sizes_of(theirs)
-        known = (mine["rows"] > 0) & (others["rows"] > 0)
-        for name, same in (("rows", 0.0), ("sum", SAME_SUM)):
-            least, most = np.minimum(mine[name], others[name]), np.maximum(mine[name], others[name])
-            wrong = np.flatnonzero(known & (least >= 0) & (least < (1 - same) * most))
-            if not len(wrong):
-                continue
-            at, what, more = other._one_of_these(theirs, wrong)
-            if name == "sum":
-                raise ValueError(
-                    f"cannot subtract: {what} has other weights or labels in these statistics "
-                    f"than in what is subtracted{more}: give the labels, sample_weight, "
-                    "query_weight and propensity with which it was added"
-                )
+        self._require_like(other, n_queries, n_others, "subtract")
+        n_missing = int(np.count_nonzero(~self.hashes.contains(other.hashes.array())))
+        if n_missing:
             raise ValueError(
-                f"cannot subtract: {what} has {mine[name][at]} rows in these statistics and "
-                f"{others[name][at]} in what is subtracted{more}: only whole queries can be "
-                "subtracted"
+                f"cannot subtract: {_counted(n_missing)} not in these statistics (never added, or "
+                "subtracted before; ids=None leaves ids unchecked)"
+            )
+        return QueryIds(self.hashes.without(other.hashes))
+
+    def _require_like(self, other: QueryIds, n_queries: int, n_others: int, verb: str) -> None:
+        """Raise a ValueError if the queries of one side have ids, and those of the other have not.
+
+        Nothing would then tell which queries are in both.
+        """
+        assert self.hashes is not None and other.hashes is not None
+        if n_queries and n_others and (len(self.hashes) > 0) != (len(other.hashes) > 0):
+            named, unnamed = ("left", "right") if len(self.hashes) else ("right", "left")
+            raise ValueError(
+                f"cannot {verb}: queries of the {named} side have ids, and those of the {unnamed} "
+                f"side have none: {EITHER}"
             )
 
-    def _refuse_other_factors(self, other: QueryIds) -> None:
-        """Refuse to subtract queries with another factor than that by which they count here."""
-        assert self.hashes is not None and other.hashes is not None
-        theirs = other.hashes.array()
-        mine, others = self.hashes.factors_of(theirs), other.hashes.factors_of(theirs)
-        largest = np.maximum(mine, others)
-        wrong = np.flatnonzero(np.abs(mine - others) > SAME_FACTOR * largest)  # NaN is no number
-        if not len(wrong):
-            return
-        at, what, more = other._one_of_these(theirs, wrong)
-        with np.errstate(divide="ignore", over="ignore"):
-            number = mine[at] / others[at]
-        advice = f"multiply it by {float(number)!r} first"
-        if not np.isfinite(number):
-            advice = "make it from its rows, and multiply it by the first factor"
-        raise ValueError(
-            f"cannot subtract: {what} has the factor {float(mine[at])!r} in these statistics and "
-            f"{float(others[at])!r} in what is subtracted{more}: {advice}"
-        )
-
-    def _one_of_these(self, hashes: Hashes, wrong: NDArray[np.int64]) -> tuple[int, str, str]:
-        """Return the place of one wrong hash, what a message calls it, and how many more there are.
-
-        Its id is named, if it is known.
-        """
-        named, at = _those_among([self.first, self.last], hashes[wrong]), int(wrong[0])
-        what = "a query whose id is not known here"
-        if named:
-            what = f"query {named[0]!r}"
-            at = int(np.flatnonzero(hashes == hash_ids(object_array(named[:1]))[0][0])[0])
-        return at, what, f" (and {len(wrong) - 1} more like it)" * (len(wrong) > 1)
-
-    def _refuse_other_kind(self, other: QueryIds, verb: str) -> None:
-        """Refuse to compare numbers with text that reads as numbers: they are never equal."""
-        mine, theirs = (
-            [e for e in (one.first, one.last) if e is not None] for one in (self, other)
-        )
-        for numbers, texts in ((mine, theirs), (theirs, mine)):
-            if not (numbers and all(isinstance(one, (int, float)) for one in numbers)):
-                continue
-            if texts and all(isinstance(one, str) and NUMERAL.fullmatch(one) for one in texts):
-                raise ValueError(
-                    f"cannot {verb}: one side has query ids that are numbers, such as "
-                    f"{numbers[0]!r}, and the other has text, such as {texts[0]!r}, and these are "
-                    "never equal: make all ids numbers, or all text (ids=None leaves ids unchecked)"
-                )
-
-    def _with(self, other: QueryIds) -> QueryIds:
+    def _with(self, hashes: IdSet) -> QueryIds:
         """Return the union with ids that share none. If they are too many, they are unchecked."""
-        assert self.hashes is not None and other.hashes is not None
-        if too_many(len(self) + len(other)):
-            return QueryIds(ended=True)
-        first = other.first if self.first is None else self.first
-        last = self.last if other.last is None else other.last
-        are_given = self.are_given or other.are_given
-        return QueryIds(self.hashes.union(other.hashes), first, last, are_given=are_given)
-
-
-def _sizes(
-    queries: Queries,
-    labels: Weights,
-    row_weights: Weights | None,
-    query_weights: Weights | None,
-) -> Sizes:
-    """Return the sizes of queries, shape (n_queries,).
-
-    The sum is ``u Σ_i v_i (1 + π v_i) (1 + s(y_i))`` for the weights v of rows and u of the query,
-    with ``s(y) = arsinh(y)``, or ``−arsinh(y) / 2`` where y < 0, which tells labels of any size
-    apart. Other weights or labels change the sum, and the order of the rows does not. It is not
-    linear in v, so that a weight of the rows is not taken for one of the query.
-    """
-    terms = 1.0 + np.arcsinh(labels) * np.where(labels < 0, -0.5, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        weights = 1.0 if row_weights is None else row_weights
-        terms *= weights * (1.0 + np.pi * weights)
-        sums = np.asarray(np.bincount(queries.index(), terms, queries.n_queries), np.float64)
-        if query_weights is not None:
-            sums *= query_weights
-    sizes = np.empty(queries.n_queries, SIZE)
-    sizes["rows"] = np.minimum(queries.sizes, np.iinfo(np.uint32).max)
-    # A weight whose square overflows, times 0, leaves the sum unknown.
-    sizes["sum"] = np.nan_to_num(np.minimum(sums, np.finfo(np.float32).max), nan=-1)
-    return sizes
-
-
-def too_many(number: int) -> bool:
-    """Tell whether so many ids are not remembered."""
-    return number > limits.now.most_ids
+        assert self.hashes is not None
+        if len(self.hashes) + len(hashes) > limits.now.most_ids:
+            return QueryIds()
+        return QueryIds(self.hashes.union(hashes))
 
 
 def warn_of_end(ids: QueryIds, *before: QueryIds) -> None:
     """Warn if the check of ids ends here, because there are too many."""
-    if ids.ended and not any(one.ended for one in before):
+    if ids.hashes is None and not any(one.hashes is None for one in before):
         warn_caller(
             f"these statistics have more than {limits.now.most_ids:,} queries, and query ids are "
             "no longer checked: a query that is added twice, cut in two, or subtracted without "
@@ -768,28 +452,6 @@ def warn_of_end(ids: QueryIds, *before: QueryIds) -> None:
         )
 
 
-def _of_one_side(verb: str, left: bool) -> str:
-    """Return the message for statistics that have ids on one side alone."""
-    named, unnamed = ("left", "right") if left else ("right", "left")
-    return (
-        f"cannot {verb}: the {named} side remembers query ids, and the {unnamed} side has none "
-        "that it remembers, so that nothing tells which queries are in both: give qid to both, or "
-        "make both with ids=None"
-    )
-
-
 def _counted(number: int) -> str:
-    """Return the subject and the verb of a sentence on ids that cannot be named."""
+    """Return the subject and the verb of a sentence on ids."""
     return "1 query id is" if number == 1 else f"{number} query ids are"
-
-
-def _one_of(name: object, number: int) -> str:
-    """Return the subject and the verb of a sentence on ids of which one is named."""
-    return f"query {name!r} is" if number == 1 else f"query {name!r} and {number - 1} more are"
-
-
-def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
-    """Return those of the ids whose hash is among `hashes`. An entry of None is ignored."""
-    own, known = hash_ids(object_array(ids))
-    found = known & IdSet.of(hashes).contains(own)
-    return [one for one, among in zip(ids, found, strict=True) if among]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # By module: all that fitted rankers, feature maps and statistics are made of.
 TYPES = {
-    "data.hashed_ids": ("IdSet", "QueryIds", "WeightedIds"),
+    "data.hashed_ids": ("IdSet", "QueryIds"),
     "data.pairs": ("PairSettings",),
     "features.cross": ("Cross",),
     "features.inputs": ("ListInputs", "QuantileInputs", "ScaledInputs"),

@@ -47,12 +47,6 @@ PRIOR = "prior."
 # Settings
 
 ANY = Setting("any value", lambda value: True)
-LAST_ID = optional(
-    Setting(
-        "text or a finite number",
-        lambda value: isinstance(value, (str, int)) or number().fits(value),
-    )
-)
 OF_KERNEL = ("gamma", "degree", "coef0")
 OF_NODES = ("n_nodes", "activation", "weight_range", "random_state")
 OF_PAIRS = ("pairs", "scope", "weighting", "target")
@@ -230,23 +224,10 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
-    require("id_rows" not in arrays or "ids" in arrays, "id_rows must come with ids")
-    require("id_sums" not in arrays or "id_rows" in arrays, "id_sums must come with id_rows")
-    require(
-        ("factors" in arrays) == ("ids_of_factor" in arrays)
-        and ("ids" in arrays or "factors" not in arrays),
-        "factors must come with ids_of_factor and ids",
-    )
-    if "factors" in arrays:
-        factors, lengths, ids = (arrays[name] for name in ("factors", "ids_of_factor", "ids"))
-        require(factors.min() >= 0, "factors must be >= 0")
-        require(
-            lengths.min() > 0 and sum(lengths.tolist()) == len(ids),
-            f"ids_of_factor must be > 0 and add up to {len(ids)}, the number of ids",
-        )
-        for name, values in (("factors", factors), ("ids", ids)):
-            ordered = np.sort(values)  # np.unique takes 20 times as long
-            require((ordered[1:] != ordered[:-1]).all(), f"{name} must differ")
+    if "ids" in arrays:
+        require(state["ids"] is not None, "ids must not be there if they are not checked")
+        ordered = np.sort(arrays["ids"])  # np.unique takes 20 times as long
+        require((ordered[1:] != ordered[:-1]).all(), "ids must differ")
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
@@ -263,9 +244,6 @@ STATISTICS: Mapping[str, Kind] = {
                 "_degrees": optional(AT_LEAST_0),
                 "_query_weight": optional(AT_LEAST_0),
                 "_least_left": AT_LEAST_0,
-                "_first_id?": LAST_ID,
-                "_last_id": LAST_ID,
-                "_ids_without_hash?": FLAG,
                 "ids": optional(choice("check")),
                 "feature_names_in_": optional(NAMES),
             },
@@ -278,11 +256,6 @@ STATISTICS: Mapping[str, Kind] = {
             "before?": Array(FLOAT64, ("columns",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
-            "id_rows?": Array(("uint32",), ("ids",)),
-            "id_sums?": Array(("float32",), ("ids",)),
-            # If factors are not all 1: the factors, and the number of ids that have each.
-            "factors?": Array(FLOAT64, ("factors",)),
-            "ids_of_factor?": Array(INT64, ("factors",)),
         },
         _statistics,
     )

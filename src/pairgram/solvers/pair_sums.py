@@ -14,7 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+import pairgram._core as _core
 from pairgram._support.checks import Rows, Vector
+from pairgram._support.machine import resolve_n_threads
 from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_columns
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
@@ -22,7 +24,12 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
 from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
-from pairgram.solvers.ridge_path import ColumnSums, RidgePath, scale_factors, solve_ridge
+from pairgram.solvers.ridge_path import (
+    ColumnSums,
+    RidgePath,
+    scale_factors,
+    solve_ridge,
+)
 from pairgram.solvers.statistics import (
     NOISE,
     SMALLEST_SQUARES,
@@ -565,10 +572,20 @@ class PairSums:
     def _settle(self) -> None:
         """Clear features of which a subtraction left nothing; refuse those without digits.
 
-        Rows with a query id tell how many of the queries left vary. Where others were subtracted,
-        the size of what is left has to tell it.
+        Sums with a negative direction are refused before: those of squares have none. Rows with a
+        query id tell how many of the queries left vary. Where others were subtracted, the size of
+        what is left has to tell it.
         """
         sums, noise, least = self.required(), NOISE * self.largest, self.least_left * self.largest
+        share = np.where(self.largest > 0, self.largest, 1.0) ** -0.5
+        scaled = share[:, None] * sums * share
+        scaled[np.diag_indices_from(scaled)] += len(sums) * self.least_left
+        if _core.cholesky(scaled, resolve_n_threads(self.n_threads)) < len(scaled):
+            raise ValueError(
+                "cannot subtract: squares that are left add up to less than 0: what is subtracted "
+                "must be rows that were added, with the weights and labels that they had, and the "
+                "factor by which they count now"
+            )
         after = np.diag(sums)
         by_size = self.settings.joins_all_rows or self.n_queries == 0 or self.varying is None
         is_empty = self.n_rows == 0 and (after <= least).all()

@@ -6,7 +6,7 @@ import copy
 import os
 from dataclasses import fields, replace
 from functools import partial
-from math import inf, isfinite
+from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -22,12 +22,11 @@ from pairgram._support.checks import (
     naming_not_finite,
 )
 from pairgram._support.files import replacing, shown
-from pairgram._support.machine import lacking, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
 from pairgram.data.dataset import RankingData, names_of
-from pairgram.data.hashed_ids import QueryIds, WeightedIds, hash_ids, too_many, warn_of_end
+from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.data.queries import plain_ids
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
@@ -78,12 +77,11 @@ class Pairgram:
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
-        subtract an id that is not there, or that has another factor. Either all queries have ids,
-        or none has: an update without `qid`, or statistics of rows without `qid`, cannot be added
-        to or subtracted from queries with ids. Ids that are numbers do not mix with text that reads
-        as numbers. Every id takes 16 bytes. After more than 1,000,000 ids the check ends with a
-        warning, and `ids` becomes None. With None, ids are not remembered; use this if every shard
-        numbers its queries from the start. Rows with ``scope="global"`` are never checked.
+        subtract an id that is not there. Either all queries have ids, or none has: an update
+        without `qid`, or statistics of rows without `qid`, cannot be added to or subtracted from
+        queries with ids. Every id takes 8 bytes. After more than 10,000,000 ids the check ends with
+        a warning, and `ids` becomes None. With None, ids are not remembered; use this if every
+        shard numbers its queries from the start. Rows with ``scope="global"`` are never checked.
 
     Attributes
     ----------
@@ -126,7 +124,9 @@ class Pairgram:
     none of the queries that are left, its entries in G and g become exactly 0. If it still varies,
     but less is left than 1e-10 of the largest G_jj that was there, or 1e-4 with rows of float32,
     no digits are left, and the subtraction is refused. With ``scope="global"``, or if `n_varying`
-    is not known, a share below 1e-13 counts as 0.
+    is not known, a share below 1e-13 counts as 0. What is left must be positive semidefinite, as
+    all sums of squares are: a subtraction that leaves a negative direction, by more than rounding,
+    is refused, because what was subtracted was never added.
 
     ``f * total`` for a number f ≥ 0 is ``f Σ_q H_qᵀ L_q H_q``, where H_q are the rows of [X, y] of
     query q. Every query counts f times, whatever `pairs` and `weighting` are, as if its
@@ -137,16 +137,14 @@ class Pairgram:
     `weighting` is "pairs", by f if it is "documents", and by 1 if it is "queries", which divides by
     the weight of the query.
 
-    Every id keeps the product of the factors by which its query was multiplied. A query is
-    subtracted with this factor: ``total - part`` is an error that says by what to multiply the part
-    first, if a factor differs by more than 1e-12 of itself. Without ids, and with
-    ``scope="global"``, factors are not remembered. ``0 * total`` has no query and no id, so its
-    queries may be added again. Ids of one factor share it, so they take no more memory.
+    Factors are not remembered. A query that was multiplied since it was added must be multiplied by
+    the same factor before it is subtracted. ``0 * total`` has no query and no id, so its queries
+    may be added again.
 
     Ids are remembered as 64-bit hashes (`data.hashed_ids.hash_ids`). A hash depends only on the
     type and the value of an id: equal whole numbers have the same hash in every integer type and in
     every process. Ids of types other than integers, floats, text, bytes, times, UUID and tuples of
-    these are not checked. The probability that two of a million different ids share a hash is 3e-8.
+    these are an error. The probability that two of a million different ids share a hash is 3e-8.
 
     References
     ----------
@@ -189,7 +187,7 @@ class Pairgram:
         settings = PairSettings(pairs, scope, weighting, target)
         own = copy.deepcopy(feature_map)  # its owner may fit it again
         self._total = PairSums(settings, own, fill=fixed_fill(missing))
-        self._ids = QueryIds(None if ids is None else WeightedIds())
+        self._ids = QueryIds(None if ids is None else IdSet())
 
     @classmethod
     def _of(
@@ -294,7 +292,7 @@ class Pairgram:
         Warns
         -----
         UserWarning
-            When the check of ids ends, because there are more than 1,000,000.
+            When the check of ids ends, because there are more than 10,000,000.
         """
         before = self._total
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
@@ -338,17 +336,16 @@ class Pairgram:
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        factor: float = 1.0,
     ) -> Self:
-        """Subtract rows that were added, each query with the factor by which it now counts.
-
-        The rows of a user may therefore come from many days between which the statistics were
-        multiplied by a number.
+        """Subtract queries that were added, as if they had never been seen.
 
         Parameters
         ----------
         X, y, qid, sample_weight, query_weight, propensity : as in `update`
-            All rows of the queries, with the weights with which they were added. A table must fit
-            in memory.
+            All rows of the queries, with the weights with which they were added.
+        factor : float, finite and ≥ 0, default=1.0
+            What the statistics were multiplied by since these queries were added.
 
         Returns
         -------
@@ -358,8 +355,7 @@ class Pairgram:
         Raises
         ------
         ValueError
-            As `update`, and as the subtraction of statistics; or if these statistics remember no
-            ids. They are then left as they were.
+            As `update`, and as the subtraction of statistics. They are then left as they were.
 
         Examples
         --------
@@ -369,49 +365,19 @@ class Pairgram:
         >>> for day in range(3):
         ...     rows = qid % 3 == day
         ...     total = (0.9 * total).update(X[rows], y[rows], qid=qid[rows])
-        >>> gone = qid < 10
-        >>> total.forget(X[gone], y[gone], qid=qid[gone]).n_queries
+        >>> for day in range(3):
+        ...     gone = (qid < 10) & (qid % 3 == day)
+        ...     total = total.forget(X[gone], y[gone], qid=qid[gone], factor=0.9 ** (2 - day))
+        >>> total.n_queries
         90
         """
         before = self._total
+        ids = QueryIds(None if self.ids is None else IdSet())
+        empty = PairSums(self.settings, self.feature_map, fill=before.fill)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        others = weights | {"propensity": propensity}
-        if self._ids.hashes is None or not len(self._ids):
-            raise ValueError("forget needs statistics that remember the ids of their queries")
-        table = as_table(X, y=y, qid=qid, **others)
-        self._require_clicks(propensity is not None if table is None else table.is_of_clicks)
-        X = with_entries(X) if table is None else X
-        names = names_of(X) if table is None else table.feature_names
-        self._require_names(names)
-        if table is None:
-            if y is None or qid is None:
-                raise ValueError("forget needs y and qid, the labels and query ids of the rows")
-            data = RankingData.make(X, y, qid=qid, **others)
-            fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
-            data = replace(data, X=filled(data.X, fill, self.n_threads))
-        else:
-            fill = self._fill_of_table(table)
-            data = _in_memory(table if fill is None else table.filling(fill), self)
-        ids, left = data.queries.ids, self
-        assert ids is not None
-        hashes, known = hash_ids(ids)
-        factors = np.where(known, self._ids.hashes.factors_of(hashes), np.nan)
-        lost = np.isnan(factors)
-        factors[lost] = 1.0  # the subtraction refuses them, if all ids are known
-        for factor in np.unique(factors).tolist():
-            own = data.take(np.flatnonzero((factors == factor)[data.queries.index()]))
-            own_ids = ids[factors == factor][own.queries.ids]
-            own = replace(own, queries=replace(own.queries, ids=own_ids))
-            empty = self._of(
-                PairSums(self.settings, self.feature_map, names, fill=fill),
-                self.n_threads,
-                QueryIds(WeightedIds()),
-            )
-            with naming_not_finite(names):
-                left = left - factor * _of_data(empty, own)
-        if lost.any():
-            (found,) = plain_ids(ids[lost][:1])
-            raise ValueError(f"cannot forget query {found!r}: its id is not remembered here")
+        part = self._of(empty, self.n_threads, ids)
+        part.update(X, y, qid=qid, **weights, propensity=propensity)
+        left = self - factor * part
         return self._take(before, left._total, left._ids)
 
     def _require_clicks(self, of_clicks: bool) -> None:
@@ -444,7 +410,7 @@ class Pairgram:
         empty = self._of(
             PairSums(self.settings, feature_map, table.feature_names, fill=fill),
             self.n_threads,
-            QueryIds(None if self.ids is None else WeightedIds()),
+            QueryIds(None if self.ids is None else IdSet()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         needs_queries = not self.settings.joins_all_rows
@@ -498,9 +464,7 @@ class Pairgram:
         """Return the ids together with those of further rows; an id that is there is an error."""
         if self.settings.scope == "global" or data.preferences is not None:
             return self._ids
-        return self._ids.of_rows(
-            data.queries, self.n_queries, data.y, data.row_weights, data.query_weights
-        )
+        return self._ids.of_rows(data.queries, self.n_queries)
 
     @property
     def settings(self) -> PairSettings:
@@ -575,12 +539,12 @@ class Pairgram:
         ------
         ValueError
             If settings, feature maps or columns differ; if a query id is in both; or if one side
-            remembers ids and the other does not (see `ids`).
+            has ids and the other has none (see `ids`).
 
         Warns
         -----
         UserWarning
-            When the check of ids ends, because there are more than 1,000,000.
+            When the check of ids ends, because there are more than 10,000,000.
         """
         total = self._combine(other, 1)
         if total is not NotImplemented:
@@ -595,29 +559,23 @@ class Pairgram:
         Raises
         ------
         ValueError
-            If settings, feature maps or columns differ; if what is left of a feature is only
-            rounding error (see the notes of the class); if one side remembers ids and the other
-            does not (see `ids`); if `other` has a query id that these statistics do not have,
-            because it was never added or has been subtracted before; if a query has fewer or more
-            rows in `other`, because only whole queries can be subtracted; if it has other weights
-            or labels there; or if it has another factor there, because the statistics were
-            multiplied (see the notes of the class).
+            If settings, feature maps or columns differ; if what is left of a feature or the labels
+            is only rounding error, or negative (see the notes of the class); if one side has ids
+            and the other has none (see `ids`); or if `other` has a query id that these statistics
+            do not have, because it was never added or has been subtracted before.
 
         Notes
         -----
-        If these statistics have an id of a type that is not checked, an id of `other` that is not
-        known here is no error, because the unchecked query may be that query. For every query, the
-        number of rows is compared, and a sum over its rows that depends on weights and labels, to a
-        relative 1e-5. Features are not compared, so other features under the same id are not
-        noticed.
+        Rows, weights and labels are not remembered. Queries must have those with which they were
+        added, and the factor by which they count now, or what is left is wrong.
         """
         return self._combine(other, -1)
 
     def __mul__(self, factor: float) -> Self:
         """Return the statistics in which every query counts `factor` times as much.
 
-        Every id keeps the product of the factors by which its query was multiplied. Rows that are
-        added later enter with the factor 1. See the notes of the class for ``scope="global"``.
+        Rows that are added later enter with the factor 1. See the notes of the class for
+        ``scope="global"``.
 
         Parameters
         ----------
@@ -633,7 +591,10 @@ class Pairgram:
             If `factor` is NaN, infinite or negative, or if sums overflow.
         """
         factor = _checked_factor(factor)
-        return self._of(factor * self._total, self.n_threads, self._ids.times(factor))
+        ids = self._ids
+        if factor == 0 and ids.hashes is not None:
+            ids = QueryIds(IdSet())
+        return self._of(factor * self._total, self.n_threads, ids)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
@@ -795,8 +756,8 @@ class Pairgram:
         arrays |= map_arrays
         if total.varying is not None:
             arrays["varying"] = total.varying
-        if self._ids.hashes is not None:
-            arrays |= self._ids.hashes.arrays()
+        if self._ids.hashes is not None and len(self._ids.hashes):
+            arrays["ids"] = self._ids.hashes.array()
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
         if total.fill is not None:
@@ -814,11 +775,6 @@ class Pairgram:
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
-        for name, value in (("_first_id", self._ids.first), ("_last_id", self._ids.last)):
-            plain = isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value))
-            state[name] = value if plain else None
-        if self._ids.are_given and "ids" not in arrays:
-            state["_ids_without_hash"] = True
         settings = {
             field.name: getattr(total.settings, field.name) for field in fields(PairSettings)
         }
@@ -879,15 +835,8 @@ class Pairgram:
             before=arrays.get("before"),
             least_left=state["_least_left"],
         )
-        first, last = state.get("_first_id"), state["_last_id"]
-        checked = state["ids"] is not None
         hashes = arrays.get("ids", np.empty(0, np.uint64))
-        found = WeightedIds.of_arrays(arrays) if checked else None
-        # A file does not say why ids are not checked. So many were no choice.
-        ended = not checked and too_many(total.n_queries)
-        without_hash = state.get("_ids_without_hash", False)
-        given = checked and (len(hashes) > 0 or first is not None or without_hash)
-        ids = QueryIds(found, first, last, ended, given)
+        ids = QueryIds(None if state["ids"] is None else IdSet.of(hashes))
         self = cls._of(total, None, ids)
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
@@ -916,26 +865,10 @@ def _checked_factor(factor: object) -> float:
 
 def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
-    return _of_data(empty, data_of_block(pattern, rows, empty.n_threads))
-
-
-def _of_data(empty: Pairgram, data: RankingData) -> Pairgram:
-    """Return the statistics of data, with the settings of empty ones."""
+    data = data_of_block(pattern, rows, empty.n_threads)
     ids = empty._ids_with(data)
     total = empty._total.with_rows(data, empty.n_threads, counts=True)
     return empty._of(total, empty.n_threads, ids)
-
-
-def _in_memory(table: Table, total: Pairgram) -> RankingData:
-    """Return the data of a table whose rows fit in memory."""
-    table.require_labels("forget")
-    if not table.has_queries:
-        raise ArgumentError(None, f"forget needs query ids: {table.advice_on_ids}")
-    rows = table.in_memory()
-    if rows is None:
-        raise lacking("the rows to forget", table.bytes_in_memory, "forget some queries at a time")
-    pattern = replace(one_row(table), feature_map=total.feature_map)
-    return data_of_block(pattern, rows, total.n_threads)
 
 
 def _joined(first: Pairgram, second: Pairgram) -> Pairgram:
