@@ -130,8 +130,7 @@ def test_what_is_read_back_from_files(models, tmp_path):
         assert str(one) == str(other) and getattr(one, "definitions", 0) == (
             getattr(other, "definitions", 0)
         )
-    file = bytes(ENGINES["onnx"](loaded))
-    assert export.verify(file, loaded, UNSEEN, QID).n_reordered == 0
+    assert export.verify(ENGINES["onnx"](loaded), loaded, UNSEEN, QID).n_reordered == 0
 
 
 def test_text_is_text_in_sql():

@@ -354,6 +354,7 @@ def test_what_else_reads_rows():
     np.testing.assert_array_equal(small.predict(GAPS), small.predict(whole))
 
 
+@pytest.mark.filterwarnings("ignore:all users get one list")
 def test_recommendations():
     model = RankRLS(missing="mean", feature_map=Cross([0, 1], [2, 3, 4])).fit(GAPS, y, qid=QID)
     fill = model.fill_values_

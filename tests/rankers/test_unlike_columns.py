@@ -96,6 +96,13 @@ def test_dependent_columns_have_the_solution_of_smallest_norm():
     np.testing.assert_allclose(found[3], 3 * found[0], rtol=1e-9)
 
 
+@pytest.mark.parametrize("road", [by_fit, by_statistics, by_batch, by_table])
+def test_dependent_wide_columns_are_told(road):
+    X, y, qid = problem(540, 2, 1, 6.3e10)
+    with pytest.warns(UserWarning, match="column 1 of X spreads so much more widely than column 0"):
+        road(np.c_[X, X[:, 1] / 1000], y, qid, 1.0)
+
+
 def paths(X, y, qid):
     """The roads of a path of ridges."""
     names = [f"c{j}" for j in range(X.shape[1])]

@@ -28,7 +28,6 @@ from pairgram.export.form import (
     VespaProfile,
     form_of,
 )
-from pairgram.export.search import to_ltr_plugin, to_solr
 from pairgram.features.formulas import FLOAT32_SHARE, is_missing
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ def verify(
     exported : what a function of `pairgram.export` returned
         The exported form itself is evaluated: JSON in float32, in the order of the engine's sums;
         ONNX by onnxruntime; SQL of the dialect "standard" by DuckDB, which must be installed, and
-        other SQL by SQLite; Python by Python. A body for Solr or the plugin may also be the dict
-        that ``json.load`` reads from a file, and an ONNX model the bytes of a file.
+        other SQL by SQLite; Python by Python.
     model : the model that it came from
     X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
@@ -160,7 +158,11 @@ def verify(
     >>> export.verify(source, model, X, qid).n_reordered
     0
     """
-    exported = _recognised(exported, model)
+    if not isinstance(exported, tuple(ENGINES)):
+        raise TypeError(
+            "exported must be what a function of pairgram.export returned, got "
+            f"{type(exported).__name__}"
+        )
     if not hasattr(X, "for_model"):
         return _parity(*_both(exported, model, X, qid))
     if qid is not None:
@@ -199,69 +201,6 @@ def verify(
     queries = Queries.make(len(own), qid=ids)
     defaults = {name: value for one in found for name, value in one[3].items()}
     return _parity(theirs, own, max(one[2] for one in found), defaults, queries)
-
-
-def _recognised(exported: object, model: BaseEstimator) -> Any:
-    """Return an exported model; what was read back from a file gets its names again."""
-    if isinstance(exported, tuple(ENGINES)):
-        return exported
-    if isinstance(exported, bytes):
-        metadata = _session(exported).get_modelmeta().custom_metadata_map
-        if "feature_names" in metadata:
-            texts = metadata.get("text_names", "")
-            names = tuple(metadata["feature_names"].split("\n"))
-            return OnnxModel(exported).named(names, tuple(texts.split("\n")) if texts else ())
-    if isinstance(exported, dict) and "features" in exported:
-        return _with_columns(SolrModel(exported), to_solr, model)
-    if isinstance(exported, dict) and "model" in exported:
-        return _with_columns(LtrPluginModel(exported), to_ltr_plugin, model)
-    raise TypeError(
-        "exported must be what a function of pairgram.export returned, or a body or an ONNX model "
-        f"of theirs from a file, got {type(exported).__name__}"
-    )
-
-
-def _features_of(body: Any) -> list[str]:
-    """Return the names of the features of a body for Solr or the plugin."""
-    if "features" in body:
-        return [one["name"] for one in body["features"]]
-    return [*json.loads(body["model"]["model"]["definition"])]
-
-
-def _with_columns(body: Any, export: Callable[..., Any], model: BaseEstimator) -> Any:
-    """Return a body from a file with the columns of its features, which it has not itself.
-
-    Features that are computed of columns, such as categories, are those that the model's export
-    has today. One more is that of a shift.
-
-    Raises
-    ------
-    ValueError
-        If the features are not those of the model.
-    """
-    names = _features_of(body)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the export has given them
-            again = export(model, "again")
-    except ValueError:  # of a model without names of columns
-        again = None
-    if again is None or not again.definitions:
-        n_columns = next(
-            int(step.n_features_in_)
-            for _, step in getattr(model, "steps", [("", model)])
-            if hasattr(step, "n_features_in_")
-        )
-        return body.named(tuple(names[:n_columns]))
-    own = _features_of(again)
-    if own != names[: len(own)]:
-        raise ValueError(
-            f"exported has the features {', '.join(names[:20])}, and the model is exported with "
-            f"{', '.join(own[:20])}: give what the function of pairgram.export returned"
-        )
-    body = body.named(again.feature_names, again.text_names)
-    body.definitions, body.fields = again.definitions, again.fields
-    return body
 
 
 def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:

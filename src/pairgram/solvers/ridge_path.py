@@ -22,6 +22,7 @@ from pairgram._support.machine import (
     single_threaded_blas,
 )
 from pairgram._support.rates import seconds_of
+from pairgram._support.row_warnings import warn_of_narrow_columns
 
 EPS = float(np.finfo(np.float64).eps)
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
@@ -516,13 +517,15 @@ def solve_ridge(
     """Solve ``(G + alpha I) w = g`` by Cholesky, with features scaled by `factor`.
 
     Returns w of shape (n_features,). If G + alpha I is numerically singular, this is the solution
-    of minimum norm, found by eigendecomposition.
+    of minimum norm, found by eigendecomposition, which loses narrow columns beside wide ones.
     """
     scaled_g = g if factor is None else factor * g
     shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
     shifted[np.diag_indices_from(shifted)] += alpha
     solution = solve_definite(shifted, scaled_g, n_threads)
     if solution is None:
+        if factor is None:
+            warn_of_narrow_columns(G.diagonal(), None)
         return np.asarray(RidgePath.of(G, g, factor, n_threads).coef([alpha])[0])
     return solution if factor is None else factor * solution
 

@@ -1,8 +1,7 @@
-"""Bodies that were read back from JSON, constant models, and missing values of pandas in Python."""
+"""Constant models, and missing values of pandas in Python."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -26,28 +25,6 @@ def _fitted(*steps: Any) -> Any:
         ranker = RankRLS().set_fit_request(qid=True)
         columns = ColumnTransformer([*steps], remainder="passthrough")
         return make_pipeline(columns, ranker).fit(FRAME, Y, qid=QID)
-
-
-@pytest.mark.parametrize("to", [export.to_solr, export.to_ltr_plugin])
-def test_a_body_with_categories_is_verified_from_its_file(to: Any) -> None:
-    model = _fitted(("text", OneHotEncoder(), ["s"]))
-    body = to(model, "m")
-    again = json.loads(json.dumps(body))
-    found, wanted = (export.verify(one, model, FRAME, QID) for one in (again, body))
-    assert found == wanted and found.n_reordered == 0
-    plain = RankRLS().fit(FRAME[["a", "b", "c"]], Y, qid=QID)
-    assert export.verify(json.loads(json.dumps(to(plain, "m"))), plain, X, QID).n_reordered == 0
-    wrong = json.loads(json.dumps(to(plain, "m")))
-    with pytest.raises(ValueError, match="exported has the features a, b, c, and the model is"):
-        export.verify(wrong, model, FRAME, QID)
-
-
-def test_a_shifted_body_is_verified_from_its_file() -> None:
-    model = _fitted(("text", OneHotEncoder(), ["s"]))
-    lowest = float(model.predict(FRAME).min())
-    body = export.to_ltr_plugin(model, "m", shift="one", lowest=lowest)
-    found = export.verify(json.loads(json.dumps(body)), model, FRAME, QID)
-    assert found.n_reordered == 0
 
 
 @pytest.mark.parametrize("to", [export.to_solr, export.to_ltr_plugin])
