@@ -24,9 +24,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from common import interleaved, markdown_table, print_tables, ratio_table
-from pairgram import KernelMap, RankRLS, RankRLSCV, propose
+from pairgram import RankRLS, RankRLSCV, propose
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.features.kernel_map import KernelMap
 from pairgram.solvers.dual_gram import DualGram
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))

@@ -101,7 +101,6 @@ def doors(X, y, qid):
         "RandomNodes": pg.RandomNodes(3, random_state=0),
         "RandomFourier": pg.RandomFourier(3, random_state=0),
         "Nystroem": pg.Nystroem(n_components=3, random_state=0),
-        "KernelMap": pg.KernelMap("rbf"),
     }
     gram = pg.Pairgram.from_rows(X, y, qid=qid)
     found = {}

@@ -244,19 +244,6 @@ def test_a_gram_matrix_has_a_column():
         call("gram", features=np.zeros((N, 0)), targets=np.zeros((N, 0)))
 
 
-def test_maps_that_are_joined_stay():
-    def nodes(weight):
-        return _core.NodeMap64(np.full((50, 50), weight), np.zeros(50), None, [(0, 50, "linear")])
-
-    rows = np.random.default_rng(0).normal(size=(20, 50))
-    parts = [(None, nodes(1.0), 1.0)]
-    joined = _core.NodeMap64.join(50, parts, True)
-    wanted = joined.map(rows, 1)
-    parts.clear()
-    _ = [nodes(7.0) for _ in range(100)]  # which would take the memory of the map
-    np.testing.assert_array_equal(joined.map(rows, 1), wanted)
-
-
 def test_rows_of_a_file_are_taken_once():
     options = {"n_features": -1, "zero_based": False, "keep_comments": False}
     for take in ("take_dense", "take_csr"):

@@ -138,8 +138,6 @@ struct bound_node_map {
     py::object columns = py::none(), then = py::none();
     std::shared_ptr<cross_columns<T>> cross = {};
     py::object left = py::none(), right = py::none();
-    std::shared_ptr<joined_maps<T>> joined = {};
-    py::object joined_parts = py::none();
 };
 
 // Columns that are made of rows, which keep their arrays alive.

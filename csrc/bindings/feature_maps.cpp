@@ -173,37 +173,6 @@ bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
     return bound;
 }
 
-// The product or the weighted sum of maps, each a tuple of (columns, or None for all; map; weight).
-template <class T>
-bound_node_map<T> join(py::ssize_t n_inputs, const py::list& parts, bool product,
-                       const optional_array<T>& tail) {
-    check(!parts.empty(), "parts must have one or more");
-    bound_node_map<T> bound;
-    bound.joined = std::make_shared<joined_maps<T>>();
-    bound.joined->product = product;
-    bound.joined_parts = py::tuple(parts);  // a list could lose the maps
-    std::ptrdiff_t n_nodes = -1;
-    for (const auto& fields : parts) {
-        const auto [columns, made, weight] =
-            fields.cast<std::tuple<std::optional<array<std::int64_t>>, py::object, T>>();
-        const auto& map = made.template cast<const bound_node_map<T>&>().map;
-        joined_part<T> part{{}, &map, weight};
-        if (columns) {
-            part.columns = columns_of(*columns, n_inputs);
-            check(!part.columns.empty(), "columns must be one or more");
-        }
-        check(map.n_inputs == (columns ? columns->size() : n_inputs),
-              "the map of a part must take its columns");
-        check(n_nodes < 0 || map.n_outputs == n_nodes, "the maps must make equally many outputs");
-        n_nodes = map.n_outputs;
-        bound.joined->parts.push_back(std::move(part));
-    }
-    bound.map = {n_inputs, n_nodes, n_nodes, nullptr, nullptr};
-    bound.map.joined = bound.joined.get();
-    set_tail(bound.map, tail);
-    return bound;
-}
-
 // Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
 // time than to start others.
 template <class T, class Work>
@@ -370,8 +339,6 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
         .def_static("cross", &cross<T>, py::arg("n_inputs"), py::arg("kept").noconvert(),
                     py::arg("left").noconvert(), py::arg("right").noconvert(),
                     py::arg("of_left") = py::none(), py::arg("of_right") = py::none())
-        .def_static("join", &join<T>, py::arg("n_inputs"), py::arg("parts"), py::arg("product"),
-                    py::arg("tail").noconvert() = py::none())
         .def_property_readonly("n_outputs",
                                [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))

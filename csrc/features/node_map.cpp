@@ -148,44 +148,8 @@ void map_to_minmax_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows
 }
 
 template <class T>
-PAIRGRAM_CLONES void multiply_by(std::ptrdiff_t n, const T* x, T* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] *= x[j];
-}
-
-template <class T>
-void map_joined(const joined_maps<T>& joined, std::ptrdiff_t n_nodes, std::ptrdiff_t n,
-                const T* rows, std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
-    buffer<T> chosen, made(joined.parts.size() > 1 ? n * n_nodes : 0);
-    for (const auto& part : joined.parts) {
-        const auto& columns = part.columns;
-        const auto width = part.map->n_inputs;
-        const T* inputs = rows;
-        if (!columns.empty()) {
-            chosen.resize(n * width);
-            for (std::ptrdiff_t i = 0; i < n; ++i)
-                std::transform(columns.begin(), columns.end(), chosen.begin() + i * width,
-                               [&](std::int64_t j) { return rows[i * ldr + j]; });
-            inputs = chosen.data();
-        }
-        const bool first = &part == joined.parts.data();
-        T* const values = first ? out : made.data();
-        const auto stride = first ? ldo : n_nodes;
-        map_rows(*part.map, n, inputs, columns.empty() ? ldr : width, values, stride);
-        for (std::ptrdiff_t i = 0; i < n; ++i) {
-            if (first && !joined.product)
-                multiply(n_nodes, part.weight, out + i * ldo);
-            else if (!first && joined.product)
-                multiply_by(n_nodes, values + i * stride, out + i * ldo);
-            else if (!first)
-                add_scaled(n_nodes, part.weight, values + i * stride, out + i * ldo);
-        }
-    }
-}
-
-template <class T>
 void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                   T* out, std::ptrdiff_t ldo) {
-    if (map.joined) return map_joined(*map.joined, map.n_nodes, n, rows, ldr, out, ldo);
     if (map.minmax) return map_to_minmax_nodes(map, n, rows, ldr, out, ldo);
     const auto d = map.n_inputs;
     buffer<T> shifted(map.origin ? n * d : 0);
@@ -317,13 +281,8 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
             map_rows(*map.then, size, made, map.then->n_inputs, out + begin * ldo, ldo);
         });
     if (map.cross) return map_cross(*map.cross, map.part, n, rows, ldr, out, ldo);
-    if (!map.has_tail && !map.joined) return map_to_nodes(map, n, rows, ldr, out, ldo);
+    if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
     const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
-    if (!map.has_tail) {  // a few rows at a time, whose nodes stay in cache until they are joined
-        for (std::ptrdiff_t i = 0; i < n; i += step)
-            map_to_nodes(map, std::min(step, n - i), rows + i * ldr, ldr, out + i * ldo, ldo);
-        return;
-    }
     const std::unique_ptr<T[]> nodes(new T[static_cast<std::size_t>(step * map.n_nodes)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);

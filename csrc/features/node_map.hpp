@@ -29,24 +29,6 @@ struct node_segment {
 };
 
 template <class T>
-struct node_map;
-
-// Maps with equally many outputs, each of some of the inputs, and what becomes of their outputs:
-// the product, or the weighted sum.
-template <class T>
-struct joined_part {
-    buffer<std::int64_t> columns;  // of the inputs, or none for all
-    const node_map<T>* map;
-    T weight;
-};
-
-template <class T>
-struct joined_maps {
-    buffer<joined_part<T>> parts;
-    bool product;
-};
-
-template <class T>
 struct node_map {
     std::ptrdiff_t n_inputs, n_nodes;
     std::ptrdiff_t n_outputs;       // n_nodes without a tail
@@ -70,7 +52,6 @@ struct node_map {
     const node_map<T>* then = nullptr;       // is another map of the columns, or null for none
     const cross_columns<T>* cross = nullptr;  // makes products in place of nodes, or null
     cross_part part = cross_part::products;   // of what the cross makes
-    const joined_maps<T>* joined = nullptr;   // make the nodes of the inputs, or null
 };
 
 // A map to products, or null if this map is none, be it of columns that are made of rows before.

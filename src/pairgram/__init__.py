@@ -20,8 +20,7 @@ Train:
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     Cross                                     products of two groups of columns, users × items
-    KernelMap, kernel_matrix                  kernels
-    Kernel, Product, Sum                      kernels of some columns, and combinations of kernels
+    kernel_matrix                             the values of a kernel
 
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
@@ -46,7 +45,6 @@ Measure:
 
 Understand a ranker:
     learning_curve                            its quality by the number of training queries
-    neighbours, column_effects                what scores of a kernel model are made of
     query_permutation_importance              what each column is worth
     as_regressor                              a ranker for tools that take only regressors
     plots                                     pictures, drawn by matplotlib
@@ -87,15 +85,13 @@ _NAMES = {
         "read_run",
         "write_run",
     ),
-    "features.kernel_map": ("KernelMap",),
-    "features.kernels": ("Kernel", "Product", "Sum", "kernel_matrix"),
+    "features.kernels": ("kernel_matrix",),
     "features.nystroem": ("Nystroem",),
     "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
     "inspection.importance": ("as_regressor", "query_permutation_importance"),
     "inspection.learning_curve": ("learning_curve",),
-    "inspection.neighbours": ("column_effects", "neighbours"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "metrics.compare": ("Comparison", "compare", "compare_runs"),
     "metrics.runs": ("evaluate_run",),

@@ -15,13 +15,7 @@ from pairgram.datasets import (
     write_run as write_run,
 )
 from pairgram.features.cross import Cross as Cross
-from pairgram.features.kernel_map import KernelMap as KernelMap
-from pairgram.features.kernels import (
-    Kernel as Kernel,
-    Product as Product,
-    Sum as Sum,
-    kernel_matrix as kernel_matrix,
-)
+from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
@@ -30,10 +24,6 @@ from pairgram.inspection.importance import (
     query_permutation_importance as query_permutation_importance,
 )
 from pairgram.inspection.learning_curve import learning_curve as learning_curve
-from pairgram.inspection.neighbours import (
-    column_effects as column_effects,
-    neighbours as neighbours,
-)
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,

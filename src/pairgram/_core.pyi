@@ -100,14 +100,6 @@ class _NodeMap(Generic[_T]):
         of_left: Any = None,
         of_right: Any = None,
     ) -> Self: ...
-    @classmethod
-    def join(
-        cls,
-        n_inputs: int,
-        parts: Sequence[tuple[NDArray[np.int64] | None, Any, float]],  # columns, map, weight
-        product: bool,
-        tail: NDArray[_T] | None = None,
-    ) -> Self: ...
     @property
     def n_outputs(self) -> int: ...
     def right_side(self, rows: NDArray[_T], n_threads: int) -> NDArray[np.float64]: ...

@@ -25,12 +25,10 @@ import pairgram
 from pairgram import (
     AutoRanker,
     ELMRankCV,
-    Kernel,
     Nystroem,
     Pairgram,
     PairwiseELMCV,
     PointwiseELMCV,
-    Product,
     RandomFourier,
     RankRLS,
     RankRLSCV,
@@ -1018,23 +1016,6 @@ def test_inspect_linear_nodes_by_their_features(file, data, tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     scores = X @ found
     np.testing.assert_allclose(np.diff(scores), np.diff(model.predict(X)), atol=1e-12)
-
-
-def test_inspect_parts_of_a_kernel(tmp_path):
-    X, y, qid = make_ranking(10, 10, 4, random_state=0)
-    kernel = Product(Kernel("rbf", [0, 1]), Kernel("linear", [2]))
-    told = "Product(Kernel('rbf', columns=[0, 1], gamma=0.5), Kernel('linear', columns=[2]))"
-    model = RankRLS(kernel=kernel, gamma=0.5).fit(X, y, qid=qid)
-    feature_map = Nystroem(kernel, gamma=0.5, n_components=5, random_state=0)
-    for one in (model, RankRLS(feature_map=feature_map).fit(X, y, qid=qid)):
-        one.save(tmp_path / "model")
-        shown = run("inspect", tmp_path / "model")
-        assert told in shown
-        report = json.loads(run("inspect", tmp_path / "model", "--json"))
-        assert report["parameters"]["feature_map"]["kernel"] == told
-    batch = fit_many(RankRLS(kernel=kernel), [(X, y, qid)])
-    batch.save(tmp_path / "batch")
-    assert "Product(Kernel('rbf'" in run("inspect", tmp_path / "batch")
 
 
 def test_inspect_draws_of_nodes(file, tmp_path):

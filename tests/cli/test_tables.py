@@ -675,7 +675,7 @@ def test_a_table_of_one_query_may_have_a_kernel(small):
     assert "--kernel rbf of --model rankrls needs all rows in memory" in refused
     run(*given, "--one-query", "--alpha", 1, "--pairs", "with_ties", "-o", small / "m")
     model = load_model(small / "m")
-    gamma = model.feature_map_.kernel_.gamma
+    gamma = model.feature_map_.gamma_
     alone = RankRLS(1.0, kernel="rbf", gamma=gamma).fit(frame[NAMES], frame["relevance"])
     np.testing.assert_allclose(model.predict(frame[NAMES]), alone.predict(frame[NAMES]))
 

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
-from pairgram import KernelMap, Nystroem, RandomFourier, RandomNodes, RankRLS, RankRLSCV
+from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS, RankRLSCV
 from parts.data import RankingData
-from parts.features import base
+from parts.features import KernelMap, base
 
 
 def product(X, Z):

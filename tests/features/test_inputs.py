@@ -27,7 +27,6 @@ from axes import every
 from pairgram import (
     ELMRank,
     ELMRankCV,
-    KernelMap,
     Nystroem,
     PairwiseELM,
     PairwiseELMCV,
@@ -341,7 +340,6 @@ MODELS = [
     RankRLS(form="dual"),
     RankRLS(feature_map=RandomNodes(30, random_state=0)),
     RankRLS(feature_map=RandomNodes(9, "linear", random_state=0), pairs=None),
-    RankRLS(feature_map=KernelMap("rbf")),
     RankRLS(feature_map=FunctionTransformer(np.tanh)),
     RankRLS(kernel="laplacian"),
     RankRLSCV(pairs=["with_ties", "without_ties"]),

@@ -98,7 +98,6 @@ def test_a_column_of_both_signs_is_two_columns():
     for make in (
         lambda: pg.RankRLSCV(kernel="minmax"),
         lambda: pg.RankSVM(feature_map=pg.Nystroem("minmax", n_components=9, random_state=0)),
-        lambda: pg.RankRLS(feature_map=pg.KernelMap("minmax")),
     ):
         split = make().fit(parts, y, qid=qid).predict(parts)
         np.testing.assert_allclose(make().fit(X, y, qid=qid).predict(X), split, rtol=1e-9)

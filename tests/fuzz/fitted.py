@@ -13,22 +13,18 @@ from pairgram import (
     Cross,
     ELMRank,
     ELMRankCV,
-    Kernel,
-    KernelMap,
     Nystroem,
     Pairgram,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
-    Product,
     RandomFourier,
     RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    Sum,
     scan,
 )
 
@@ -54,12 +50,6 @@ def feature_maps():
     yield "fourier orthogonal", RandomFourier(5, orthogonal=True, gamma=0.5, random_state=0)
     for kernel in KERNELS:
         yield f"nystroem {kernel}", Nystroem(kernel, n_components=3, random_state=0)
-        yield f"kernel map {kernel}", KernelMap(kernel)
-    both = Product(Kernel("tanimoto", [0, 2]), Kernel("rbf", slice(1, None)))
-    either = Sum(Kernel("linear", [0]), both, weights=[1.0, 0.5])
-    for name, kernel in (("product", both), ("sum", either)):
-        yield f"nystroem {name}", Nystroem(kernel, n_components=3, random_state=0)
-        yield f"kernel map {name}", KernelMap(kernel)
     yield "cross", Cross([0, 1], [2], keep=[3])
     yield (
         "cross of maps",

@@ -17,9 +17,7 @@ from pairgram import (
     BatchFit,
     Cross,
     ELMRankCV,
-    Kernel,
     PairwiseELMCV,
-    Product,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -97,16 +95,6 @@ def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
         np.testing.assert_array_equal(
             loaded.predict(frame[FEATURES]), alone.predict(frame[FEATURES])
         )
-
-
-def test_kernels_have_names_of_columns():
-    frame, kernel = frame_of(), Product(Kernel("rbf", "size"), Kernel("linear", ["age", "price"]))
-    estimator = RankRLS(kernel=kernel)
-    found = fit_many(estimator, frame, **COLUMNS).predict(frame[FEATURES], frame["user"])
-    np.testing.assert_allclose(found, by_hand(estimator, frame), atol=1e-8)
-    assert kernel.kernels[0].columns == "size"
-    with pytest.raises(ValueError, match="columns must name columns of X, got 'siz'; X has 'price"):
-        fit_many(RankRLS(kernel=Kernel("rbf", "siz")), frame, **COLUMNS)
 
 
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])

@@ -10,8 +10,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Cross,
-    Kernel,
-    KernelMap,
     Pairgram,
     Preferences,
     RandomFourier,
@@ -477,21 +475,9 @@ def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
         load_model(path)
 
 
-def test_a_kernel_map_as_features_is_no_kernel():
-    lists = Lists()
-    told = {"feature_map": KernelMap("rbf", gamma=0.1), "weighting": "documents"}
-    found = [
-        RankRLS(ALPHA, form=form, keep_covariance=True, **told).fit(**lists.labelled)
-        for form in ("primal", "dual")
-    ]
-    deviations = [one.std_of_differences(lists.X[:9], lists.X[9:18]) for one in found]
-    np.testing.assert_allclose(*deviations, rtol=1e-6)
-    assert (deviations[0] > 0).all()
-
-
 def test_linear_kernels_are_kept_in_files(tmp_path):
     lists = Lists()
-    model = RankRLS(ALPHA, kernel=Kernel("linear"), keep_covariance=True).fit(**lists.labelled)
+    model = RankRLS(ALPHA, kernel="linear", keep_covariance=True).fit(**lists.labelled)
     model.save(tmp_path / "model")
     loaded, pair = load_model(tmp_path / "model"), (lists.X[:5], lists.X[5:10])
     np.testing.assert_array_equal(loaded.std_of_differences(*pair), model.std_of_differences(*pair))

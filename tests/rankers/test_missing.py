@@ -36,11 +36,9 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    column_effects,
     fit_many,
     load_model,
     make_ranking,
-    neighbours,
     query_permutation_importance,
     recommend,
     scan,
@@ -342,16 +340,6 @@ def test_what_else_reads_rows():
         for rows in (GAPS, whole)
     )
     assert found == want
-    kernel = RankRLS(missing="median", kernel="rbf", gamma=0.1).fit(GAPS, y, qid=QID)
-    whole = np.where(np.isnan(GAPS), kernel.fill_values_, GAPS)
-    np.testing.assert_array_equal(
-        neighbours(kernel, GAPS[:9])["share"], neighbours(kernel, whole[:9])["share"]
-    )
-    np.testing.assert_array_equal(
-        column_effects(kernel, GAPS[:3]), column_effects(kernel, whole[:3])
-    )
-    small = kernel.compress(30)
-    np.testing.assert_array_equal(small.predict(GAPS), small.predict(whole))
 
 
 @pytest.mark.filterwarnings("ignore:all users get one list")

@@ -9,7 +9,6 @@ from axes import every
 from pairgram import (
     ELMRank,
     ELMRankCV,
-    KernelMap,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -120,7 +119,7 @@ def test_large_rows_are_not_infinite():
 
 
 @pytest.mark.parametrize(
-    "feature_map", [RandomNodes(5), RandomFourier(5), Nystroem(n_components=5), KernelMap()]
+    "feature_map", [RandomNodes(5), RandomFourier(5), Nystroem(n_components=5)]
 )
 def test_bad_rows_of_feature_maps_are_named(feature_map, data):
     bad = data[0].copy()

@@ -13,14 +13,12 @@ from pairgram import (
     Cross,
     ELMRank,
     ELMRankCV,
-    Kernel,
     Nystroem,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
     Preferences,
-    Product,
     QueryKFold,
     RandomFourier,
     RandomNodes,
@@ -28,7 +26,6 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    Sum,
 )
 
 
@@ -293,15 +290,10 @@ PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "cl
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
 OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
 INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile", *OF_LISTS)
-PARTS = (
-    Product(Kernel("minmax", slice(2)), Kernel("rbf", slice(1, None))),
-    Sum(Kernel("linear", 0), Kernel("laplacian", slice(None, None, 2)), weights=[1.0, 0.5]),
-)
 MAPS = (
     RandomNodes(7, random_state=0),
     RandomFourier(6, random_state=1),
     Nystroem(n_components=5, random_state=2),
-    Nystroem(PARTS[0], n_components=5, random_state=2),
     StandardScaler(),
     Cross(0, slice(1, None)),
     Cross(slice(1, None, 2), slice(2, None, 2), keep=0, left_map=RandomFourier(3, random_state=0)),
@@ -312,7 +304,7 @@ HELD_OUT = {
 }
 MISSING = ("zero", "mean", "median")
 RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
-KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax", *PARTS), "gamma": (None, 0.3)}
+KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax"), "gamma": (None, 0.3)}
 NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
 
 KINDS = {

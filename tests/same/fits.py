@@ -85,7 +85,6 @@ MAPS = (
     pg.RandomFourier(10, orthogonal=True, gamma=0.2, random_state=1),
     pg.Nystroem(n_components=8, random_state=2),
     pg.Nystroem("laplacian", n_components=6, landmarks="rpcholesky", random_state=2),
-    pg.KernelMap("rbf", gamma=0.1),
     StandardScaler(),
 )
 ALPHAS = ([10.0, 1.0, 0.1], None)

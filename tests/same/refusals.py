@@ -170,7 +170,6 @@ CASES: dict[str, Case] = {
     "predict without offsets": lambda folder: _fit(offset=Y)(folder).predict(X),
     "weights of a kernel": lambda folder: Public(_linear(kernel="rbf")).column_weights(),
     "scorer of a vector": lambda folder: Public(_linear()).row_scorer()(X[0]),
-    "compression of a linear model": lambda folder: _linear().compress(3),
     "score of negative labels": lambda folder: _linear().score(X, Y - 2, qid=QID),
     "a file that is cut": lambda folder: _broken_file(folder, lambda data: data[:-5]),
     "a file of text": lambda folder: _text(folder, "text", "hello", pg.load_model),

@@ -408,15 +408,6 @@ def _regressor(folder: Path) -> Any:
     return found
 
 
-def _compressed(folder: Path) -> Any:
-    rows = rows_of("counts")
-    found = {}
-    for kernel in ("rbf", "tanimoto", "linear"):
-        model = pg.RankRLS(kernel=kernel).fit(rows.X, rows.y, qid=rows.query)
-        found[kernel] = attempt(partial(_of_small, model, rows.new))
-    return found
-
-
 def _of_small(model: Any, new: Any) -> Any:
     return of_model(model.compress(6), new)
 
@@ -458,7 +449,6 @@ def _maps(folder: Path) -> Any:
             f"nystroem, {kind}": pg.Nystroem(n_components=5, landmarks=kind, random_state=3)
             for kind in ("uniform", "kmeans", "rpcholesky")
         },
-        "kernel map": pg.KernelMap("polynomial", degree=2),
     }
     thin = scipy.sparse.csr_matrix(np.where(np.abs(rows.X) < 0.5, 0.0, rows.X))
     return {
@@ -496,27 +486,6 @@ def _products(inputs: str | None, folder: Path) -> Any:
             "scores": listed.scores,
             "held out by user": listed.evaluate([0, 1, 1], [0, 2, 4], "ndcg@3"),
         }
-    return found
-
-
-def _parts(inputs: str | None, folder: Path) -> Any:
-    rows, found = rows_of("counts"), {}
-    counts, sizes = pg.Kernel("minmax", slice(3)), pg.Kernel("rbf", [-1, -2])
-    for name, kernel in (
-        ("columns", sizes),
-        ("product", pg.Product(counts, sizes)),
-        ("sum", pg.Sum(counts, pg.Product(sizes, pg.Kernel("linear", 0)), weights=[2.0, 0.1])),
-    ):
-        chosen = pg.RankRLSCV(kernel=kernel, gamma=[0.05, 0.5], inputs=inputs)
-        landmarks = pg.Nystroem(kernel, n_components=7, gamma=0.1, random_state=0)
-        for which, model in (("own", chosen), ("map", pg.RankSVM(feature_map=landmarks))):
-            model.fit(rows.X, rows.y, qid=rows.query)
-            near = pg.neighbours(model, rows.new, k=3)
-            found[f"{name}, {which}"] = {
-                "model": of_model(model, rows.new),
-                "neighbours": near,
-                "effects": pg.column_effects(model, rows.new[:2]),
-            }
     return found
 
 
@@ -754,12 +723,10 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
         kernel = partial(pg.RankRLS, kernel="rbf")
         yield f"importance/{package}, kernel", partial(_importance, kernel, package)
     yield "regressor", _regressor
-    yield "compressed", _compressed
     yield "kernels", _kernels
     yield "feature maps", _maps
     for inputs in (None, "standard"):
         yield f"products/{inputs}", partial(_products, inputs)
-        yield f"parts/{inputs}", partial(_parts, inputs)
     for make_name, named in (
         ("RankRLS", {}),
         ("RankRLSCV", {"store_held_out": True}),

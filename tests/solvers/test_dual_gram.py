@@ -15,8 +15,6 @@ from threadpoolctl import threadpool_limits
 
 import reference
 from pairgram import (
-    KernelMap,
-    Pairgram,
     PairwiseELMCV,
     QueryKFold,
     RankRLS,
@@ -26,7 +24,7 @@ from pairgram import (
     make_ranking,
 )
 from parts.data import PairSettings, RankingData
-from parts.features import kernels as matrix
+from parts.features import KernelMap, kernels as matrix
 from parts.solvers import DualGram, PairSums, leave_out
 from problems import Problem, problems
 from reference_dual import (
@@ -620,28 +618,6 @@ def test_rows_of_float32(kernel):
         scores = model.fit(X32, y, qid=qid).predict(X32)
         assert scores.dtype == np.float32
         assert np.abs(scores - expected).max() < 1e-4 * np.abs(expected).max()
-
-
-def test_a_kernel_map_given_as_features_has_their_ridge():
-    """Only ``kernel=`` is a model in the kernel's space."""
-    X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
-    K = kernel_matrix(X)
-    model = RankRLS(0.1, feature_map=KernelMap()).fit(X, y, qid=qid)
-    for expected in (
-        RankRLS(0.1).fit(K, y, qid=qid),
-        RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid, feature_map=KernelMap()), 0.1),
-    ):
-        features = K if expected.feature_map is None else X
-        np.testing.assert_allclose(model.predict(X), expected.predict(features), atol=1e-8)
-    search = RankRLSCV([0.1], feature_map=KernelMap(), scoring="pairwise_squared_error").fit(
-        X, y, qid=qid
-    )
-    np.testing.assert_allclose(search.predict(X), model.predict(X), atol=1e-8)
-    other = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid)
-    assert np.ptp(other.predict(X) - model.predict(X)) > 1e-3
-    for form in ("primal", "dual"):
-        model.set_params(form=form).fit(X, y, qid=qid)
-        np.testing.assert_allclose(model.predict(X), search.predict(X), atol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")

@@ -65,7 +65,6 @@ def test_maps_by_themselves_and_in_a_pipeline():
         pg.RandomNodes(**NODES),
         pg.RandomFourier(3),
         pg.Nystroem(n_components=3),
-        pg.KernelMap("rbf"),
     ):
         with pytest.warns(UserWarning, match="columns of X differ so much in spread"):
             feature_map.fit(WIDE)

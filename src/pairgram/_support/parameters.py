@@ -43,8 +43,6 @@ EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "pyt
 FusionName = Literal[
     "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
 ]
-# Which training rows `neighbours` tells.
-NeighboursBy = Literal["share", "similarity"]
 # What standard deviations of scores are relative to, and how rows to measure are chosen.
 Reference = Literal["list", "training"]
 Strategy = Literal["upper", "improvement", "thompson", "variance", "order"]
@@ -175,66 +173,6 @@ _COLUMNS = Setting(
     lambda value: _COLUMN.fits(value) or list_of(_COLUMN, "").fits(value),
 )
 _OF_MAP = Setting("the settings of a feature map", lambda value: isinstance(value, dict))
-
-
-def _is_kernel(value: object, complete: bool = False, depth: int = 16) -> bool:
-    """Tell whether a value is what a file holds of a kernel of columns.
-
-    It is `complete` if its columns and its parameters are numbers.
-    """
-    if not isinstance(value, dict) or depth == 0:
-        return False
-    of = "product" if "product" in value else "sum"
-    if of in value:
-        parts, weights = value[of], value.get("weights")
-        fits = list_of(Setting("", lambda part: _is_kernel(part, complete, depth - 1)), "")
-        if not (value.keys() <= {of, *(["weights"] if of == "sum" else [])} and fits.fits(parts)):
-            return False
-        return weights is None or list_of(POSITIVE, "", len(parts)).fits(weights)
-    needed = {"name", "gamma", "degree", "coef0"}
-    if not needed <= value.keys() <= needed | {"columns"}:
-        return False
-    numbers = {name: value[name] for name in ("gamma", "degree", "coef0")}
-    known = NAMED_KERNEL.fits(value["name"])
-    for name, number in numbers.items():
-        setting = PARAMETERS[name].setting
-        assert setting is not None
-        known = known and (not complete if number is None else setting.fits(number))
-    if "columns" not in value:
-        return known
-    return known and _are_columns_of_kernel(value["columns"], complete)
-
-
-def _are_columns_of_kernel(columns: object, numbers: bool) -> bool:
-    if numbers:
-        return list_of(integer(0), "").fits(columns)
-    if isinstance(columns, dict):
-        ends = Setting("", lambda end: end is None or is_integer(end))
-        own: Any = columns.get("slice")
-        return columns.keys() == {"slice"} and list_of(ends, "", 3).fits(own) and own[2] != 0
-    return isinstance(columns, list) and list_of(_COLUMN, "").fits(columns)
-
-
-def _is_located(value: object) -> bool:
-    """Tell whether a value is a kernel of columns in a file, whose columns are numbers."""
-    if not (_is_kernel(value) and isinstance(value, dict)):
-        return False
-    parts = value.get("product", value.get("sum"))
-    if parts is not None:
-        return all(map(_is_located, parts))
-    return "columns" not in value or _are_columns_of_kernel(value["columns"], True)
-
-
-_OF_COLUMNS = Setting("the parts of a kernel", _is_kernel)
-LOCATED_KERNEL = Setting("the parts of a kernel, with numbers of columns", _is_located)
-COMPLETE_KERNEL = Setting(
-    "a kernel with numbers for its parameters and columns", lambda value: _is_kernel(value, True)
-)
-
-
-def _kernel_in_file(*names: str) -> Setting:
-    """Return the description of a kernel that has a name, or is made of parts."""
-    return choice(*names, others=_OF_COLUMNS.wanted, fits=_OF_COLUMNS.fits)
 
 
 class Parameter(NamedTuple):
@@ -394,10 +332,10 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "--kernel NAME",
         "Kernel in place of features or nodes. {names}. Kernels other than linear cost rows^2 "
         "memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
-        stored=optional(_kernel_in_file(*words(KernelName))),
+        stored=optional(choice(*words(KernelName))),
     ),
-    "KernelMap.kernel": Parameter(stored=_kernel_in_file(*words(KernelName))),
-    "Nystroem.kernel": Parameter(stored=_kernel_in_file(*KERNEL_PARAMETERS)),
+    "KernelMap.kernel": Parameter(stored=choice(*words(KernelName))),
+    "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
     "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
     "Cross.left": Parameter(stored=_COLUMNS),
     "Cross.right": Parameter(stored=_COLUMNS),

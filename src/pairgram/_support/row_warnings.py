@@ -181,7 +181,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
 
     Parameters
     ----------
-    feature_map : FeatureMap or Kernel
+    feature_map : FeatureMap, or the name of a kernel or a callable
         A map that has neither a `kernel` nor an `activation` suits all rows.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     names : sequence of str or None
@@ -193,12 +193,8 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     """
     if not is_heard():
         return
-    kernel: Any = getattr(feature_map, "kernel", None)
-    kernel = feature_map if hasattr(feature_map, "leaves") else kernel
-    if hasattr(kernel, "leaves"):
-        for leaf in kernel.located(X.shape[1], names).leaves():
-            _warn_of_kernel(leaf.name, leaf.of(sample_of(X)), leaf.names(names))
-    elif isinstance(kernel, str):
+    kernel = feature_map if isinstance(feature_map, str) else getattr(feature_map, "kernel", None)
+    if isinstance(kernel, str):
         _warn_of_kernel(kernel, X, names)
     elif kernel is None and not _is_linear(getattr(feature_map, "activation", "linear")):
         _warn_of_spreads(X, names, "nodes that are not linear")
@@ -237,7 +233,7 @@ def warn_of_narrow_columns(
         )
 
 
-def _warn_of_kernel(kernel: object, X: Matrix, names: Sequence[Any] | None) -> None:
+def _warn_of_kernel(kernel: str, X: Matrix, names: Sequence[Any] | None) -> None:
     if kernel in OF_DISTANCES:
         _warn_of_spreads(X, names, f"the {kernel} kernel")
     elif kernel in OF_BITS:

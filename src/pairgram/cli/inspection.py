@@ -79,8 +79,6 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     model, steps = _ranker_of(loaded)
     own = model.get_params(deep=False)
     parameters = {name: value for name, value in own.items() if name not in _OF_PROCESS}
-    if "kernel" in parameters:
-        parameters["kernel"] = _shown_kernel(model)
     report: dict[str, Any] = {
         **({"steps": steps} if steps else {}),
         "parameters": parameters,
@@ -128,8 +126,6 @@ def _batch(file: Path, top: int | None) -> dict[str, Any]:
         del columns["error"]
     fallback = batch.fallback
     told = {name: value for name, value in parameters if name not in own}
-    if "kernel" in told:
-        told["kernel"] = _shown_kernel(first)
     return {
         "parameters": told,
         "n_models": len(batch),
@@ -141,15 +137,6 @@ def _batch(file: Path, top: int | None) -> dict[str, Any]:
             dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
         ],
     }
-
-
-def _shown_kernel(model: BaseEstimator) -> str | None:
-    """Return the name of the kernel of a ranker or a map, or a text that has its parts."""
-    if model.kernel is None or isinstance(model.kernel, str):
-        return model.kernel
-    from pairgram.features.kernels import kernel_of
-
-    return repr(kernel_of(model.kernel, model.gamma, model.degree, model.coef0))
 
 
 def _ranker_of(model: BaseEstimator) -> tuple[Any, list[str]]:
@@ -211,9 +198,7 @@ def _map_parameters(feature_map: BaseEstimator) -> dict[str, Any]:
     fitted = settings.pop("fitted", {})
     if hasattr(feature_map, "gamma_"):
         fitted["gamma"] = feature_map.gamma_
-    if "kernel" in settings:
-        settings["kernel"] = _shown_kernel(feature_map)
-    of_file = ("n_threads", "shape", "rows_dtype", "bits", "located", "parts")
+    of_file = ("n_threads", "shape", "rows_dtype", "bits")
     parameters = {name: settings[name] for name in settings if name not in of_file}
     return {name: fitted.get(name, value) for name, value in parameters.items()}
 

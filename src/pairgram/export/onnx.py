@@ -25,8 +25,7 @@ from pairgram.features.formulas import (
     Value,
     leaves,
 )
-from pairgram.features.kernel_values import BaseKernel
-from pairgram.features.kernels import Joined, Kernel
+from pairgram.features.kernel_values import Kernel
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -530,21 +529,8 @@ class Graph:
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
 
-    def _kernel(self, of: BaseKernel, rows: Vector, columns: str) -> str:
-        if isinstance(of, Joined):
-            values = []
-            for part, factor in zip(of.kernels, of.factors, strict=True):
-                value = self._kernel(part, rows, columns)
-                values.append(self.add("Mul", value, self.constant(factor)))
-            operator = "Mul" if of.multiplies else "Add"
-            return reduce(lambda total, value: self.add(operator, total, value), values)
-        assert isinstance(of, Kernel)
-        if (index := of.index) is not None:
-            columns = self.add("Gather", columns, self.constant(index, np.int64), axis=1)
-        kernel, rows = of.named(rows.shape[1]), rows if index is None else rows[:, index]
+    def _kernel(self, kernel: Kernel, rows: Vector, columns: str) -> str:
         gamma = kernel.gamma
-        if kernel.name == "linear":
-            return self.add("MatMul", columns, self.constant(rows.T))
         if kernel.name == "rbf":
             squares = self._distances(columns, rows)
             return self.add("Exp", self.add("Mul", squares, self.constant(-gamma)))

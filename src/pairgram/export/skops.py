@@ -9,7 +9,7 @@ TYPES = {
     "features.cross": ("Cross",),
     "features.inputs": ("ListInputs", "QuantileInputs", "ScaledInputs"),
     "features.kernel_map": ("KernelMap",),
-    "features.kernels": ("Kernel", "Product", "Sum"),
+    "features.kernel_values": ("Kernel",),
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),

@@ -339,8 +339,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def transform(self, X: RowsLike) -> NDArray[Any]:
         """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
 
-        A `KernelMap` with a named kernel makes float64 of both. The features of a row have the same
-        bits whatever other rows X has.
+        The features of a row have the same bits whatever other rows X has.
 
         Parameters
         ----------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -18,7 +18,6 @@ from pairgram._support.checks import Vector
 from pairgram._support.parameters import (
     COUNT,
     FLAG,
-    LOCATED_KERNEL,
     choice,
     list_of,
     optional,
@@ -37,20 +36,17 @@ from pairgram._support.schema import (
 from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows
 from pairgram.features.formulas import Terms
 from pairgram.features.kernel_values import (
-    BaseKernel,
+    Kernel,
     check_symmetric,
     kernel_nodes,
     matrix_of,
 )
 from pairgram.features.kernels import (
-    Kernel,
     KernelLike,
-    as_kernel,
-    kernel_from_file,
-    kernel_in_file,
+    is_precomputed,
     kernel_of,
     kernel_terms,
-    require_columns,
+    takes_rows_as_given,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +58,6 @@ def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> 
     rows, features = settings["shape"]
     of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
     given = {name for name in of_rows if name in arrays}
-    located = kernel_from_file(settings.get("located"))
-    require((located is None) == isinstance(settings["kernel"], str), "located must be of parts")
-    require_columns(located, features)
     bits = settings["bits"]
     dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
     wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
@@ -114,7 +107,7 @@ class KernelMap(FeatureMap):
 
     Parameters
     ----------
-    kernel : str, Kernel, Product, Sum or callable, default="rbf"
+    kernel : str or callable, default="rbf"
         As in `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
         training rows.
     gamma : float > 0 or None, default=None
@@ -131,18 +124,9 @@ class KernelMap(FeatureMap):
         rows whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
     support_ : ndarray of shape (n_rows,), int64
         The numbers of these rows among the rows given to `fit`.
-    kernel_ : Kernel, Product or Sum
-        The kernel with its numbers: those of columns, and the parameters that are used.
-    gamma_ : float or None
-        The gamma that is used. For a `Product` or `Sum` it is the parameter `gamma`.
+    gamma_ : float
+        The gamma that is used.
     n_features_in_ : int
-
-    Examples
-    --------
-    >>> from pairgram import KernelMap, make_ranking
-    >>> X, y, qid = make_ranking(random_state=0)
-    >>> KernelMap("rbf").fit(X[:100]).transform(X).shape
-    (2000, 100)
     """
 
     _is_compiled = False
@@ -157,7 +141,7 @@ class KernelMap(FeatureMap):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = as_kernel(self.kernel).is_precomputed
+        precomputed = is_precomputed(self.kernel)
         tags.input_tags.sparse = not precomputed
         tags.input_tags.pairwise = precomputed
         tags.transformer_tags.preserves_dtype = ["float64"]
@@ -171,44 +155,28 @@ class KernelMap(FeatureMap):
         ValueError
             If a parameter or X is not as described.
         """
-        return self._fit_checked(X)
-
-    def _fit_checked(self, X: RowsLike, names: Sequence[Hashable] | None = None) -> Self:
-        given = self.gamma, self.degree, self.coef0
-        kernel = kernel_of(self.kernel, *given)
+        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
         rows = self._validated(X, reset=True)
-        if kernel.is_precomputed:
+        if is_precomputed(self.kernel):
             check_symmetric(rows, "X, with kernel='precomputed',")
-        names = getattr(self, "feature_names_in_", names)
-        located = as_kernel(self.kernel).located(rows.shape[1], names)
-        warn_of_rows(self, rows, names)
-        kept = None if kernel.is_precomputed else rows.copy()
-        return self._set(located, given, kept, rows.shape)
+        warn_of_rows(self.kernel, rows, getattr(self, "feature_names_in_", None))
+        kept = None if is_precomputed(self.kernel) else rows.copy()
+        return self._set(kernel, kept, rows.shape)
 
     def _set(
         self,
-        located: BaseKernel,
-        given: tuple[float | None, int, float],
+        kernel: Kernel,
         rows: Matrix | None,
         shape: tuple[int, int],
         support: NDArray[np.int64] | None = None,
     ) -> Self:
-        """Set what the map is of; `given` are gamma, degree and coef0 beside the kernel."""
-        self._located, self._given, self._given_kernel = located, given, self.kernel
-        self._kernel = located.filled(*given)
+        """Set what the map is of; `kernel` has the parameters that were given."""
+        self._given, self._kernel = kernel, kernel.complete(shape[1])
         self.support_rows_: Any = rows
         self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
-        self.kernel_ = self._kernel.complete(self.n_features_in_)
-        self.gamma_ = getattr(self.kernel_, "gamma", given[0])
+        self.gamma_ = self._kernel.gamma
         return self
-
-    def fit_transform(self, X: RowsLike, y: object = None) -> NDArray[Any]:
-        """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
-        self.fit(X, y)
-        if self.support_rows_ is None:
-            return np.asarray(self._validated(X, reset=False))
-        return kernel_between(self, self.support_rows_)
 
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return float64, because float32 ruins a kernel."""
@@ -249,7 +217,7 @@ class KernelMap(FeatureMap):
         )
 
     def _validated(self, X: RowsLike, reset: bool) -> Any:
-        sparse: Literal["csr", False] = False if as_kernel(self.kernel).is_precomputed else "csr"
+        sparse: Literal["csr", False] = False if is_precomputed(self.kernel) else "csr"
         X = finite_rows(self, X, reset=reset, sparse=sparse)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
@@ -270,7 +238,6 @@ class KernelMap(FeatureMap):
             "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
             "bits": FLAG,
             "rows_dtype": optional(choice("float64", "float32")),
-            "located?": LOCATED_KERNEL,
         },
         {
             "map_support": Array(INT64, ("outputs",)),
@@ -290,10 +257,8 @@ class KernelMap(FeatureMap):
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        settings: dict[str, Any] = dict(zip(("gamma", "degree", "coef0"), self._given, strict=True))
-        settings |= {"kernel": kernel_in_file(self._given_kernel), "n_threads": self.n_threads}
-        if isinstance(self._given_kernel, BaseKernel):
-            settings["located"] = self._located.in_file()
+        settings: dict[str, Any] = {**asdict(self._given), "n_threads": self.n_threads}
+        settings["kernel"] = settings.pop("name")
         settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         rows: Any = self.support_rows_
@@ -309,7 +274,7 @@ class KernelMap(FeatureMap):
         """Tell whether another fitted map makes the same features."""
         mine, theirs = self.support_rows_, other.support_rows_
         sparse = scipy.sparse.issparse(mine)
-        if (self.kernel_, self._shape) != (other.kernel_, other._shape):
+        if (self._kernel, self._shape) != (other._kernel, other._shape):
             return False
         if sparse or scipy.sparse.issparse(theirs):
             return type(mine) is type(theirs) and (mine != theirs).nnz == 0
@@ -326,15 +291,12 @@ class KernelMap(FeatureMap):
         shape = tuple(settings.pop("shape"))
         dtype = settings.pop("rows_dtype")
         del settings["bits"]
-        located = kernel_from_file(settings.pop("located", None))
-        settings["kernel"] = kernel_from_file(settings["kernel"])
         self = cls(**settings)
         rows = _unpacked(arrays, shape)
         if rows is not None:
             rows = rows.astype(dtype, copy=False)
-        located = Kernel(self.kernel) if located is None else located
-        given = self.gamma, self.degree, self.coef0
-        return self._set(located, given, rows, shape, arrays["map_support"])
+        given = Kernel(settings["kernel"], self.gamma, self.degree, self.coef0)
+        return self._set(given, rows, shape, arrays["map_support"])
 
 
 def is_made(feature_map: Transformer | None) -> bool:
@@ -344,7 +306,7 @@ def is_made(feature_map: Transformer | None) -> bool:
     """
     if not isinstance(feature_map, KernelMap):
         return False
-    return not as_kernel(feature_map.kernel).takes_rows_as_given
+    return not takes_rows_as_given(feature_map.kernel)
 
 
 def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
@@ -360,28 +322,26 @@ def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> NDArray[Any]:
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     """Return a fitted map with another gamma that shares the training rows."""
     other: KernelMap = copy(kernel_map).set_params(gamma=gamma)
-    given = (gamma, *kernel_map._given[1:])
     of_rows = kernel_map.support_rows_, kernel_map._shape, kernel_map.support_
-    return other._set(kernel_map._located, given, *of_rows)
+    return other._set(replace(kernel_map._given, gamma=gamma), *of_rows)
 
 
 def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
     shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
     chosen = kernel_map.support_rows_[rows]
-    own = kernel_map._located, kernel_map._given
-    return copy(kernel_map)._set(*own, chosen, shape, support)
+    return copy(kernel_map)._set(kernel_map._given, chosen, shape, support)
 
 
 def with_support_of(kernel_map: KernelMap, X: Matrix) -> KernelMap:
     """Return a fitted map with checked rows in place of the training rows; not copied."""
-    return copy(kernel_map)._set(kernel_map._located, kernel_map._given, X, X.shape)
+    return copy(kernel_map)._set(kernel_map._given, X, X.shape)
 
 
 def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = KernelMap("linear", n_threads=n_threads)
-    return made._set(Kernel("linear"), (None, 3, 1.0), X, X.shape)
+    return made._set(Kernel("linear"), X, X.shape)
 
 
 def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:

@@ -1,14 +1,12 @@
-"""What a kernel is, the kernels that have names, and values: matrices, nodes of compiled code."""
+"""Kernels, and their values: matrices, and nodes of compiled code."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -19,9 +17,9 @@ from sklearn.metrics.pairwise import manhattan_distances
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
-from pairgram._support.checks import Rows, Vector, not_finite, require_finite
+from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
-from pairgram.features.formulas import Terms, native_nodes
+from pairgram.features.formulas import native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
@@ -32,154 +30,42 @@ AT_MOST_ONE = ("rbf", "laplacian", "tanimoto", "minmax")
 NYSTROEM = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
 
 
-# The values of a tile: of some rows, of some columns, and of the rows again on the diagonal.
-TileValues = Callable[[Any, Any, slice | None], Vector]
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its parameters; see `kernel_matrix`.
 
-
-class BaseKernel(ABC):
-    """A kernel, whose parameters are read and set as those of an estimator.
-
-    A kernel is given, then `filled` with the parameters that stand beside it, and `located` in the
-    columns of rows. Only then has it values. These methods return others; no kernel changes but by
-    `set_params`.
+    Attributes
+    ----------
+    name : str or callable
+    gamma : float or None
+        None stands for 1 / columns, until the kernel is `complete`. Only then has it values.
+    degree : int
+    coef0 : float
     """
 
-    # Whether rows are given as their kernel values, and whether it is the product of the rows.
-    is_precomputed = is_linear = False
-    # The callable that alone can compute it.
-    function: Callable[[Any, Any], Any] | None = None
+    name: str | Callable[[Any, Any], Any]
+    gamma: Any = None
+    degree: int = 3
+    coef0: float = 1.0
 
     @property
     def is_callable(self) -> bool:
         """Whether only Python can compute the kernel."""
-        return self.function is not None
+        return callable(self.name)
 
     @property
-    def takes_rows_as_given(self) -> bool:
-        """Whether rows need not be numbers of columns."""
-        return self.is_callable or self.is_precomputed
-
-    @property
-    @abstractmethod
-    def takes_gamma(self) -> bool:
-        """Whether a gamma that is given beside the kernel counts."""
-
-    @property
-    @abstractmethod
     def called(self) -> str:
         """What messages call it."""
+        return f"{self.name} kernel"
 
     @property
-    @abstractmethod
     def at_most_one(self) -> bool:
         """Whether k(x, x) = 1 for every row, so that no value is larger."""
+        return self.name in AT_MOST_ONE
 
-    @abstractmethod
-    def filled(self, gamma: float | None, degree: int, coef0: float) -> Self:
-        """Return the kernel with parameters where it has none; they are checked.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as described. The message names it.
-        """
-
-    @abstractmethod
-    def located(self, n_features: int, names: Sequence[Hashable] | None) -> Self:
-        """Return the kernel with the numbers of its columns.
-
-        Raises
-        ------
-        ValueError
-            If a column is unknown. The message names it, and the kernel.
-        """
-
-    @abstractmethod
-    def complete(self, n_features: int) -> Self:
-        """Return the filled kernel with a number for every gamma; the default is 1 / columns."""
-
-    @abstractmethod
-    def leaves(self) -> list[Any]:
-        """Return the named kernels that it is made of, in their order."""
-
-    @abstractmethod
-    def tiles(self, Z: Matrix, *, steady: bool) -> TileValues:
-        """Return what computes the values of tiles, for columns that are rows of Z.
-
-        If `steady` is True, values have the same bits wherever the rows stand. The values may be
-        overwritten.
-        """
-
-    @abstractmethod
-    def wide_nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
-        """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``."""
-
-    @abstractmethod
-    def part_nodes(self, landmarks: Vector) -> tuple[Rows | None, Any]:
-        """Return (columns, compiled map of these to kernel values); None for all columns."""
-
-    @abstractmethod
-    def diagonal(self, block: Vector) -> Vector:
-        """Return k(x, x) for every row x of a dense block."""
-
-    @abstractmethod
-    def terms(self, rows: Vector, weights: Vector) -> Terms:
-        """Return a model of the kernel values with rows as terms of a formula."""
-
-    @abstractmethod
-    def change(self, C: Vector, rows: Vector, sizes: Vector) -> Vector:
-        """Return how much the values of C with rows change, about, if C changes by these sizes."""
-
-    @abstractmethod
-    def in_file(self) -> dict[str, Any]:
-        """Return what a file holds of it; see `kernel_from_file`."""
-
-    @abstractmethod
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by their names; if `deep`, also those of parts."""
-
-    @abstractmethod
-    def _set(self, name: str, value: object) -> None:
-        """Set one of the parameters."""
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, and parameters of parts, such as ``0__gamma`` of the first.
-
-        Raises
-        ------
-        ValueError
-            If there is no parameter of this name.
-        """
-        for key in sorted(params, key=lambda key: "__" in key):  # new parts, then what is in them
-            name, nested, rest = key.partition("__")
-            known = self.get_params(deep=False)
-            part = known.get(name)
-            if name not in known or (nested and not isinstance(part, BaseKernel)):
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {key!r}, but {', '.join(known)}"
-                )
-            if isinstance(part, BaseKernel) and nested:
-                part.set_params(**{rest: params[key]})
-            else:
-                self._set(name, params[key])
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        return deepcopy(self)
-
-
-@dataclass(frozen=True)
-class NamedKernel:
-    """A kernel of all columns of rows, with numbers for its parameters; see `kernel_matrix`."""
-
-    name: str
-    gamma: float
-    degree: int
-    coef0: float
-
-    def tiles(self, Z: Matrix, *, steady: bool) -> Tiles:
-        """Return the function of tiles of rows, for columns that are rows of Z."""
-        return Tiles(self, Z, steady=steady)
+    def complete(self, n_features: int) -> Kernel:
+        """Return the kernel with a number for gamma."""
+        return replace(self, gamma=1.0 / n_features if self.gamma is None else float(self.gamma))
 
     def nodes(self, landmarks: Vector, tail: Vector | None) -> Any:
         """Return the compiled map of rows x of float64 to ``k(x, landmarks) @ tail``.
@@ -221,7 +107,7 @@ class NamedKernel:
         squares: Vector = np.einsum("ij,ij->i", block, block)
         if self.name == "linear":
             return squares
-        return (self.gamma * squares + self.coef0) ** self.degree
+        return np.asarray((self.gamma * squares + self.coef0) ** self.degree)
 
     def change(self, sizes: Vector) -> Vector:
         """Return how much a kernel value changes, about, if columns change by these sizes."""
@@ -240,7 +126,7 @@ class Tiles:
     If `steady` is True, values have the same bits wherever the rows stand.
     """
 
-    def __init__(self, kernel: NamedKernel, Z: Matrix, *, steady: bool) -> None:
+    def __init__(self, kernel: Kernel, Z: Matrix, *, steady: bool) -> None:
         self.kernel = kernel
         self.steady = steady
         # A shift changes no distances.
@@ -359,7 +245,7 @@ def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
 
 
 def matrix_of(
-    kernel: BaseKernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
+    kernel: Kernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
 ) -> NDArray[Any]:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
@@ -370,15 +256,15 @@ def matrix_of(
     threads = resolve_n_threads(n_threads)
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
-    if kernel.function is not None:
-        return called(kernel.function, X, support, symmetric)
+    if callable(kernel.name):
+        return called(kernel.name, X, support, symmetric)
     memory.require(
         f"a kernel matrix of {shape[0]} x {shape[1]}",
         8 * shape[0] * shape[1],
         f"take fewer rows{NYSTROEM}",
     )
     K = np.empty(shape)
-    values = kernel.tiles(support, steady=not symmetric)
+    values = Tiles(kernel, support, steady=not symmetric)
 
     clock = deadline()  # which other threads have not
 
@@ -453,7 +339,7 @@ LANDMARKS_OF_MEAN = 32
 
 
 def kernel_nodes(
-    kernel: BaseKernel, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
+    kernel: Kernel, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
 ) -> Any:
     """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
 
@@ -464,17 +350,17 @@ def kernel_nodes(
     if kernel.is_callable:
         return None
     if np.dtype(dtype) != np.float32:
-        return kernel.wide_nodes(landmarks, tail)
+        return kernel.nodes(landmarks, tail)
     if tail is None or not kernel.at_most_one:
-        return _core.NodeMap32.in_double(kernel.wide_nodes(landmarks, tail))
-    wide = kernel.wide_nodes(landmarks, None)
+        return _core.NodeMap32.in_double(kernel.nodes(landmarks, tail))
+    wide = kernel.nodes(landmarks, None)
     some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
     centre = wide.map(some, 1).mean(axis=0)
     narrow = np.ascontiguousarray(tail, np.float32)
     return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
 
 
-def kernel_values(kernel: BaseKernel, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
+def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
     """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
 
     Raises
@@ -487,8 +373,8 @@ def kernel_values(kernel: BaseKernel, X: Matrix, landmarks: Vector, n_threads: i
     out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
     for rows, block in dense_blocks(X, size):
         values: Any
-        if kernel.function is not None:
-            values = called(kernel.function, block, landmarks)
+        if callable(kernel.name):
+            values = called(kernel.name, block, landmarks)
         else:
             values = nodes.map(block, n_threads)
         if X.shape[0] <= size:
@@ -497,14 +383,14 @@ def kernel_values(kernel: BaseKernel, X: Matrix, landmarks: Vector, n_threads: i
     return out
 
 
-def diagonal(kernel: BaseKernel, X: Matrix) -> Vector:
+def diagonal(kernel: Kernel, X: Matrix) -> Vector:
     """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
     if kernel.at_most_one:
         return np.ones(X.shape[0])
     out = np.empty(X.shape[0])
     for rows, block in dense_blocks(X, 64 if kernel.is_callable else None):
-        if kernel.function is not None:
-            out[rows] = np.diag(called(kernel.function, block, block))
+        if callable(kernel.name):
+            out[rows] = np.diag(called(kernel.name, block, block))
         else:
             out[rows] = kernel.diagonal(block)
     return out

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,7 +18,6 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Vector
 from pairgram._support.machine import TOO_LARGE_FOR_EVD, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import (
-    COMPLETE_KERNEL,
     NAMED_KERNEL,
     POSITIVE,
     Landmarks,
@@ -40,34 +38,27 @@ from pairgram.features.base import (
 from pairgram.features.formulas import Terms
 from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
-    BaseKernel,
+    Kernel,
     dense_blocks,
     diagonal,
     kernel_nodes,
     kernel_values,
 )
-from pairgram.features.kernels import (
-    KernelLike,
-    kernel_from_file,
-    kernel_in_file,
-    kernel_of,
-    kernel_terms,
-    require_columns,
-)
+from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of, kernel_terms
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
 
 
 def choose_landmarks(
-    how: str, kernel: BaseKernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
+    how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
 ) -> tuple[Vector, NDArray[np.int64] | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
     ----------
     how : Landmarks, or "all"
-    kernel : BaseKernel
+    kernel : Kernel
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
         The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
@@ -103,7 +94,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
 
 
 def _pivots(
-    kernel: BaseKernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
+    kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
 ) -> NDArray[np.int64]:
     """Choose rows by randomly pivoted Cholesky.
 
@@ -176,9 +167,6 @@ def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
-    what = "fitted" if isinstance(settings["kernel"], str) else "parts"
-    require({"fitted", "parts"} & settings.keys() == {what}, f"{what} must say what was fitted")
-    require_columns(kernel_from_file(settings[what]), sizes["features"])
     if "map_indices" in arrays:
         rows = arrays["map_indices"]
         require(rows.min() >= 0, "map_indices must be row numbers >= 0")
@@ -195,8 +183,8 @@ class Nystroem(FeatureMap):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"}, Kernel, Product, \
-Sum or callable, default="rbf"
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
+default="rbf"
         As in `kernel_matrix`. A callable takes float64 arrays (n, d) and (m, d) and returns their
         kernel matrix (n, m), as for scikit-learn's support vector machines. It is slower, and such
         a model cannot be saved.
@@ -233,10 +221,8 @@ Sum or callable, default="rbf"
     whitening_ : ndarray of shape (n_landmarks, n_features_out), float64
         ``U S^-½ Q``, which is lower triangular with a positive diagonal. The features are
         ``k(X, Z) @ whitening_``.
-    kernel_ : Kernel, Product or Sum
-        The kernel with its numbers: those of columns, and the parameters that are used.
-    gamma_ : float or None
-        The gamma that is used. For a `Product` or `Sum` it is the parameter `gamma`.
+    gamma_ : float
+        The gamma that is used.
     n_features_in_ : int
 
     Notes
@@ -300,23 +286,19 @@ Sum or callable, default="rbf"
         MemoryError
             If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
         """
-        return self._fit_checked(X)
-
-    def _fit_checked(self, X: RowsLike, names: Sequence[Hashable] | None = None) -> Self:
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
         threads = resolve_n_threads(self.n_threads)
         kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
-        if kernel.is_precomputed:
+        if is_precomputed(self.kernel):
             raise ValueError(
                 "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
                 "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
                 "kernel of its own, such as RankRLS(kernel='precomputed')"
             )
         X = finite_rows(self, X, reset=True)
-        names = getattr(self, "feature_names_in_", names)
-        self._set(kernel.located(self.n_features_in_, names).complete(self.n_features_in_))
-        warn_of_rows(self, X, names)
+        self._set(kernel.complete(self.n_features_in_))
+        warn_of_rows(self.kernel, X, getattr(self, "feature_names_in_", None))
         n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
             f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
@@ -340,9 +322,8 @@ Sum or callable, default="rbf"
         self._n_features_out = self.whitening_.shape[1]
         return self
 
-    def _set(self, kernel: BaseKernel) -> None:
-        self._kernel, self.kernel_ = kernel, copy.deepcopy(kernel)  # which a caller may change
-        self.gamma_ = getattr(kernel, "gamma", self.gamma)
+    def _set(self, kernel: Kernel) -> None:
+        self._kernel, self.gamma_ = kernel, kernel.gamma
 
     @property
     def _is_compiled(self) -> bool:
@@ -382,7 +363,7 @@ Sum or callable, default="rbf"
     @property
     def _scores_kernel_values(self) -> bool:
         """Whether rows are scored by kernel values. The linear kernel has fewer features."""
-        return not self._kernel.is_linear
+        return self._kernel.name != "linear"
 
     def _model_of_values(self, coefs: Vector) -> Vector:
         """Return models of the kernel values with the same scores as models of the features."""
@@ -413,12 +394,11 @@ Sum or callable, default="rbf"
 
     _in_file = Kind(
         {
-            "fitted?": {
+            "fitted": {
                 **stored("gamma", "degree", "coef0"),
                 "name": NAMED_KERNEL,
                 "gamma": POSITIVE,
             },
-            "parts?": COMPLETE_KERNEL,
         },
         {
             "map_components": Array(FLOAT64, ("landmarks", "features")),
@@ -440,14 +420,11 @@ Sum or callable, default="rbf"
         }
         if hasattr(self, "component_indices_"):
             arrays["map_indices"] = self.component_indices_
-        what = "parts" if isinstance(self.kernel, BaseKernel) else "fitted"
-        own = {"kernel": kernel_in_file(self.kernel), what: self._kernel.in_file()}
-        return arrays, {**self._saved_parameters(), **own}
+        return arrays, {**self._saved_parameters(), "fitted": asdict(self._kernel)}
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
-        kernel = kernel_from_file(settings.pop("parts", None) or settings.pop("fitted"))
-        settings["kernel"] = kernel_from_file(settings["kernel"])
+        kernel = Kernel(**settings.pop("fitted"))
         self = cls(**settings)
         self._set(kernel)
         self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]

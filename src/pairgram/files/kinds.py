@@ -146,10 +146,7 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
         require(not np.tril(root, -1).any(), "posterior_root must be upper triangular")
         whole = not shares or ("posterior_mean" in arrays and fitted["posterior"]["prior"] > 0)
         require(whole, "posterior_shares needs posterior_mean and a prior > 0")
-        kernel = settings.get("kernel")
-        name = kernel.get("name") if isinstance(kernel, dict) else kernel
-        alone = not isinstance(kernel, dict) or kernel.get("columns") is None
-        is_linear = kernel is None or (name == "linear" and alone)
+        is_linear = settings.get("kernel") in (None, "linear")
         require(shares or is_linear, "posterior_shares is missing, which a kernel needs")
     n_filled = sizes.get("filled", features)
     require(

@@ -26,7 +26,7 @@ from pairgram._support.row_warnings import warn_of_equal_labels, without_row_war
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
 from pairgram.features.inputs import GAPS, LIST_KINDS
-from pairgram.features.kernels import KernelLike, kernel_of
+from pairgram.features.kernels import KernelLike, kernel_of, takes_rows_as_given
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
@@ -91,7 +91,7 @@ class TrialsSpec(Spec):
     engine : str or None
         `exportable_to`.
     within_lists : tuple of str
-    kernels : tuple of str, Kernel, Product or Sum
+    kernels : tuple of str
     verbose : bool
     random_state : int, RandomState, Generator or None
     began : float
@@ -357,9 +357,9 @@ default=None
         are tried only on request, because `predict` then needs `qid`. Models of other inputs may
         still win. If "runs" is among them and X holds NaN, which says that a run lacks a row, all
         other inputs are left out, unless `missing` fills the NaN.
-    kernels : str, Kernel, Product, Sum, a list of these, or None, default=None
+    kernels : str, list of str, or None, default=None
         Kernels to try too, before other features and kernels. Use this if you know what the columns
-        mean, such as which of them are bits. Each kernel is tried on the columns as they are, and
+        mean, such as that they are bits. Each kernel is tried on the columns as they are, and
         on the columns divided by their largest absolute value, which does not change bits. Of the
         engines of `exportable_to`, "vespa" and "onnx" take kernels; others are refused with them.
     verbose : bool, default=False
@@ -462,11 +462,9 @@ default=None
                 f"them, got {verbatim(repr(kernels[0]))}",
             )
         for kernel in kernels:
-            if kernel_of(kernel).takes_rows_as_given:
-                raise ArgumentError(
-                    "kernels",
-                    f"must have names, or be of parts that have, got {verbatim(repr(kernel))}",
-                )
+            kernel_of(kernel)
+            if takes_rows_as_given(kernel):
+                raise ArgumentError("kernels", f"must have names, got {verbatim(repr(kernel))}")
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),

@@ -32,7 +32,6 @@ from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
-from pairgram.features.kernels import kernel_in_file
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.files.transformers import PipelineScorer, knows_text
@@ -609,51 +608,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             return Scorer(self, dtype)
         return Scorer(self, dtype, drawn_weights(self, 1, draw)[0])
 
-    def compress(self, n_landmarks: int, *, random_state: RandomState = 0) -> Any:
-        """Return a smaller model that replaces a kernel's training rows by a few of them.
-
-        Parameters
-        ----------
-        n_landmarks : int ≥ 1
-            How many training rows the new model has at most. Rows that represent the others well
-            are taken, by randomly pivoted Cholesky.
-        random_state : int, RandomState, Generator or None, default=0
-
-        Returns
-        -------
-        RankRLS
-            A fitted model with a `Nystroem` map. Its scores are those of the function nearest to
-            this model's among the functions of the landmarks, in the norm of the kernel. Its
-            attribute `agreement_` is the share of pairs of the training rows that both models order
-            alike, from 0 to 1, over all pairs with different scores. It has the ridge and the pairs
-            of a `RankRLS` or `RankRLSCV`, so that it can be fitted again. Of other models it has
-            the scores alone, and the parameters of ``RankRLS()``.
-
-        Raises
-        ------
-        ValueError
-            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, or a prior
-            that is a model.
-
-        Notes
-        -----
-        This takes n_rows · n_landmarks kernel values, n_rows · n_landmarks² flops, and the n_rows²
-        kernel values of the agreement.
-
-        Examples
-        --------
-        >>> from pairgram import RankRLS, make_ranking
-        >>> X, y, qid = make_ranking(random_state=0)
-        >>> model = RankRLS(kernel="rbf", gamma=0.01).fit(X[:500], y[:500], qid=qid[:500])
-        >>> small = model.compress(50)
-        >>> small.feature_map_.components_.shape, small.agreement_ > 0.9
-        ((50, 20), True)
-        """
-        from pairgram.rankers.compress import compressed
-
-        check_is_fitted(self)
-        return compressed(self, n_landmarks, random_state)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file, which holds no code.
 
@@ -727,8 +681,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             kept = f"{name}_" if name in CHOSEN else f"_{name}"
             if kept in fitted or hasattr(self, name):
                 parameters[name] = fitted.get(kept, getattr(self, name, None))
-        if "kernel" in parameters:
-            parameters["kernel"] = kernel_in_file(parameters["kernel"])
         for name in {"weight_range", "bias_range"} & set(parameters):
             bounds = parameters[name]
             parameters[name] = None if bounds is None else [float(bound) for bound in bounds]

@@ -122,7 +122,7 @@ class PointwiseELM(_Machine):
     weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
         The ranges from which weights and biases of the nodes are drawn uniformly.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
-Kernel, Product, Sum, callable or None, default=None
+callable or None, default=None
         A kernel in place of nodes; see `kernel_matrix`. With "linear" the model is linear in the
         inputs. With "precomputed", X holds the kernel values between the rows and the training
         rows.
@@ -151,7 +151,7 @@ Kernel, Product, Sum, callable or None, default=None
         dual coefficients of the support rows.
     inputs_ : object or None
         As in `RankRLS`.
-    feature_map_ : RandomNodes, KernelMap or None
+    feature_map_ : RandomNodes, map to kernel values, or None
         The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``,
         with ``inputs_.transform(X)`` in place of X if there are `inputs`.
     form_ : {"primal", "dual"}

@@ -101,8 +101,8 @@ def fit_many(
     features, label, qid, sample_weight, propensity : list of str, then str or None
         The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
         default all other columns are features, without the index of pandas that a table of pyarrow
-        may have. `label` is required. The parameter `positive` of the estimator, a `Cross` and a
-        `Kernel` may have their names.
+        may have. `label` is required. The parameter `positive` of the estimator and a `Cross` may
+        have their names.
     prior : fitted ranker or None, default=None
         A model of all rows, which becomes the `prior` of every fit. The estimator must have a
         parameter of this name.

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.files import shown
 from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
-from pairgram.features.kernels import kernel_from_file
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
 from pairgram.files.transformer import OtherVersionError, Place, parameters_of
@@ -199,8 +198,6 @@ def restore_model(
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))
     inputs = settings["inputs"]
-    if "kernel" in settings:
-        settings["kernel"] = kernel_from_file(settings["kernel"])
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
         settings["feature_map"] = feature_map

@@ -43,7 +43,7 @@ from pairgram.features.inputs import (
     require_zeros,
     whole_map,
 )
-from pairgram.features.kernels import KernelLike, as_kernel
+from pairgram.features.kernels import KernelLike, is_precomputed, takes_rows_as_given
 from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
     EVIDENCE,
@@ -122,7 +122,7 @@ class Preparation:
         if self.missing is None:
             return
         check("missing", self.missing)
-        if self.kernel is not None and as_kernel(self.kernel).is_precomputed:
+        if is_precomputed(self.kernel):
             raise ArgumentError(
                 "missing", "must be None with {kernel='precomputed'}, whose X are kernel values"
             )
@@ -200,7 +200,7 @@ class Preparation:
     def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
         for kernel in (self.kernel, getattr(self.feature_map, "kernel", None)):
-            if kernel is not None and as_kernel(kernel).takes_rows_as_given:
+            if takes_rows_as_given(kernel):
                 raise ValueError(
                     f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
                     f"{kind!r}"
@@ -258,7 +258,7 @@ class Preparation:
 
     def _require_memory(self, data: RankingData) -> None:
         assert self.kernel is not None
-        X, precomputed = data.X, as_kernel(self.kernel).is_precomputed
+        X, precomputed = data.X, is_precomputed(self.kernel)
         size = X.data.nbytes + X.indices.nbytes if scipy.sparse.issparse(X) else X.nbytes
         require_memory(
             len(data.y),

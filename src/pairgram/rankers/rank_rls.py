@@ -90,14 +90,13 @@ class RankRLS(Certain, LinearRanker):
         of all rows are never stored at once. Maps of this package are applied while the Gram matrix
         is summed. Other maps are called for one block of whole queries at a time, and a few times
         for every row (more often with ``scope="global"`` and for every setting that is tried).
-    kernel : str, Kernel, Product, Sum, callable or None, default=None
+    kernel : str, callable or None, default=None
         A kernel in place of a feature map: "linear" (the inputs themselves), "rbf", "polynomial",
-        "laplacian", "tanimoto", "minmax", a `Kernel` of some columns, a `Product` or a `Sum` of
-        such kernels, or a function ``kernel(X, Z)``; see `kernel_matrix`. With "precomputed", X
-        holds the kernel values between the rows and the training rows. The ridge is on the norm in
-        the kernel's space.
+        "laplacian", "tanimoto", "minmax", or a function ``kernel(X, Z)``; see `kernel_matrix`. With
+        "precomputed", X holds the kernel values between the rows and the training rows. The ridge
+        is on the norm in the kernel's space.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Parameters of the kernel. In a `Product` or `Sum` they apply to parts without their own.
+        Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
@@ -188,9 +187,9 @@ class RankRLS(Certain, LinearRanker):
         What takes the place of missing values of X, also in `predict`, if `missing` was given to
         the model or its table. CSR rows are taken as they are.
     feature_map_ : fitted transformer or None
-        With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
-        are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
-        are 0, or if the kernel is "precomputed".
+        With a kernel, this is a map to kernel values. It holds the training rows whose dual
+        coefficients are not 0; its ``support_`` gives their row numbers. It holds all rows if all
+        coefficients are 0, or if the kernel is "precomputed".
     form_ : {"primal", "dual"}
         The form that was solved.
     n_features_in_ : int

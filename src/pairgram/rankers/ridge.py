@@ -14,7 +14,7 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.parameters import Form, check
+from pairgram._support.parameters import KERNEL_PARAMETERS, Form, check
 from pairgram._support.row_warnings import (
     INEXACT,
     narrow_loss,
@@ -27,7 +27,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import KernelLike, as_kernel, kernel_of
+from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.comparison_judge import (
@@ -827,7 +827,8 @@ def search_spec(
     kinds = as_list(model.inputs, "inputs")
     is_array = isinstance(model.gamma, np.ndarray) and model.gamma.ndim == 1
     gammas = as_list(model.gamma.tolist() if is_array else model.gamma, "gamma")
-    has_gamma = model.kernel is not None and as_kernel(model.kernel).takes_gamma
+    named = isinstance(model.kernel, str)
+    has_gamma = named and "gamma" in KERNEL_PARAMETERS.get(model.kernel, ())
     if len(gammas) > 1 and not has_gamma:
         raise ValueError(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
@@ -860,7 +861,7 @@ def _covariance_of(model: BaseEstimator) -> bool:
     """Return the checked parameter `keep_covariance`; False if the model has none."""
     kept: bool = getattr(model, "keep_covariance", False)
     check("keep_covariance", kept)
-    if kept and model.kernel is not None and as_kernel(model.kernel).is_precomputed:
+    if kept and is_precomputed(model.kernel):
         raise ArgumentError(
             "keep_covariance",
             "must be False with kernel='precomputed', which does not tell the kernel of two rows "
@@ -879,13 +880,13 @@ def _rows_of(
     """Return the preparation of rows for a model with a feature map or a kernel."""
     given: KernelLike = "linear" if model.kernel is None else model.kernel
     for gamma in gammas:
-        kernel = kernel_of(given, gamma, model.degree, model.coef0)
+        kernel_of(given, gamma, model.degree, model.coef0)
     if model.kernel is not None and feature_map is not None:
         raise ValueError(
             f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
             f"feature_map={feature_map!r}"
         )
-    is_linear = model.kernel is None or kernel.is_linear
+    is_linear = isinstance(given, str) and given == "linear"
     no_columns = "" if is_linear else f"kernel={given!r}"
     no_table = ""
     if model.form == "dual":

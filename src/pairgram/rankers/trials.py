@@ -249,9 +249,9 @@ def trials(
     ]
     if engine in LINEAR_ENGINES or engine in ENGINES_OF_COLUMNS:
         return found
-    for (number, kernel), inputs in itertools.product(enumerate(kernels), (None, "maxabs")):
+    for kernel, inputs in itertools.product(kernels, (None, "maxabs")):
         work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
-        family = f"kernel {number}"  # which two kernels of one short text do not share
+        family = f"kernel {kernel}"
         found.append(Trial(f"{kernel!r}", inputs, work, {"kernel": kernel}, family=family))
     for width in WIDTHS:
         for inputs in task.even:

@@ -13,7 +13,6 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from axes import drawn
 from pairgram import (
     ELMRankCV,
-    KernelMap,
     PairwiseELMCV,
     PointwiseELMCV,
     QueryKFold,
@@ -25,6 +24,7 @@ from pairgram import (
     fit_many,
 )
 from parts.data import PairSettings, RankingData, first_equal_rows
+from parts.features import KernelMap
 from parts.solvers import Coordinates, PathTies, Work, leave_query_out
 from reference import laplacian
 
