@@ -40,6 +40,7 @@ ENTRIES = ["user[0]", "user[1]", "user[2]", "price", "item[0]", "item[1]", "item
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+@pytest.mark.filterwarnings("ignore:all users get one list")
 def test_fits_are_those_of_the_entries(package, tmp_path):
     rows = Rows()
     frame = rows.frame(package)
