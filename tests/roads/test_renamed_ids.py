@@ -156,7 +156,8 @@ def _weighted(ids: Any) -> Any:
 # What functions refuse: statistics that are merged do not mix numbers and text, and runs know ids
 # by their texts.
 REFUSED = {
-    ("Pairgram", "types of all kinds"): "one side has query ids that are numbers",
+    ("Pairgram", renaming): "qid must be numbers, text, bytes, times, UUID or tuples of these"
+    for renaming in ("fractions", "frozen sets")
 }
 REFUSED |= {
     (name, renaming): "must have different texts"
@@ -170,7 +171,7 @@ REFUSED |= {
 }
 REFUSED |= {
     (name, "objects in an array"): REFUSED[name, "types of all kinds"]
-    for name in ("Pairgram", "evaluate_run", "fuse")
+    for name in ("evaluate_run", "fuse")
 }
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
