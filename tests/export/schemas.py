@@ -62,12 +62,6 @@ SOLR_NETWORK = closed(
     },
     {"store": NAME},
 )
-SOLR_SKELETON = {
-    "type": "array",
-    "minItems": 1,
-    "items": closed({"name": NAME, "class": NAME, "params": {"type": "object"}}, {"store": NAME}),
-}
-
 # The definition is text that holds JSON, and normalizers stand beside it.
 PLUGIN = closed(
     {
@@ -100,19 +94,3 @@ PLUGIN = closed(
     }
 )
 PLUGIN_DEFINITION = {"type": "object", "minProperties": 1, "additionalProperties": NUMBER}
-
-PLUGIN_FEATURE = closed(
-    {
-        "name": NAME,
-        "params": {"type": "array", "items": NAME},
-        "template_language": one_of("mustache", "derived_expression", "script_feature"),
-        "template": {"type": "object"},
-    }
-)
-PLUGIN_SKELETON = closed(
-    {
-        "featureset": closed(
-            {"features": {"type": "array", "minItems": 1, "items": PLUGIN_FEATURE}},
-        )
-    }
-)

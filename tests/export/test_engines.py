@@ -332,13 +332,6 @@ def test_schemas_refuse_what_engines_refuse(data):
         jsonschema.validate(body, schemas.PLUGIN)
 
 
-def test_stubs_of_features_are_as_the_engines_describe_them():
-    for own in ({}, {"store": "s1"}):
-        stubs = export.features_skeleton("solr", NAMES, **own)
-        jsonschema.validate(stubs, schemas.SOLR_SKELETON)
-    jsonschema.validate(export.features_skeleton("ltr_plugin", NAMES), schemas.PLUGIN_SKELETON)
-
-
 def test_elastics_own_learning_to_rank_is_named(data):
     X, y, qid = data
     model = RankRLS(kernel="rbf", inputs="standard").fit(X, y, qid=qid)
@@ -582,17 +575,6 @@ def test_an_unknown_engine_is_refused(data):
     X, y, qid = data
     with pytest.raises(ValueError, match="exportable_to must be one of"):
         AutoRanker(exportable_to="lucene").fit(X, y, qid=qid)
-
-
-def test_skeletons():
-    body = export.features_skeleton("solr", ["a", "b"], store="s")
-    assert [one["name"] for one in body] == ["a", "b"]
-    body = export.features_skeleton("ltr_plugin", ["a"])
-    assert body == export.features_skeleton("elasticsearch", ["a"])
-    assert body == export.features_skeleton("opensearch", ["a"])
-    assert body["featureset"]["features"][0]["name"] == "a"
-    with pytest.raises(ValueError, match="engine must be"):
-        export.features_skeleton("lucene", ["a"])
 
 
 def test_no_warnings_of_the_runtime(data, capfd):

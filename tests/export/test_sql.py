@@ -31,30 +31,6 @@ def test_names_that_differ_by_case_alone(data, inputs):
         assert export.verify(exported, model, X, qid).n_reordered == 0
 
 
-def test_dialects(data):
-    X, y, qid = data
-    linear = RankRLS().fit(X, y, qid=qid)
-    quantile = RankRLS(inputs="quantile").fit(X, y, qid=qid)
-    text = export.to_sql(quantile, features=list("abcd"), dialect="bigquery")
-    assert "LEAST(GREATEST((`a` - " in text
-    assert '"' not in text
-    for dialect in ("mysql", "bigquery"):
-        exported = export.to_sql(linear, features=list("abcd"), dialect=dialect)
-        assert export.verify(exported, linear, X, qid).n_reordered == 0
-        exported = export.to_sql(quantile, features=list("abcd"), dialect=dialect)
-        with pytest.raises(ValueError, match="dialect='sqlite'"):
-            export.verify(exported, quantile, X, qid)
-    texts = np.tile(["O'Neil", 'Ziel "X"', "a\\b"], len(y))[: len(y), None].astype(object)
-    encoded = make_pipeline(OneHotEncoder(), RankRLS()).fit(texts, y, rankrls__qid=qid)
-    for dialect in ("mysql", "bigquery"):
-        exported = export.to_sql(encoded, features=["a"], dialect=dialect)
-        with pytest.raises(ValueError, match="dialect='sqlite'"):
-            export.verify(exported, encoded, texts, qid)
-    for name in ("a`b", "a\\b"):
-        with pytest.raises(ValueError, match="BigQuery has no"):
-            export.to_sql(linear, features=["a", "b", "c", name], dialect="bigquery")
-
-
 def test_the_standard_is_checked_in_duckdb(data):
     pytest.importorskip("duckdb")
     X, y, qid = data

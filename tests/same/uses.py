@@ -100,7 +100,7 @@ ENGINES: dict[str, Callable[..., Any]] = {
     "ranklib": pg.export.to_ranklib,
     **{
         f"sql of {dialect}": partial(pg.export.to_sql, dialect=dialect)
-        for dialect in ("standard", "sqlite", "mysql", "bigquery")
+        for dialect in ("standard", "sqlite")
     },
     "python": partial(pg.export.to_python, name="rank"),
     "onnx": pg.export.to_onnx,
@@ -141,14 +141,6 @@ def _run_texts(folder: Path) -> Any:
     return {
         "python": np.array([names["rank"](row) for row in rows.new.tolist()]),
         "sqlite": np.array(scores),
-    }
-
-
-def _skeletons(folder: Path) -> Any:
-    engines = ("solr", "ltr_plugin", "elasticsearch", "opensearch")
-    return {
-        engine: json.dumps(pg.export.features_skeleton(engine, ["a", "b c"], store="s"))
-        for engine in engines
     }
 
 
@@ -696,7 +688,6 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
         for engine, export in ENGINES.items():
             yield f"export/{model}/{engine}", partial(_export, fitted, export)
     yield "export/texts that run", _run_texts
-    yield "export/skeletons", _skeletons
     for way in WAYS:
         for number, settings in enumerate(SETTINGS):
             yield f"statistics/{way}/{number}", partial(_statistics, way, settings)

@@ -25,7 +25,6 @@ from pairgram.features.formulas import (
     Products,
     Rows,
     Steps,
-    Terms,
     leaves,
     stepped,
 )
@@ -119,8 +118,6 @@ class Form:
         The names of the caller's columns.
     columns : tuple of Column
     weights : ndarray of shape (n_columns,)
-        All weights and the constant have a second dimension if the form is of a feature map, whose
-        features are as many scores.
     hidden : tuple of Hidden
     kernels : tuple of KernelTerm
     products : tuple of Products
@@ -138,7 +135,7 @@ class Form:
     hidden: tuple[Hidden, ...] = ()
     kernels: tuple[KernelTerm, ...] = ()
     products: tuple[Products, ...] = ()
-    constant: Any = 0.0
+    constant: float = 0.0
     missing: Vector | None = None
     lists: ListInputs | None = None
 
@@ -326,34 +323,6 @@ def _check_kinds(form: Form) -> None:
                 )
 
 
-def form_of_map(feature_map: BaseEstimator) -> Form:
-    """Return the form of the features of a fitted feature map of this package.
-
-    Raises
-    ------
-    ValueError
-        If there is no such form. The message names the part.
-    """
-    check_is_fitted(feature_map)
-    names = tuple(f"x{number}" for number in range(int(feature_map.n_features_in_)))
-    features = np.eye(len(feature_map.get_feature_names_out()))
-    columns: list[Column] = [Affine(j) for j in range(len(names))]
-    return _with_terms(names, columns, terms_of(feature_map, features))
-
-
-def _with_terms(names: tuple[str, ...], columns: list[Column], terms: Terms) -> Form:
-    total = sum(terms.constants, 0.0)
-    return Form(
-        names,
-        tuple(columns),
-        np.zeros(len(columns)) if terms.weights is None else terms.weights,
-        terms.hidden,
-        terms.kernels,
-        terms.products,
-        total if np.ndim(total) else float(total),
-    )
-
-
 def for_float32(form: Form, engine: str) -> Form:
     """Return a form for an engine that reads float32: it has the knots and fills of float32.
 
@@ -498,10 +467,16 @@ def _of_ranker(
     elif inputs is not None:
         columns = inputs.formulas(columns)
     terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
-    form = replace(
-        _with_terms(names, columns, terms),
-        missing=None if missing is None else np.asarray(missing),
-        lists=lists,
+    form = Form(
+        names,
+        tuple(columns),
+        np.zeros(len(columns)) if terms.weights is None else terms.weights,
+        terms.hidden,
+        terms.kernels,
+        terms.products,
+        float(sum(terms.constants)),
+        None if missing is None else np.asarray(missing),
+        lists,
     )
     prior = getattr(ranker, "prior_", None)
     if prior is None:

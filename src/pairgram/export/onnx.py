@@ -131,10 +131,6 @@ class Graph:
         The name of the rows, of the columns that are numbers.
     dtype : float32 or float64
         The type that is computed in.
-    given : float32 or float64, default=float32
-        The type of the rows and of the scores.
-    prefix : str, default=""
-        What the names of all values begin with.
     texts : str, default="texts"
         The name of the rows of the columns that are text.
 
@@ -142,19 +138,11 @@ class Graph:
     ----------
     nodes, constants : lists
     scores : str
-        The name of the scores, (batch, 1), or of the features of a map, (batch, n_features_out).
+        The name of the scores, (batch, 1), which are float32, as the rows are.
     """
 
-    def __init__(
-        self,
-        form: Form,
-        rows: str,
-        dtype: DTypeLike,
-        given: DTypeLike = np.float32,
-        prefix: str = "",
-        texts: str = "texts",
-    ) -> None:
-        self._dtype, self._given, self._prefix = np.dtype(dtype), np.dtype(given), prefix
+    def __init__(self, form: Form, rows: str, dtype: DTypeLike, texts: str = "texts") -> None:
+        self._dtype = np.dtype(dtype)
         self._form, self._text_input = form, texts
         names = [*form.names]
         self._texts = {names.index(text): k for k, text in enumerate(form.texts)}
@@ -168,7 +156,7 @@ class Graph:
         """Add a node, and return the name of its value."""
         import onnx
 
-        name = f"{self._prefix}value{len(self.nodes)}"
+        name = f"value{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
         return name
 
@@ -182,7 +170,7 @@ class Graph:
         """Add an array, of the type that is computed in unless another is given."""
         import onnx
 
-        name = f"{self._prefix}constant{len(self.constants)}"
+        name = f"constant{len(self.constants)}"
         with np.errstate(over="ignore"):
             array = np.asarray(values, dtype or self._dtype)
         if np.isinf(array).any():  # NaN is the score of a row that the model refuses
@@ -222,7 +210,7 @@ class Graph:
 
     def _computed(self, rows: str) -> str:
         """Add all nodes, and return the name of the scores."""
-        form, other = self._form, self._dtype != self._given
+        form, other = self._form, self._dtype != np.float32
         rows = self.cast(rows, self._dtype) if other and self._numbers else rows
         if form.missing is not None:
             rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
@@ -233,7 +221,7 @@ class Graph:
             terms = [self.add("MatMul", rows, self.constant(zeros))]
         total = reduce(lambda total, term: self.add("Add", total, term), terms)
         total = self.add("Add", total, self.constant(constant))
-        return self.cast(total, self._given) if other else total
+        return self.cast(total, np.float32) if other else total
 
     _offset: Any = 0.0
 
@@ -244,8 +232,7 @@ class Graph:
             matrix, offset = form.matrix()
             return self._parts(form, rows, matrix.T, offset)
         if not form.beside:
-            mix = form.weights.reshape(len(form.weights), -1)
-            return [self._columns(form.columns, rows, mix)]
+            return [self._columns(form.columns, rows, form.weights[:, None])]
         columns = self._columns(form.columns, rows, np.eye(len(form.columns)))
         return self._parts(form, columns, np.eye(len(form.columns)), np.zeros(len(form.columns)))
 
@@ -271,18 +258,8 @@ class Graph:
                 self.add("Gather", made, self.constant(side, np.int64), axis=1)
                 for side in (product.left, product.right)
             )
-            if product.matrix.ndim == 2:
-                weights = self.add("MatMul", left, self.constant(product.matrix))
-                terms.append(self._sums(self.add("Mul", weights, right)))
-                continue
-            first, second = (
-                self.add("Unsqueeze", side, self.constant([axis], np.int64))
-                for side, axis in ((left, 2), (right, 1))
-            )
-            n_products = len(product.left) * len(product.right)
-            shape = self.constant([-1, n_products], np.int64)
-            values = self.add("Reshape", self.add("Mul", first, second), shape)
-            terms.append(self._weighted(values, product.matrix.reshape(n_products, -1)))
+            weights = self.add("MatMul", left, self.constant(product.matrix))
+            terms.append(self._sums(self.add("Mul", weights, right)))
         for kernel in form.kernels:
             columns = self._columns_of(rows, matrix, offset)
             values = self._kernel(kernel.kernel, kernel.rows, columns)
@@ -290,10 +267,8 @@ class Graph:
         return terms
 
     def _weighted(self, values: str, weights: Vector) -> str:
-        """Return weighted sums of values: a score, or the features of a map."""
-        if weights.ndim == 2 and np.array_equal(weights, np.eye(len(weights))):
-            return values
-        return self.add("MatMul", values, self.constant(weights.reshape(len(weights), -1)))
+        """Return the weighted sum of values."""
+        return self.add("MatMul", values, self.constant(weights[:, None]))
 
     def _columns_of(self, rows: str, matrix: Vector, offset: Vector) -> str:
         identity = matrix.shape[0] == matrix.shape[1] and (matrix == np.eye(len(matrix))).all()
@@ -453,7 +428,7 @@ class Graph:
             if source in self._texts:
                 made.append(self._of_text(source, places, entries.get(source, []), mix))
             elif places:
-                written = np.array([*places], self._given)  # as the input has them
+                written = np.array([*places], np.float32)  # as the input has them
                 picked = self._picked(rows, [source])
                 equal = self.cast(
                     self.add("Equal", picked, self.constant(written[None])), self._dtype

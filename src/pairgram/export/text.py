@@ -241,21 +241,6 @@ def _require_expression(what: str, form: Form) -> None:
         raise ValueError(f"{what} would be too long for a model with {form.curved}: {ALTERNATIVE}")
 
 
-# How a dialect writes a column so that it is computed in float64: MySQL cuts quotients of exact
-# numbers, and DuckDB computes columns of REAL in float32.
-# SQLite compares columns of text as text.
-_IN_FLOAT64 = {
-    "standard": "CAST({0} AS DOUBLE PRECISION)",
-    "mysql": "({0} + 0e0)",
-    "sqlite": "CAST({0} AS REAL)",
-}
-# How a dialect makes NaN of a number NULL. SQLite and MySQL have no NaN.
-_WITHOUT_NAN = {
-    "standard": "NULLIF({0}, 'NaN')",
-    "bigquery": "CASE WHEN {0} = {0} THEN {0} END",
-}
-
-
 def _cases(name: str, cases: list[Case], other: float) -> tuple[float, str]:
     # A column of REAL has the value in float32, and PostgreSQL compares it in float64.
     tests = [
@@ -269,13 +254,7 @@ def _cases(name: str, cases: list[Case], other: float) -> tuple[float, str]:
 
 
 def _quoted(text: str, dialect: str) -> str:
-    """Write text in SQL, such that no dialect reads a part of it as something else."""
-    if dialect == "mysql":  # where collations ignore case, and backslashes may escape
-        return f"X'{text.encode().hex()}'"
-    if dialect == "bigquery":
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-        plain = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped)
-        return f"'{plain}'"
+    """Write text in SQL, such that no database reads a part of it as something else."""
     text = text.replace("'", "''")
     if dialect == "standard":  # Snowflake reads a backslash as the beginning of an escape
         return " || CHR(92) || ".join(f"'{part}'" for part in text.split("\\"))
@@ -309,7 +288,7 @@ def to_sql(
     features : list of str or None, default=None
         The names of the columns of the table, in the order of the columns of X. The expression
         quotes them. None takes those that the model was fitted with.
-    dialect : {"standard", "sqlite", "mysql", "bigquery"}, default="standard"
+    dialect : {"standard", "sqlite"}, default="standard"
         "standard" serves PostgreSQL, DuckDB and Snowflake. The dialects differ in the quotes of
         names, in the names of the smaller and the larger of two numbers, and in how NaN is found.
 
@@ -321,8 +300,7 @@ def to_sql(
     Raises
     ------
     ValueError
-        If columns have no names, if the model has hidden nodes or a kernel, or if BigQuery cannot
-        quote a name.
+        If columns have no names, or if the model has hidden nodes or a kernel.
 
     Notes
     -----
@@ -334,11 +312,10 @@ def to_sql(
     PostgreSQL, DuckDB and Snowflake the collation of the column decides, if it treats different
     texts as equal.
 
-    SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
+    SQLite has no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
     the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``.
     PostgreSQL cannot cast a boolean to double precision: use ``column::int`` instead, for example
-    in a view. In BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column
-    END``.
+    in a view.
 
     Where `ORDER BY ... DESC` puts NULL first, as in PostgreSQL, add ``NULLS LAST``.
 
@@ -354,24 +331,17 @@ def to_sql(
     >>> print(export.to_sql(model, features=["bm25", "price"], dialect="sqlite"))
     (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
-    if dialect not in ("standard", "sqlite", "mysql", "bigquery"):
-        raise ValueError(
-            f"dialect must be 'standard', 'sqlite', 'mysql' or 'bigquery', got {dialect!r}"
-        )
+    if dialect not in ("standard", "sqlite"):
+        raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
     form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
-    mark = "`" if dialect in ("mysql", "bigquery") else '"'
-    refused = next((name for name in form.names if "`" in name or "\\" in name), None)
-    if dialect == "bigquery" and refused is not None:
-        raise ValueError(f"BigQuery has no columns with backticks or backslashes, got {refused!r}")
-    quoted = [mark + name.replace(mark, 2 * mark) + mark for name in form.names]
-    wide = [_IN_FLOAT64.get(dialect, "{0}").format(name) for name in quoted]
-    clean = [_WITHOUT_NAN.get(dialect, "{0}").format(name) for name in wide]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
+    # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
+    double = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
+    wide = [f"CAST({name} AS {double})" for name in quoted]
+    clean = wide if dialect == "sqlite" else [f"NULLIF({name}, 'NaN')" for name in wide]
     texts = {form.names.index(name) for name in form.texts}
     for at in texts:
-        whole = quoted[at] + " COLLATE BINARY" * (dialect == "sqlite")
-        if dialect == "mysql":  # compares bytes
-            whole = f"CAST(CONVERT({whole} USING utf8mb4) AS BINARY)"
-        wide[at] = clean[at] = whole
+        wide[at] = clean[at] = quoted[at] + " COLLATE BINARY" * (dialect == "sqlite")
         _require_text(form, at)
     gaps = [f"{one} IS NULL" for one in clean]
     columns = clean

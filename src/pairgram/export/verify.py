@@ -629,20 +629,12 @@ def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
     numbers = {name: f"c{j}" for j, name in enumerate(exported.feature_names)}
 
     def column(quoted: re.Match[str]) -> str:
-        mark = quoted[0][0]
-        return quoted[0] if mark == "'" else numbers[quoted[0][1:-1].replace(2 * mark, mark)]
+        text = quoted[0]
+        return text if text[0] == "'" else numbers[text[1:-1].replace('""', '"')]
 
-    has_text = exported.dialect in ("mysql", "bigquery") and exported.text_names  # in other quotes
-    quotes = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`"""
-    text = str(exported) if has_text else re.sub(quotes, column, exported)
+    text = re.sub(r"'(?:[^']|'')*'|" r'"(?:[^"]|"")*"', column, exported)
     if exported.dialect == "standard":
         return _in_duckdb(text, columns)
-    if has_text or (exported.dialect != "sqlite" and "LEAST(" in text):
-        raise ValueError(
-            f"exported is SQL for {exported.dialect} with LEAST and GREATEST, or text, and verify "
-            "evaluates it in SQLite, which has others: verify the model by "
-            "to_sql(..., dialect='sqlite')"
-        )
     kinds = ["TEXT" if column.dtype.kind == "O" else "REAL" for column in columns]
     listed = ", ".join(f"c{j} {kind}" for j, kind in enumerate(kinds))
     connection = sqlite3.connect(":memory:")

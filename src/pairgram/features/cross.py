@@ -192,8 +192,8 @@ class Cross(FeatureMap):
                     "be exported: fit without it"
                 )
         n_kept, n_columns = len(self.kept_), self.n_features_in_
-        rows = coef[n_kept:].reshape(-1, len(self.right_), *coef.shape[1:])
-        weights = np.zeros((n_columns, *coef.shape[1:]))
+        rows = coef[n_kept:].reshape(-1, len(self.right_))
+        weights = np.zeros(n_columns)
         weights[self.kept_] = coef[:n_kept]
         weights[self.right_] += rows[0]
         return Terms(weights, products=(Products(self.left_, self.right_, rows[1:]),))

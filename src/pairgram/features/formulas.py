@@ -586,9 +586,6 @@ class Products:
 class Terms:
     """``Σ constants + weights · columns + Σ hidden nodes + Σ kernels + Σ products``, a model.
 
-    All weights, constants and matrices of products have one dimension more, the last, if they are
-    those of several models.
-
     Attributes
     ----------
     weights : ndarray of shape (n_columns,), or None for zeros
@@ -599,7 +596,7 @@ class Terms:
     """
 
     weights: Vector | None = None
-    constants: tuple[Any, ...] = ()
+    constants: tuple[float, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     kernels: tuple[Any, ...] = ()
     products: tuple[Products, ...] = ()

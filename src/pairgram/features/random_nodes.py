@@ -227,7 +227,7 @@ class RandomNodes(FeatureMap):
         return RowScorer([(None, weights)], float(offset))
 
     def _terms(self, coef: Vector) -> Terms:
-        weights = np.zeros((self.n_features_in_, *coef.shape[1:]))
+        weights = np.zeros(self.n_features_in_)
         constants, hidden = [], []
         for begin, end, kind in self._segments:
             matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
@@ -235,7 +235,7 @@ class RandomNodes(FeatureMap):
                 raise ValueError("activation is a Python callable, which cannot be exported")
             if kind == "linear":
                 weights = weights + matrix @ coef[begin:end]
-                constants.append(bias @ coef[begin:end])
+                constants.append(float(bias @ coef[begin:end]))
             else:
                 hidden.append(Hidden(kind, matrix, bias, coef[begin:end]))
         return Terms(weights, tuple(constants), tuple(hidden))
