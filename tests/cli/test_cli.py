@@ -718,7 +718,7 @@ def test_evaluate_a_model_and_its_scores(file, model_file, data, tmp_path):
     }
 
 
-@pytest.mark.parametrize("convention", ["letor", "default", "trec", "lightgbm", "sklearn"])
+@pytest.mark.parametrize("convention", ["letor", "default", "trec", "lightgbm"])
 def test_evaluate_conventions(file, model_file, data, convention):
     X, y, qid = data
     names = ["ndcg@5", "map", "p@2"]

@@ -225,7 +225,7 @@ WAYS = ("rows", "float32", "csr", "frame", "table", "sum", "difference", "update
 
 # ---- Measuring
 
-CONVENTIONS = ("default", "letor", "trec", "lightgbm", "sklearn")
+CONVENTIONS = ("default", "letor", "trec", "lightgbm")
 
 
 def _scores(rows: Rows) -> np.ndarray:

@@ -234,18 +234,17 @@ def get_metric(
     ----------
     name : str
         One of `metric_names`, such as ``"ndcg@10"``; see Notes.
-    convention : {"default", "letor", "trec", "lightgbm", "sklearn"}
+    convention : {"default", "letor", "trec", "lightgbm"}
         A convention sets all options below (see `CONVENTIONS`):
 
-        ============  =======  =========  =========  =====  ==========
-        convention    gain     discount   ties       empty  divisor
-        ============  =======  =========  =========  =====  ==========
-        default       exp2     log2       order      0      relevant
-        letor         exp2     letor      order      0      relevant
-        trec          linear   log2       order      0      relevant
-        lightgbm      exp2     log2       order      1      cut
-        sklearn       linear   log2       average    0      relevant
-        ============  =======  =========  =========  =====  ==========
+        ============  =======  =========  =====  ==========
+        convention    gain     discount   empty  divisor
+        ============  =======  =========  =====  ==========
+        default       exp2     log2       0      relevant
+        letor         exp2     letor      0      relevant
+        trec          linear   log2       0      relevant
+        lightgbm      exp2     log2       1      cut
+        ============  =======  =========  =====  ==========
 
     gain : {"exp2", "linear"}
         The gain of a document with label y: "exp2" is ``2**y - 1``, "linear" is y.
@@ -253,11 +252,11 @@ def get_metric(
         The weight of rank i = 1, 2, …: "log2" is ``1 / log2(1 + i)``; "letor" is 1 for the first
         two ranks, then ``1 / log2(i)``.
     ties : {"order", "average", "worst"}
-        How documents with equal scores are ranked (0.0 equals -0.0). "order": in the order of their
-        rows. "average": the metric is its exact mean over all their orders. "worst": the lowest
-        label comes first. For auc, kendall, spearman, misranking, pairwise_accuracy and
-        ranking_error, a tie is part of the definition. For pearson, pairwise_squared_error and
-        pairwise_absolute_error, ties play no part.
+        How documents with equal scores are ranked (0.0 equals -0.0). "order", in every convention:
+        in the order of their rows. "average": the metric is its exact mean over all their orders.
+        "worst": the lowest label comes first. For auc, kendall, spearman, misranking,
+        pairwise_accuracy and ranking_error, a tie is part of the definition. For pearson,
+        pairwise_squared_error and pairwise_absolute_error, ties play no part.
     empty : float or "skip"
         The value of a query without relevant documents (its ideal DCG is 0, or no label is ≥
         `relevant`). "skip" makes it NaN, so that the mean leaves it out. This applies to ndcg,
@@ -368,7 +367,8 @@ def get_metric(
 
     trec_eval breaks ties by descending document name, which rows do not have; `evaluate_run` takes
     names. If the rows within ties stand in its order, "trec" gives the numbers of trec_eval (for
-    labels ≥ 0). "sklearn" gives those of ``ndcg_score`` and ``dcg_score``.
+    labels ≥ 0). ``get_metric("ndcg", gain="linear", ties="average")``
+    gives those of scikit-learn's ``ndcg_score``.
 
     Each query and score vector costs O(n log n), or O(n) for a cut up to 64 without averaged ties.
     err with averaged ties costs O(t min(t, k)) for t tied documents.

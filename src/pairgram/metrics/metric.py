@@ -133,7 +133,6 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "letor": {"discount": "letor"},
     "trec": {"gain": "linear"},
     "lightgbm": {"empty": 1.0, "divisor": "cut"},
-    "sklearn": {"gain": "linear", "ties": "average"},
 }
 # Short names that `get_metric` takes, but that results do not show.
 SHORT_NAMES = {"msd": "pairwise_squared_error", "m1d": "pairwise_absolute_error"}
