@@ -155,8 +155,12 @@ def test_solve_a_singular_matrix():
     rng = np.random.default_rng(0)
     thin = rng.normal(size=(450, 30))
     assert solve_definite(thin @ thin.T, np.ones(450), 2) is None
-    assert solve_definite(np.diag([1.0, 1e-15]), np.ones(2), 1) is None
-    np.testing.assert_allclose(solve_definite(np.diag([1.0, 1e-13]), np.ones(2), 1), [1, 1e13])
+    for size in (1.0, 1e-15, 1e15, 1e-100):  # units of the unknowns do not matter
+        units = np.diag([1.0, size])
+        almost = units @ np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]]) @ units
+        assert solve_definite(almost, np.ones(2), 1) is None
+        found = solve_definite(units @ [[1.0, 0.5], [0.5, 1.0]] @ units, units @ np.ones(2), 1)
+        np.testing.assert_allclose(found, [2 / 3, 2 / 3 / size], rtol=1e-15)
     assert solve_definite(np.diag([1.0, -1.0]), np.ones(2), 1) is None
     assert solve_definite(np.empty((0, 0)), np.empty(0), 1).shape == (0,)
 

@@ -89,6 +89,17 @@ def test_one_ridge_is_the_minimiser(road, n_rows, n_features, wide, spread):
     )
 
 
+@pytest.mark.parametrize("road", [by_fit, by_statistics, by_table])
+def test_rounding_error_of_a_column_has_no_weight_without_a_ridge(road):
+    X, y, qid = problem(60, 3, 2, 1.0)
+    X[:, 1] = 1e-16 * X[:, 1]
+    with pytest.warns(UserWarning, match="column 0 of X .* column 1"):
+        found = road(X, y, qid, 0.0)
+    rest = RankRLS(0.0).fit(X[:, [0, 2]], y, qid=qid).coef_
+    np.testing.assert_allclose(found[[0, 2]], rest, rtol=1e-12)
+    assert abs(found[1]) < 1e-10
+
+
 def test_dependent_columns_have_the_solution_of_smallest_norm():
     X, y, qid = problem(60, 3, 2, 1.0)
     X = np.c_[X, 3 * X[:, :1]]

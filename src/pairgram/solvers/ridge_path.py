@@ -516,14 +516,16 @@ def solve_ridge(
 ) -> Vector:
     """Solve ``(G + alpha I) w = g`` by Cholesky, with features scaled by `factor`.
 
-    Returns w of shape (n_features,). If G + alpha I is numerically singular, this is the solution
-    of minimum norm, found by eigendecomposition, which loses narrow columns beside wide ones.
+    Returns w of shape (n_features,). If G + alpha I is numerically singular, or if alpha is 0 and
+    columns differ so much that a narrow one may be rounding error, this is the solution of minimum
+    norm, found by eigendecomposition, which loses narrow columns beside wide ones.
     """
     scaled_g = g if factor is None else factor * g
     shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
     shifted[np.diag_indices_from(shifted)] += alpha
     solution = solve_definite(shifted, scaled_g, n_threads)
-    if solution is None:
+    roots = shifted.diagonal()  # of the pivots
+    if solution is None or (alpha == 0 and roots.min() < 1e-7 * roots.max()):
         if factor is None:
             warn_of_narrow_columns(G.diagonal(), None)
         return np.asarray(RidgePath.of(G, g, factor, n_threads).coef([alpha])[0])
