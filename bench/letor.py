@@ -91,7 +91,6 @@ LISTS = "linear in columns, their ranks or z-scores within lists, by leave-query
 FOURIER = "500 Fourier features of quantiles, by leave-query-out"
 AUTOMATIC = "AutoRanker, all defaults"
 BUDGET = "AutoRanker, budget {:g} s"
-BUDGET_OF_LISTS = "AutoRanker, ranks and z-scores within lists too, budget {:g} s"
 WITHIN_LISTS = ["raw+rank", "list-standard"]
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
@@ -166,8 +165,6 @@ def trainers(
     for budget in budgets:
         automatic = functools.partial(train_automatic, threads=threads, time_budget=budget)
         ways[BUDGET.format(budget)] = automatic
-        of_lists = functools.partial(automatic, within_lists=WITHIN_LISTS)
-        ways[BUDGET_OF_LISTS.format(budget)] = of_lists
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
     if n_random:
         drawn = functools.partial(train_lightgbm, settings=random_lightgbm_settings(n_random))

@@ -195,7 +195,6 @@ def spoil(rows):
         pg.RankRLS(feature_map=FunctionTransformer(spoil), form="dual"),
         pg.RankRLSCV(feature_map=FunctionTransformer(spoil)),
         pg.RankSVM(feature_map=FunctionTransformer(spoil)),
-        pg.RankSVM(feature_map=FunctionTransformer(spoil), memory_limit=0),
         pg.RankSVMCV(feature_map=FunctionTransformer(spoil), cv=2),
     ],
 )

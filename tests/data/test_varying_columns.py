@@ -353,15 +353,3 @@ def test_a_fold_gives_columns_that_vary_outside_of_it_alone_the_weight_zero(make
             assert (3 in qid[train]) != (fitted.coef_[-1] == 0)
             held_out[test] = fitted.predict(X[test])
         assert abs(pg.evaluate("ndcg@10", y, held_out, qid)["ndcg@10"] - score) < 1e-12
-
-
-def test_a_warm_start_forgets_columns_that_no_longer_vary():
-    X, y, qid = pg.make_ranking(40, 10, 4, random_state=0)
-    model = pg.RankSVM(warm_start=True).fit(X, y, qid=qid)
-    X[:, 0] = 1e15 + 1e10 * qid
-    frame = pd.DataFrame(X).add_prefix("x").assign(y=y, q=qid)
-    table = pg.scan(frame, label="y", qid="q")
-    before = model.coef_
-    for fit in (lambda: model.fit(X, y, qid=qid), lambda: model.fit(table)):
-        model.coef_ = before
-        assert fit().coef_[0] == 0

@@ -23,7 +23,6 @@ from sklearn.preprocessing import (
 from axes import every
 from export import schemas
 from pairgram import (
-    AutoRanker,
     Cross,
     ELMRank,
     Nystroem,
@@ -538,43 +537,6 @@ def test_check_finds_a_wrong_model(data):
     assert re.match("largest error .* order changed in", str(parity))
     with pytest.raises(TypeError, match="exported must be"):
         export.verify({"class": "x"}, model, X)
-
-
-@pytest.mark.parametrize(
-    ("engine", "function"),
-    [
-        ("solr", lambda m: export.to_solr(m, "m", features=NAMES)),
-        ("ltr_plugin", lambda m: export.to_ltr_plugin(m, "m", features=NAMES)),
-        ("elasticsearch", lambda m: export.to_ltr_plugin(m, "m", features=NAMES)),
-        ("ranklib", lambda m: export.to_ranklib(m, features=NAMES)),
-        ("vespa", lambda m: export.to_vespa(m, "m", features=VESPA)),
-        ("onnx", lambda m: export.to_onnx(m, features=NAMES)),
-        ("sql", lambda m: export.to_sql(m, features=NAMES, dialect="sqlite")),
-        ("python", lambda m: export.to_python(m, features=NAMES)),
-    ],
-)
-def test_the_automatic_ranker_tries_what_an_engine_can_express(data, engine, function):
-    X, _, qid = data
-    rows = slice(300)
-    away = (X[:, 3] - X[:, 3].mean()) ** 2 + (X[:, 4] - X[:, 4].mean()) ** 2
-    curved = np.digitize(away, np.quantile(away, [0.25, 0.5, 0.75])) * 1.0  # for a kernel
-    model = AutoRanker(exportable_to=engine, time_budget=3.0).fit(
-        X[rows], curved[rows], qid=qid[rows]
-    )
-    tried = {
-        (f, i) for f, i in zip(model.trials_["features"], model.trials_["inputs"], strict=True)
-    }
-    assert export.verify(function(model), model, X, qid).n_reordered == 0
-    if engine in ("ltr_plugin", "elasticsearch", "ranklib"):
-        assert {inputs for _, inputs in tried} == {None, "standard"}
-    linear = all(features == "columns" or "linear" in features for features, _ in tried)
-    assert linear == (engine not in ("vespa", "onnx"))
-
-
-def test_an_unknown_engine_is_refused(data):
-    X, y, qid = data
-    with pytest.raises(ValueError, match="exportable_to must be one of"):
-        AutoRanker(exportable_to="lucene").fit(X, y, qid=qid)
 
 
 def test_no_warnings_of_the_runtime(data, capfd):

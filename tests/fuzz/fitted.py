@@ -86,7 +86,7 @@ def estimators():
         yield f"{name} rbf", machine(kernel="rbf", gamma=0.5)
     yield "PointwiseELMCV", PointwiseELMCV([1.0, 4.0], n_nodes=4, random_state=0)
     yield "PairwiseELMCV", PairwiseELMCV([1.0, 4.0], kernel="rbf", gamma=[0.5, 1.0])
-    yield "RankSVM", RankSVM(loss="squared", weighting="queries", memory_limit=float("inf"))
+    yield "RankSVM", RankSVM(loss="squared", weighting="queries")
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
     yield "RankNystroem", RankSVM(feature_map=Nystroem(n_components=4, random_state=0))
     yield "RankRandomFourier", RankSVM(feature_map=RandomFourier(n_components=4, random_state=0))

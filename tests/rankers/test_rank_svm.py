@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import reference_svm
 from pairgram import (
@@ -135,43 +135,6 @@ def test_history_and_the_default_tolerance(data):
         RankSVM(max_iter=1, tol=1e-10).fit(X, y, qid=qid)
 
 
-def test_warm_start(data):
-    X, y, qid = data
-    model = RankSVM(tol=1e-6, warm_start=True).fit(X, y, qid=qid)
-    coef, steps = model.coef_, model.n_iter_
-    assert steps > 1
-    model.fit(X, y, qid=qid)
-    assert model.n_iter_ == 1
-    np.testing.assert_allclose(model.coef_, coef, rtol=1e-5)
-    model.set_params(C=1.2).fit(X, y, qid=qid)
-    cold = RankSVM(1.2, tol=1e-6).fit(X, y, qid=qid)
-    assert model.n_iter_ < cold.n_iter_
-    np.testing.assert_allclose(model.coef_, cold.coef_, rtol=1e-4)
-    model.fit(X[:, :3], y, qid=qid)  # another width starts from 0
-    assert len(model.coef_) == 3
-
-
-def test_warm_start_after_inputs_before_a_map_of_another_package(data):
-    X, y, qid = data
-    model = RankSVM(tol=1e-6, warm_start=True, inputs="standard", feature_map=PolynomialFeatures())
-    first = model.fit(X, y, qid=qid).coef_
-    np.testing.assert_allclose(model.fit(X, y, qid=qid).coef_, first, rtol=1e-3)
-    assert model.n_iter_ <= 1
-
-
-def test_warm_start_needs_the_same_features(data):
-    X, y, qid = data
-    saved = []
-    model = RankSVM(tol=1e-6, warm_start=True, feature_map=RBFSampler(n_components=20))
-    for random_state in (0, 0, 1):
-        model.feature_map.set_params(random_state=random_state)
-        model.fit(X, y, qid=qid)
-        cold = RankSVM(tol=1e-6, feature_map=model.feature_map).fit(X, y, qid=qid)
-        saved.append(cold.history_["objective"][0] - model.history_["objective"][0])
-    assert saved[0] == saved[2] == 0
-    assert saved[1] > 0
-
-
 @pytest.mark.parametrize("factor", [1e155, 1e308, 1e-300])
 @pytest.mark.parametrize("widest", [4096, 1])
 def test_only_the_order_of_labels_counts(data, factor, widest, set_limits):
@@ -238,11 +201,9 @@ def test_many_features_are_preconditioned_by_the_diagonal(
         free_memory(1)
     else:
         set_limits(widest_gram=1)
-    for memory_limit in (None, 0):
-        model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=memory_limit)
-        model.fit(X, y, qid=qid)
-        np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-5, atol=1e-6)
-        assert model.n_hessian_products_ > exact.n_hessian_products_
+    model = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-5, atol=1e-6)
+    assert model.n_hessian_products_ > exact.n_hessian_products_
 
 
 def test_a_hundred_thousand_sparse_features_need_no_matrix_of_them(data):
@@ -270,35 +231,37 @@ class Rounded(TransformerMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", "float16", "float32"])
-def test_maps_may_make_features_of_any_type(data, dtype):
+def test_maps_may_make_features_of_any_type(data, dtype, free_memory):
     X, y, qid = data
     stored = RankSVM(0.1, feature_map=Rounded("float64"), tol=1e-8).fit(X, y, qid=qid)
-    for memory_limit in (None, 0):
-        model = RankSVM(0.1, feature_map=Rounded(dtype), tol=1e-8, memory_limit=memory_limit)
-        model.fit(X, y, qid=qid)
+    for n_bytes in (1e9, 7 * X.size):  # which hold the features, or not
+        free_memory(n_bytes)
+        model = RankSVM(0.1, feature_map=Rounded(dtype), tol=1e-8).fit(X, y, qid=qid)
         np.testing.assert_allclose(model.coef_, stored.coef_, rtol=1e-6)
         with pytest.raises(ValueError, match=r"feature_map .* 2-d .*, but gave shape \(1,\)"):
             model.set_params(feature_map=Rounded("1-d")).fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_features_that_are_made_again_have_the_same_bits_for_any_threads(dtype, set_limits):
+def test_features_that_are_made_again_have_the_same_bits_for_any_threads(
+    dtype, set_limits, free_memory
+):
     set_limits(dense_block_bytes=1 << 17)
     X, y, qid = make_ranking(60, (1, 150), 20, random_state=1)
     X = X.astype(dtype)
     nodes = RandomNodes(50, "sine", random_state=0)
+    stored = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid).coef_
+    free_memory(7 * len(y) * 50)
     fits = [
-        RankSVM(0.1, feature_map=nodes, memory_limit=0, n_threads=n).fit(X, y, qid=qid).coef_
-        for n in (1, 2, 5)
+        RankSVM(0.1, feature_map=nodes, n_threads=n).fit(X, y, qid=qid).coef_ for n in (1, 2, 5)
     ]
     np.testing.assert_array_equal(fits[1], fits[0])
     np.testing.assert_array_equal(fits[2], fits[0])
-    stored = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid).coef_
     np.testing.assert_allclose(fits[0], stored, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["nodes", "transformer", "sparse"])
-def test_features_that_do_not_fit_are_made_again(data, kind, set_limits):
+def test_features_that_do_not_fit_are_made_again(data, kind, set_limits, free_memory):
     X, y, qid = data
     order = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
@@ -307,11 +270,12 @@ def test_features_that_do_not_fit_are_made_again(data, kind, set_limits):
     if kind == "transformer":
         nodes = RBFSampler(n_components=30, random_state=0)
     stored = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
+    coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)  # in single precision
+    free_memory(7 * len(y) * 30)
     for block_bytes in (64 << 20, 30 * 8 * 40, 30 * 8 * 7):  # all, some, and cut queries
         set_limits(dense_block_bytes=block_bytes)
-        model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=0).fit(X, y, qid=qid)
+        model = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
         np.testing.assert_allclose(model.coef_, stored.coef_, rtol=1e-5, atol=1e-7)
-    coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)  # in single precision
     assert coarse.history_["objective"][-1] <= stored.history_["objective"][-1] * 1.001
     np.testing.assert_allclose(coarse.history_["objective"][0], stored.history_["objective"][0])
 
@@ -349,7 +313,7 @@ def sampled(monkeypatch, set_limits):
 
 @pytest.mark.parametrize("kind", ["X", "sparse", "float32", "nodes", "nystroem", "few", "callable"])
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sampled):
+def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sampled, free_memory):
     X, y, qid = make_ranking(100, (1, 12), 6, random_state=0)
     order = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
@@ -365,8 +329,9 @@ def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sam
     weights = {"sample_weight": v, "query_weight": u}
     exact = RankSVM(0.1, **named).fit(X, y, qid=qid, **weights)
     sizes = sampled()
-    for memory_limit in (None, 0):
-        model = RankSVM(0.1, **named, memory_limit=memory_limit).fit(X, y, qid=qid, **weights)
+    for n_bytes in (1e9, 7 * len(y) * len(exact.coef_)):  # the latter hold those of the sample
+        free_memory(n_bytes)
+        model = RankSVM(0.1, **named).fit(X, y, qid=qid, **weights)
         assert 40 < sizes[-1] < 200
         np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-5, atol=1e-6)
         assert (model.coef_ != exact.coef_).any()
@@ -390,15 +355,16 @@ def test_kernel_values_in_single_precision(sampled, set_limits):
     np.testing.assert_allclose(coarse.predict(X), scores, atol=1e-4 * np.abs(scores).max())
 
 
-def test_features_in_single_precision_are_shifted_by_one_vector():
+def test_features_in_single_precision_are_shifted_by_one_vector(free_memory):
     X, y, qid = make_ranking(40, 12, 6, random_state=0)
     nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
     data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
-    found = newton.in_single(data, None, 2)
+    found = newton.in_single(data, 2)
     assert found.X.dtype == np.float32
     difference = nystroem.transform(X) - found.X
     assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
-    unstored = newton.in_single(data, 0, 2)
+    free_memory(1)
+    unstored = newton.in_single(data, 2)
     assert unstored.feature_map is nystroem
 
 
@@ -525,7 +491,7 @@ def test_a_step_that_is_not_a_number_has_not_converged(data):
     X, y, qid = data
     made = training.Training.make(
         Arrays.of(RankingData.make(X, y, qid=qid)),
-        training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
+        training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, 1),
         exact=True,
     )
     for factor in (np.nan, 0.0, np.inf):
@@ -538,12 +504,11 @@ def test_model_files(data, tmp_path):
     X, y, qid = data
     path = tmp_path / "model"
     for nodes in (None, RandomNodes(7, random_state=0)):
-        model = RankSVM(0.1, feature_map=nodes, memory_limit=1e9).fit(X, y, qid=qid)
+        model = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
         model.save(path)
         loaded = load_model(path)
         assert type(loaded) is RankSVM
         assert loaded.C == 0.1
-        assert loaded.memory_limit == 1e9
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -567,8 +532,6 @@ def test_wrong_parameters_are_named(data):
         "weighting": ("rows",),
         "tol": (0, np.nan, None),
         "max_iter": (0, 2.5, True),
-        "warm_start": (1, "yes"),
-        "memory_limit": (-1, "2G", np.nan),
         "n_threads": (0,),
     }.items():
         for value in values:

@@ -31,15 +31,6 @@ def test_the_gradient_of_the_explicit_objective_vanishes(loss, weighting):
     np.testing.assert_allclose(model.predict(X, offset=o), X @ model.coef_ + o, atol=1e-12)
 
 
-def test_a_warm_start_ends_at_the_same_minimum():
-    X, y, qid, w0, o = made(2)
-    model = RankSVM(0.1, tol=1e-11, warm_start=True, prior=w0).fit(X, y, qid=qid, offset=o)
-    cold, first = model.coef_, model.n_iter_
-    model.fit(X, y, qid=qid, offset=o)
-    np.testing.assert_allclose(model.coef_, cold, atol=1e-9)
-    assert model.n_iter_ < first
-
-
 @pytest.mark.parametrize("feature_map", [None, RandomNodes(5, "sigmoid", random_state=0)], ids=str)
 def test_searches_judge_the_sums(feature_map, tmp_path):
     X, y, qid, _, o = made(3)

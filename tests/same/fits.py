@@ -253,7 +253,6 @@ KINDS = {
             "max_iter": (100, 100, 100, 2),
             "inputs": INPUTS,
             "feature_map": (None, None, MAPS[0], None, MAPS[4]),
-            "memory_limit": (None, None, None, None, 1e3),
         },
     ),
     "RankSVMCV": Kind(

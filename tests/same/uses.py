@@ -400,10 +400,6 @@ def _regressor(folder: Path) -> Any:
     return found
 
 
-def _of_small(model: Any, new: Any) -> Any:
-    return of_model(model.compress(6), new)
-
-
 # ---- Kernels, maps, splits
 
 
@@ -597,14 +593,6 @@ def _prior(make: str, folder: Path) -> Any:
     return of_model(model, rows.new)
 
 
-def _warm_start(folder: Path) -> Any:
-    rows = rows_of("tall")
-    model = pg.RankSVM(C=0.1, warm_start=True).fit(rows.X, rows.y, qid=rows.query)
-    first = of_model(model, rows.new)
-    again = model.set_params(C=1.0).fit(rows.X, rows.y, qid=rows.query)
-    return {"first": first, "again": of_model(again, rows.new)}
-
-
 def _automatic(named: dict[str, Any], kind: str, folder: Path) -> Any:
     rows = rows_of(kind)
     model = pg.AutoRanker(time_budget=1e4, **named)
@@ -737,9 +725,7 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
             yield f"labels/{make_name}/{kind}", partial(_labels, kind, make_name)
     for make_name in ("RankRLS", "RankRLSCV", "RankSVM", "PairwiseELM"):
         yield f"prior that is a model/{make_name}", partial(_prior, make_name)
-    yield "warm start", _warm_start
-    for engine in (None, "solr", "ltr_plugin"):
-        yield f"automatic/{engine}", partial(_automatic, {"exportable_to": engine}, "tall")
+    yield "automatic/None", partial(_automatic, {}, "tall")
     yield "automatic/folds", partial(_automatic, {"cv": 3, "scoring": "map"}, "binary")
     yield "automatic/wide", partial(_automatic, {}, "bits")
     yield "tables/scores", _scored_table

@@ -47,7 +47,7 @@ def test_a_large_path_is_not_kept(set_limits, model, dense):
     X = X.toarray() if dense else X
     model = clone(model)
     if isinstance(model, AutoRanker):
-        model.set_params(time_budget=None, exportable_to="ranklib")
+        model.set_params(time_budget=None)
     whole, few = clone(model).fit(X, y, qid=qid), clone(model)
     set_limits(path_bytes=8 * whole.coef_path_.size - 1)
     few.fit(X, y, qid=qid)

@@ -404,15 +404,6 @@ def test_rank_svm_weighs_queries(weighting, loss):
         )
 
 
-def test_rank_svm_starts_from_the_last_solution():
-    table = tables()[1]
-    model = RankSVM(C=0.1, tol=1e-6, warm_start=True).fit(table)
-    first = model.history_["objective"]
-    model.fit(table)
-    assert len(model.history_["objective"]) < len(first)
-    assert model.history_["objective"][-1] == pytest.approx(first[-1], rel=1e-8)
-
-
 @pytest.mark.parametrize("named", [{}, {"inputs": [None, "standard"]}, {"Cs": [1e-3, 1.0, 1e-2]}])
 def test_rank_svm_cv_with_a_validation_table(named):
     model = RankSVMCV(tol=1e-6, **named)

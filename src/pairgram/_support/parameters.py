@@ -380,13 +380,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "RankSVMs stop when the gradient is this share of that at weights 0. [default: 0.001]",
     ),
     "max_iter": Parameter(COUNT),
-    "warm_start": Parameter(FLAG),
-    "memory_limit": Parameter(
-        Setting(  # no limit is infinity
-            "None or bytes >= 0",
-            optional(number(0, high=float("inf"))).fits,
-        )
-    ),
     "time_budget": Parameter(
         optional(POSITIVE),
         "--time-budget SECONDS",
@@ -394,7 +387,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "model is always fitted. The speed of the machine decides which others are tried. "
         "[default: 30]",
     ),
-    "exportable_to": Parameter(optional(choice(*words(EngineName)))),
     "n_threads": Parameter(
         optional(COUNT),
         "--threads N",

@@ -69,16 +69,13 @@ def inspect(
         print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
 
 
-_OF_PROCESS = ("n_threads", "memory_limit")  # parameters that say nothing of the model
-
-
 def _model(file: Path, top: int | None) -> dict[str, Any]:
     from pairgram.rankers.scores import input_weights
 
     loaded = pairgram.load_model(file)
     model, steps = _ranker_of(loaded)
     own = model.get_params(deep=False)
-    parameters = {name: value for name, value in own.items() if name not in _OF_PROCESS}
+    parameters = {name: value for name, value in own.items() if name != "n_threads"}
     report: dict[str, Any] = {
         **({"steps": steps} if steps else {}),
         "parameters": parameters,
@@ -114,7 +111,7 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
 def _batch(file: Path, top: int | None) -> dict[str, Any]:
     batch = pairgram.BatchFit.load(file)
     first = next(model for model in batch.models if model is not None)
-    own = ("alpha", "C", "prior", "feature_map", *_OF_PROCESS)  # of each model, or of its class
+    own = ("alpha", "C", "prior", "feature_map", "n_threads")  # of each model, or of its class
     parameters = first.get_params(deep=False).items()
     table = {"key": batch.keys, **batch.table}
     columns = {

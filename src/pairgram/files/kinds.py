@@ -196,7 +196,7 @@ MODELS: Mapping[str, Kind] = {
     ),
     "RankSVM": _kind(
         {
-            **stored("C", "loss", "weighting", "tol", "max_iter", "warm_start?", "memory_limit"),
+            **stored("C", "loss", "weighting", "tol", "max_iter"),
             **stored("n_threads"),
             "prior?": OF_PRIOR,
             "fitted": FITTED,

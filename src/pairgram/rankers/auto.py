@@ -16,16 +16,12 @@ from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim, warn_caller
 from pairgram._support.machine import until
 from pairgram._support.parameters import (
-    EngineName,
-    InputsName,
     Missing,
     check_parameters,
-    check_text,
 )
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
-from pairgram.features.inputs import GAPS, LIST_KINDS
 from pairgram.features.kernels import KernelLike, kernel_of, takes_rows_as_given
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
@@ -45,9 +41,7 @@ from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec,
 from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.rankers.trials import (
     COLUMNS,
-    ENGINES_OF_COLUMNS,
     FIRST,
-    LINEAR_ENGINES,
     Rates,
     Task,
     Trial,
@@ -88,9 +82,6 @@ class TrialsSpec(Spec):
         How every trial holds rows out.
     budget : float or None
         `time_budget`, in seconds.
-    engine : str or None
-        `exportable_to`.
-    within_lists : tuple of str
     kernels : tuple of str
     verbose : bool
     random_state : int, RandomState, Generator or None
@@ -100,8 +91,6 @@ class TrialsSpec(Spec):
 
     search: Search
     budget: float | None
-    engine: EngineName | None
-    within_lists: tuple[str, ...]
     kernels: tuple[Any, ...]
     verbose: bool
     random_state: RandomState
@@ -133,11 +122,7 @@ class TrialsSpec(Spec):
         }
         named = rows.arguments | {"validation": validation}
         course, mean = _Course(self, common, named), mean_of_linear(task)
-        if self.within_lists and task.sparse:
-            raise ArgumentError("within_lists", "must be None for sparse X: give X.toarray()")
-        every = trials(task, self.random_state, self.engine, self.within_lists, self.kernels)
-        if GAPS in self.within_lists and np.isnan(data.X).any():  # others cannot be fitted
-            every = [trial for trial in every if trial.inputs == GAPS]
+        every = trials(task, self.random_state, self.kernels)
         course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
         if not compares:
             course.average(mean, rows, validation, splits)
@@ -268,8 +253,7 @@ class _Course:
         members = [best]
         for search in self.linear:
             lead, error = _lead(search, best)
-            alike = _lists(search) == _lists(best) and lead >= -LEAD * error
-            if search is not best and alike:  # not with an error of NaN
+            if search is not best and lead >= -LEAD * error:  # not with an error of NaN
                 members.append(search)
         tests = np.concatenate([test for _, test in splits]) if splits else np.arange(0)
         alone = len(np.unique(tests)) == len(tests)  # no row has several held-out scores
@@ -334,7 +318,7 @@ class AutoRanker(LinearSearch):
     ----------
     time_budget : float > 0 or None, default=30.0
         Seconds that the fit may take; it may exceed them by a tenth plus 0.2 s. The first trial, of
-        ``RankRLSCV()`` or with the first of `within_lists`, is always made. The seconds of each
+        ``RankRLSCV()``, is always made. The seconds of each
         trial serve to predict those of later ones. A trial that would not end in time is not begun,
         and one that runs over is stopped. The speed of the machine therefore decides which trials
         are made. Those left out have the outcome "over budget" or "stopped" in `trials_`. If there
@@ -345,23 +329,10 @@ class AutoRanker(LinearSearch):
     scoring : str, Metric, scorer or None, default=None
         The metric that judges, as in `RankRLSCV`. If `fit` gets clicks with a `propensity`, it must
         be a metric of clicks, and None stands for "ips_dcg@10".
-    exportable_to : str or None, default=None
-        An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
-        or "python", which are functions of `pairgram.export`. "elasticsearch" and "opensearch"
-        stand for "ltr_plugin", their learning-to-rank plugin. Models that the engine cannot express
-        are not tried. "ltr_plugin" and "ranklib" take linear models of columns. "solr", "sql" and
-        "python" also take quantiles. "vespa" and "onnx" take every model.
-    within_lists : "rank", "raw+rank", "list-standard" or "runs", a list of these, or None, \
-default=None
-        Inputs within lists, as in `RankRLS`, that linear models try too, before all others. They
-        are tried only on request, because `predict` then needs `qid`. Models of other inputs may
-        still win. If "runs" is among them and X holds NaN, which says that a run lacks a row, all
-        other inputs are left out, unless `missing` fills the NaN.
     kernels : str, list of str, or None, default=None
         Kernels to try too, before other features and kernels. Use this if you know what the columns
         mean, such as that they are bits. Each kernel is tried on the columns as they are, and
-        on the columns divided by their largest absolute value, which does not change bits. Of the
-        engines of `exportable_to`, "vespa" and "onnx" take kernels; others are refused with them.
+        on the columns divided by their largest absolute value, which does not change bits.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -431,8 +402,6 @@ default=None
     _: KW_ONLY
     cv: CV = None
     scoring: Scoring = None
-    exportable_to: EngineName | None = None
-    within_lists: InputsName | Sequence[InputsName] | None = None
     kernels: KernelLike | Sequence[KernelLike] | None = None
     verbose: bool = False
     random_state: RandomState = 0
@@ -440,27 +409,10 @@ default=None
     n_threads: int | None = None
 
     def _spec(self) -> TrialsSpec:
-        check_parameters(self, "time_budget", "exportable_to")
-        kinds = [] if self.within_lists is None else as_list(self.within_lists, "within_lists")
-        for kind in kinds:
-            check_text("within_lists", kind, LIST_KINDS)
-        if len(set(kinds)) < len(kinds):
-            raise ArgumentError("within_lists", f"must name every kind once, got {kinds}")
-        if kinds and self.exportable_to is not None:
-            raise ArgumentError(
-                "within_lists",
-                f"must be None with {{exportable_to={self.exportable_to!r}}}: engines score rows "
-                f"alone, without their lists, got {kinds[0]!r}",
-            )
+        check_parameters(self, "time_budget")
         if is_evidence(self.scoring):
             raise no_evidence()
         kernels = [] if self.kernels is None else as_list(self.kernels, "kernels")
-        if kernels and self.exportable_to in (*LINEAR_ENGINES, *ENGINES_OF_COLUMNS):
-            raise ArgumentError(
-                "kernels",
-                f"must be None with {{exportable_to={self.exportable_to!r}}}, which cannot express "
-                f"them, got {verbatim(repr(kernels[0]))}",
-            )
         for kernel in kernels:
             kernel_of(kernel)
             if takes_rows_as_given(kernel):
@@ -469,8 +421,6 @@ default=None
             Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
             Search(self.cv, self.scoring, store=True),
             None if self.time_budget is None else float(self.time_budget),
-            self.exportable_to,
-            tuple(kinds),
             tuple(kernels),
             self.verbose,
             self.random_state,
@@ -480,12 +430,6 @@ default=None
         """Return the contents of a file of the best model; `load_model` reads it as one."""
         best: RankRLSCV = self.best_estimator_
         return best._contents()
-
-
-def _lists(search: RankRLSCV) -> str | None:
-    """Return the kind of the inputs of a model if they are within lists."""
-    inputs = search.inputs_
-    return inputs.kind if inputs is not None and inputs.reads_lists else None
 
 
 def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:

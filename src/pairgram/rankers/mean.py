@@ -11,7 +11,6 @@ import numpy as np
 from pairgram._support.checks import Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.inputs import LIST_KINDS
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.preparation import QUANTILES, Preparation
 from pairgram.solvers.formulation import Coordinates
@@ -34,8 +33,8 @@ def mean_of_columns(
     Parameters
     ----------
     members : list of RankRLSCV
-        Fitted to the same rows, with stored held-out scores. If one has inputs within lists, all
-        have the same ones. All that is told of settings and ridges is that of the first.
+        Fitted to the same rows, with stored held-out scores. All that is told of settings and
+        ridges is that of the first.
     data : RankingData
         The rows.
     preparation : Preparation
@@ -57,9 +56,7 @@ def mean_of_columns(
     shares /= len(members)
     kinds: set[str | None] = {None if one.inputs_ is None else one.inputs_.kind for one in members}
     kind: Any = None
-    if kinds & LIST_KINDS.keys():
-        (kind,) = kinds
-    elif kinds & set(QUANTILES):
+    if kinds & set(QUANTILES):
         kind = "quantile" if kinds == {"quantile"} else "raw+quantile"
     own = slice(
         data.X.shape[1] if kind == "quantile" else 0, data.X.shape[1] if kind is None else None
@@ -92,7 +89,7 @@ def mean_of_columns(
 def _weights(model: RankRLSCV, coef: Vector) -> Vector:
     """Return weights of the inputs of a model as weights of the columns, and of their quantiles."""
     inputs = model.inputs_
-    if inputs is not None and (inputs.kind == "raw+quantile" or inputs.reads_lists):
+    if inputs is not None and inputs.kind == "raw+quantile":
         return coef
     if inputs is not None and inputs.factors is not None:
         coef = coef * inputs.factors

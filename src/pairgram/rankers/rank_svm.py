@@ -19,8 +19,8 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import is_known, same_map
-from pairgram.features.inputs import after_inputs, parts_of, whole_map, whole_parts
+from pairgram.features.base import is_known
+from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.model_selection.judge import (
     BaseJudge,
     Judged,
@@ -76,14 +76,11 @@ class SvmSpec(Spec):
         What to choose from, in the caller's order. None stands for a grid that depends on the data.
     search : Search or None
         How to choose. None fits one of each.
-    last : (fitted map or None, its coefficients), or None
-        The solution to start from, if the features are the same.
     """
 
     settings: SolverSettings
     Cs: Vector | None
     search: Search | None = None
-    last: tuple[Transformer | None, Vector] | None = None
 
     def of_preferences(self, name: str) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
@@ -125,10 +122,7 @@ class SvmSpec(Spec):
         self._warn_of_time(data, 1)
         training = Training.make(data, self.settings, exact=False)
         feature_map = whole_map(data.pattern)
-        start, origin = None, _origin(rows.prior)
-        if self.last is not None and len(self.last[1]) == len(training.curvature):
-            start = self.last[1] - origin if same_map(self.last[0], feature_map) else None
-        fitted, history = _solution(training, float(self.Cs[0]), origin, start)
+        fitted, history = _solution(training, float(self.Cs[0]), _origin(rows.prior))
         inputs, feature_map = parts_of(feature_map)
         return fitted | {"inputs_": inputs, "feature_map_": feature_map}, [history]
 
@@ -285,12 +279,12 @@ def _origin(prior: Prior | None) -> Vector | float:
 
 
 def _solution(
-    training: Training, C: float, origin: Vector | float, start: Vector | None = None
+    training: Training, C: float, origin: Vector | float
 ) -> tuple[dict[str, Any], Convergence]:
     """Return the attributes of the model for one C, and how it was found."""
     settings, precondition = training.settings, training.preconditioner(C)
     with single_threaded_blas:
-        solver = training.solver(start)
+        solver = training.solver()
         history = solver.solve(C, precondition, settings.tol, settings.max_iter)
     coef = origin + solver.w
     sums = training.column_sums(coef)
@@ -410,12 +404,6 @@ class RankSVM(_Probabilities, LinearRanker):
         the prior.
     max_iter : int ≥ 1, default=100
         Largest number of Newton steps.
-    warm_start : bool, default=False
-        If True, start from the `coef_` of the last fit, provided that its features are the same.
-    memory_limit : float or None, default=None
-        Bytes that the features of `feature_map`, or the kernel values, may take. If they need more,
-        they are computed again, block by block, whenever they are used. This changes the result by
-        rounding errors. None stands for half of the free memory.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0, and not a distribution: the ridge is on the
         difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
@@ -536,17 +524,15 @@ class RankSVM(_Probabilities, LinearRanker):
     weighting: Weighting = "pairs"
     tol: float = 1e-3
     max_iter: int = 100
-    warm_start: bool = False
-    memory_limit: float | None = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
     n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
-        check_parameters(self, "C", "warm_start")
+        check_parameters(self, "C")
         settings = SolverSettings(
-            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
+            self.loss, self.weighting, self.tol, self.max_iter, self.n_threads
         )
         rows = Preparation(
             (self.inputs,),
@@ -555,10 +541,7 @@ class RankSVM(_Probabilities, LinearRanker):
             missing=self.missing,
             n_threads=self.n_threads,
         )
-        last = None
-        if self.warm_start and hasattr(self, "coef_"):
-            last = after_inputs(self.inputs_, self.feature_map_), self.coef_
-        return SvmSpec(rows, settings, np.array([float(self.C)]), last=last)
+        return SvmSpec(rows, settings, np.array([float(self.C)]))
 
 
 @dataclass(eq=False, repr=False)
@@ -598,7 +581,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
-    loss, weighting, tol, max_iter, memory_limit, missing, n_threads : as in `RankSVM`
+    loss, weighting, tol, max_iter, missing, n_threads : as in `RankSVM`
     store_held_out : bool, default=False
         As in `RankRLSCV`.
     prior : array-like of shape (n_features,), fitted model or None, default=None
@@ -668,7 +651,6 @@ uses_qid_, prior_, uses_offset_ :
     weighting: Weighting = "pairs"
     tol: float = 1e-3
     max_iter: int = 100
-    memory_limit: float | None = None
     store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
@@ -677,7 +659,7 @@ uses_qid_, prior_, uses_offset_ :
 
     def _spec(self) -> SvmSpec:
         settings = SolverSettings(
-            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
+            self.loss, self.weighting, self.tol, self.max_iter, self.n_threads
         )
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         maps, kinds = as_list(self.feature_map, "feature_map"), as_list(self.inputs, "inputs")

@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse
 
 from pairgram._support import limits
-from pairgram._support.parameters import EngineName, InputsName, PluginName, Target, words
+from pairgram._support.parameters import InputsName, Target
 from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
-from pairgram.features.inputs import LIST_KINDS
 from pairgram.features.kernels import KernelLike
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
@@ -29,8 +28,6 @@ Work = Mapping[str, float]
 # The steps that all ridges take on wide sparse rows.
 STEPS = 300
 
-# Engines that take weights of columns alone, and those that take quantiles too.
-LINEAR_ENGINES, ENGINES_OF_COLUMNS = (*words(PluginName), "ranklib"), ("solr", "sql", "python")
 COLUMNS = "columns"
 
 N_FEATURES = 500
@@ -57,31 +54,21 @@ class InputKind(NamedTuple):
     searches : bool
         Whether it looks for the place of a value among those of its column.
     takes_sparse : bool
-    is_linear : bool
-        Whether a model of the inputs is also a model of the columns of X.
     """
 
     name: str | None
     width: int = 1
     searches: bool = False
     takes_sparse: bool = False
-    is_linear: bool = True
 
 
 KINDS = (
     InputKind(None, takes_sparse=True),
-    InputKind("raw+quantile", width=2, searches=True, is_linear=False),
-    InputKind("quantile", searches=True, is_linear=False),
+    InputKind("raw+quantile", width=2, searches=True),
+    InputKind("quantile", searches=True),
     InputKind("standard"),
     InputKind("maxabs", takes_sparse=True),
 )
-
-
-# Inputs within lists are tried if they are asked for, because `predict` then needs the lists.
-WITHIN_LISTS = {
-    name: InputKind(name, width=kind.width, searches=True, is_linear=False)
-    for name, kind in LIST_KINDS.items()
-}
 
 
 @dataclass(frozen=True)
@@ -224,31 +211,23 @@ class Rates:
 def trials(
     task: Task,
     random_state: RandomState,
-    engine: EngineName | None = None,
-    within_lists: Sequence[str] = (),
     kernels: Sequence[KernelLike] = (),
 ) -> list[Trial]:
     """Return all trials for a task, in the order in which they are made.
 
     Linear models come first. Inputs and pairs take turns among them, so that few trials have tried
-    some of both. Inputs `within_lists` come before all others, and after linear models `kernels` of
-    columns as they are, and with the largest size 1. With an `engine`, those whose models it cannot
-    express are left out; see `pairgram.export`.
+    some of both. After linear models come `kernels` of columns as they are, and with the largest
+    size 1.
     """
     kinds = [
         kind for kind in KINDS if (kind.takes_sparse if task.sparse else kind.name != "maxabs")
     ]
-    kinds = [WITHIN_LISTS[name] for name in within_lists] + kinds
-    if engine in LINEAR_ENGINES:
-        kinds = [kind for kind in kinds if kind.is_linear]
     pairs = itertools.product(enumerate(kinds), enumerate(task.choices))
     in_turn = sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0])
     found = [
         Trial(COLUMNS, kind.name, _linear(task, kind), choice=choice)
         for (_, kind), (_, choice) in in_turn
     ]
-    if engine in LINEAR_ENGINES or engine in ENGINES_OF_COLUMNS:
-        return found
     for kernel, inputs in itertools.product(kernels, (None, "maxabs")):
         work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
         family = f"kernel {kernel}"

@@ -212,24 +212,20 @@ def make_rows(data: RankingData, n_threads: int, whitening: Vector | None = None
     return DenseRows(data.X, order, n_threads)
 
 
-def with_stored_features(
-    data: RankingData, dtype: type[np.floating[Any]], memory_limit: float | None
-) -> RankingData:
-    """Return `data` with stored features in place of X and the feature map, if these fit.
+def with_stored_features(data: RankingData, dtype: type[np.floating[Any]]) -> RankingData:
+    """Return `data` with stored features in place of X and the map, if half the memory holds them.
 
     Parameters
     ----------
     data : RankingData
     dtype : float32 or float64
         Type of the stored features. Sums over them are in double precision in any case.
-    memory_limit : float or None
-        Bytes that the features may take. None stands for half of the free memory.
     """
     if data.feature_map is None:
         return data
     n_rows, n_features = len(data.y), data.n_features
     n_bytes = n_rows * n_features * np.dtype(dtype).itemsize
-    if not (memory.fits(2 * n_bytes) if memory_limit is None else n_bytes <= memory_limit):
+    if not memory.fits(2 * n_bytes):
         return data
     H = np.empty((n_rows, n_features), dtype)
     store = _storing(data.feature_map, data.X)
@@ -286,14 +282,14 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     return replace(data, feature_map=values), whitening
 
 
-def in_single(data: RankingData, memory_limit: float | None, n_threads: int) -> RankingData:
+def in_single(data: RankingData, n_threads: int) -> RankingData:
     """Return `data` with stored float32 features, if they fit, for a Gram matrix of low precision.
 
     Nyström features are made of centred kernel values by a product in float32, which shifts all of
     them by the same vector. This takes half of the time of a product in float64.
     """
     values, whitening = without_whitening(data)
-    stored = with_stored_features(values, np.float32, memory_limit)
+    stored = with_stored_features(values, np.float32)
     if whitening is None:
         return stored
     if stored.feature_map is not None:

@@ -114,7 +114,6 @@ class SolverSettings:
     weighting: Weighting
     tol: float
     max_iter: int
-    memory_limit: float | None
     n_threads: int | None
     of_clicks: bool = False
     pair_settings: PairSettings = field(init=False)
@@ -123,7 +122,7 @@ class SolverSettings:
         name: PairsName = "clicks" if self.of_clicks else "without_ties"
         pairs = PairSettings(name, weighting=self.weighting)
         object.__setattr__(self, "pair_settings", pairs)
-        check_parameters(self, "loss", "tol", "max_iter", "memory_limit")
+        check_parameters(self, "loss", "tol", "max_iter")
 
     @property
     def steepness(self) -> float:
@@ -247,8 +246,8 @@ class Training:
         sample = sample_queries(data, weights, n_rows)
         if sample is None:
             return None
-        limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
-        stored = in_single(sample, limit, n_threads)
+        n_threads = resolve_n_threads(settings.n_threads)
+        stored = in_single(sample, n_threads)
         empty = PairSums(settings.pair_settings)
         curvature = empty.with_rows(replace(stored, offset=None), n_threads).G
         del stored
@@ -257,18 +256,17 @@ class Training:
             constant = _constant_columns(data, weights > 0)
         data, whitening = without_whitening(data)
         narrow = single or (data.X.dtype == np.float32 and whitening is None)
-        data = with_stored_features(data, np.float32 if narrow else np.float64, limit)
+        data = with_stored_features(data, np.float32 if narrow else np.float64)
         rows = make_rows(data, n_threads, whitening)
         with single_threaded_blas, np.errstate(invalid="ignore"):
             finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
         features = given.through(lambda _: Features(data, rows, n_threads))
         return cls(features, curvature, settings, constant) if finite else None
 
-    def solver(self, start: Vector | None = None) -> PairSolver:
-        """Return a solver that starts at `start`."""
-        begin = np.zeros(len(self.curvature)) if start is None else start
+    def solver(self) -> PairSolver:
+        """Return a solver that starts at 0."""
         rows = self.features.through(partial(_with_pairs, self.settings))
-        return PairSolver(rows, begin, self.constant)
+        return PairSolver(rows, np.zeros(len(self.curvature)), self.constant)
 
     def solver_of_split(self, number: int, counts: Any) -> PairSolver:
         """Return a solver of the rows that a split of `cv` trains on; see `Arrays.counting`.
@@ -309,7 +307,7 @@ def _in_places(data: RankingData) -> RankingData:
 
 def _stored(settings: SolverSettings, dtype: type[np.floating[Any]], data: RankingData) -> Features:
     """Store features, if they fit into memory, and make them ready for products."""
-    data = with_stored_features(data, dtype, settings.memory_limit)
+    data = with_stored_features(data, dtype)
     n_threads = resolve_n_threads(settings.n_threads)
     return Features(data, make_rows(data, n_threads), n_threads)
 
