@@ -44,9 +44,6 @@ Measure:
     MissingQueryWarning                       warns of query ids that an estimator does not get
 
 Understand a ranker:
-    learning_curve                            its quality by the number of training queries
-    query_permutation_importance              what each column is worth
-    as_regressor                              a ranker for tools that take only regressors
     plots                                     pictures, drawn by matplotlib
 
 Read, write and make data:
@@ -90,8 +87,6 @@ _NAMES = {
     "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
-    "inspection.importance": ("as_regressor", "query_permutation_importance"),
-    "inspection.learning_curve": ("learning_curve",),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "metrics.compare": ("Comparison", "compare", "compare_runs"),
     "metrics.runs": ("evaluate_run",),

@@ -19,11 +19,6 @@ from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
-from pairgram.inspection.importance import (
-    as_regressor as as_regressor,
-    query_permutation_importance as query_permutation_importance,
-)
-from pairgram.inspection.learning_curve import learning_curve as learning_curve
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,

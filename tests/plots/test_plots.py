@@ -20,10 +20,8 @@ from pairgram import (
     RankSVM,
     RankSVMCV,
     compare,
-    learning_curve,
     make_ranking,
     plots,
-    query_permutation_importance,
 )
 
 matplotlib.use("agg")
@@ -144,20 +142,6 @@ def test_coefficients_of_a_kernel_are_no_weights_of_columns():
             plots.coefficients(RankRLSCV(**settings).fit(X, Y, qid=QID))
 
 
-def test_importances():
-    found = query_permutation_importance(SEARCH, FRAME, Y, qid=QID, random_state=0)
-    data = check(plots.importances(found, n_largest=5))
-    assert (np.diff(data["mean"]) <= 0).all()
-    assert data["mean"][0] == found.importances_mean.max()
-    assert data["name"][0] == NAMES[data["column"][0]]
-    bare = query_permutation_importance(RankRLS().fit(X, Y, qid=QID), X, Y, qid=QID)
-    assert str(check(plots.importances(bare))["name"][0]).startswith("column ")
-    with pytest.raises(ValueError, match="n_largest must be an integer >= 1, got 0"):
-        plots.importances(found, n_largest=0)
-    with pytest.raises(ValueError, match="want what query_permutation_importance returned, got Ra"):
-        plots.importances(SEARCH)
-
-
 def test_convergence():
     models = {str(C): RankSVM(C=C, tol=1e-5).fit(X, Y, qid=QID) for C in (0.01, 1.0)}
     data = check(plots.convergence(models))
@@ -193,14 +177,6 @@ def test_differences():
         plots.differences(found, ("fitted", "second"))
     with pytest.raises(ValueError, match="must have 'map', has misranking"):
         plots.differences(found, metric="map")
-
-
-def test_learning_curve():
-    curve = learning_curve(RankRLS(), X, Y, qid=QID, random_state=0)
-    data = check(plots.learning(curve))
-    np.testing.assert_array_equal(data["mean"], curve.mean)
-    alone = learning_curve(RankRLS(), X, Y, qid=QID, cv=QueryKFold(2), sizes=[5])
-    check(plots.learning(alone))
 
 
 def test_settings_without_a_score():

@@ -39,7 +39,6 @@ from pairgram import (
     fit_many,
     load_model,
     make_ranking,
-    query_permutation_importance,
     recommend,
     scan,
 )
@@ -335,11 +334,6 @@ def test_what_else_reads_rows():
     ):
         np.testing.assert_array_equal(found, want)
     assert model.score(GAPS, y + 9, qid=QID) == model.score(whole, y + 9, qid=QID)
-    found, want = (
-        query_permutation_importance(model, rows, y, qid=QID, random_state=0).score
-        for rows in (GAPS, whole)
-    )
-    assert found == want
 
 
 @pytest.mark.filterwarnings("ignore:all users get one list")

@@ -14,7 +14,6 @@ import pyarrow
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from query_ids import CONTAINERS, MISSING, RENAMINGS, objects
-from sklearn.linear_model import LinearRegression
 
 from pairgram import (
     AutoRanker,
@@ -32,11 +31,9 @@ from pairgram import (
     fit_many,
     fuse,
     get_metric,
-    learning_curve,
     leave_last_out,
     make_ranking,
     make_scorer,
-    query_permutation_importance,
     recommend,
     sample_negatives,
     scan,
@@ -66,10 +63,6 @@ def _merged(ids: Any) -> Any:
         for rows in (slice(None, half), slice(half, None))
     ]
     return (parts[0] + parts[1]).G, (parts[0] + parts[1] - parts[1]).g
-
-
-def _curve(estimator: Any) -> Callable[[Any], Any]:
-    return lambda ids: learning_curve(estimator, X, y, qid=ids, sizes=[4, 8], random_state=0).scores
 
 
 def _frame(columns: dict[str, Any]) -> pandas.DataFrame:
@@ -132,16 +125,6 @@ def _compared(ids: Any) -> Any:
     if isinstance(ids, (list, tuple)):
         assert list(found.qid) == list(dict.fromkeys(ids))
     return [found.differences[name] for name in ("difference", "p", "p_t", "wins", "ties")]
-
-
-def _importances(model: Any) -> Callable[[Any], Any]:
-    def found(ids: Any) -> Any:
-        found = query_permutation_importance(model, X, y, qid=ids, random_state=0).importances
-        # What is the same in all rows of a query cannot matter.
-        np.testing.assert_allclose(found[-1], 0.0, atol=1e-12)
-        return found
-
-    return found
 
 
 def _folds(splitter: Any, argument: str) -> Callable[[Any], Any]:
@@ -209,10 +192,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "groups in folds": lambda ids: _searched(
         RankRLSCV(cv=3, store_held_out=True).fit(X, y, qid=QUERY, groups=ids)
     ),
-    "learning_curve of statistics": _curve(RankRLS()),
-    "learning_curve of fits": _curve(RankRLSCV()),
-    "query_permutation_importance": _importances(MODEL),
-    "query_permutation_importance of other models": _importances(LinearRegression().fit(X, y)),
     "QueryKFold": _folds(QueryKFold(4), "qid"),
     "QueryKFold of groups": _folds(QueryKFold(4), "groups"),
     "QueryKFold shuffled": _folds(QueryKFold(4, shuffle=True, random_state=1), "groups"),

@@ -287,13 +287,6 @@ CASES: dict[str, Case] = {
     "check of text": lambda folder: pg.export.verify("hello", _linear(), X, QID),
     "folds without ids": lambda folder: list(pg.QueryKFold(3).split(X)),
     "more folds than ids": lambda folder: list(pg.QueryKFold(300).split(X, qid=QID)),
-    "sizes above the queries": lambda folder: pg.learning_curve(
-        pg.RankRLS(), X, Y, qid=QID, sizes=[1000]
-    ),
-    "importance of another length": lambda folder: pg.query_permutation_importance(
-        _linear(), FRAME, Y[1:], qid=QID
-    ),
-    "regressor of what is not fitted": lambda folder: pg.as_regressor(pg.RankRLS()),
     "rows of precomputed kernels": _with("RankRLS", kernel="precomputed"),
     "kernel matrix with NaN": lambda folder: pg.kernel_matrix(_changed(X, np.nan)),
     "no queries to make": lambda folder: pg.make_ranking(0),

@@ -18,12 +18,11 @@ import scipy.sparse
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.inspection import partial_dependence
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from .data import FRAMES, Rows, frame_of, rows_of
+from .data import Rows, frame_of, rows_of
 from .fits import Configuration, cosine, difference_of_roots
 from .public import attribute, pg
 from .results import attempt, of_file, of_model
@@ -362,44 +361,6 @@ def _runs(folder: Path) -> Any:
     return found
 
 
-# ---- Understanding
-
-
-def _curve(make: Callable[[], Any], named: dict[str, Any], folder: Path) -> Any:
-    rows = rows_of("tall").taken(np.argsort(rows_of("tall").query, kind="stable"))
-    arguments = {"qid": rows.query, "random_state": 0} | named
-    return {"curve": pg.learning_curve(make(), rows.X, rows.y, **arguments)}
-
-
-def _importance(make: Callable[[], Any], package: str, folder: Path) -> Any:
-    rows = rows_of("tall")
-    X = rows.X if package == "arrays" else frame_of(package, rows.X, rows.names)
-    model = make().fit(X, rows.y, qid=rows.query)
-    return {
-        str(across): dict(
-            pg.query_permutation_importance(
-                model, X, rows.y, qid=rows.query, n_repeats=2, across=across, random_state=0
-            )
-        )
-        for across in (False, True)
-    }
-
-
-def _regressor(folder: Path) -> Any:
-    rows = rows_of("tall")
-    found = {}
-    for kind in (None, "standard", "quantile"):
-        model = pg.RankRLS(inputs=kind).fit(rows.X, rows.y, qid=rows.query)
-        regressor = pg.as_regressor(model)
-        found[str(kind)] = {
-            "coef_": attempt(partial(getattr, regressor, "coef_")),
-            "intercept_": attempt(partial(getattr, regressor, "intercept_")),
-            "predict": regressor.predict(rows.new),
-            "dependence": partial_dependence(regressor, rows.X, [1], grid_resolution=5)["average"],
-        }
-    return found
-
-
 # ---- Kernels, maps, splits
 
 
@@ -685,23 +646,6 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     yield "metrics/two scores", _two_of_scores
     yield "metrics/compare", _compare
     yield "metrics/runs", _runs
-    curves: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
-        "RankRLS": (pg.RankRLS, {}),
-        "RankRLS of sizes": (
-            partial(pg.RankRLS, pairs="gain_difference"),
-            {"sizes": [4, 8, 16], "cv": 3},
-        ),
-        "RankRLS of a kernel": (partial(pg.RankRLS, kernel="rbf"), {"sizes": [0.5, 1.0]}),
-        "RankRLSCV": (pg.RankRLSCV, {"sizes": [6, 12], "scoring": "kendall"}),
-        "RankSVM": (pg.RankSVM, {"sizes": [6, 12], "cv": pg.QueryKFold(2)}),
-    }
-    for name, (make, named) in curves.items():
-        yield f"learning curve/{name}", partial(_curve, make, named)
-    for package in ("arrays", *FRAMES):
-        yield f"importance/{package}, linear", partial(_importance, pg.RankRLS, package)
-        kernel = partial(pg.RankRLS, kernel="rbf")
-        yield f"importance/{package}, kernel", partial(_importance, kernel, package)
-    yield "regressor", _regressor
     yield "kernels", _kernels
     yield "feature maps", _maps
     for inputs in (None, "standard"):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from pairgram import RankRLSCV, compare, learning_curve, make_ranking
+from pairgram import RankRLSCV, compare, make_ranking
 from parts.support import Tabled
 
 
@@ -80,8 +80,6 @@ def test_results_of_the_library_are_tables():
         frame = compared.to_frame(name)
         assert frame.to_dict("list") == {n: c.tolist() for n, c in getattr(compared, name).items()}
     assert set(compared.to_frame("changed")["metric"]) == {"map"}
-    curve = learning_curve(model, X, y, qid=qid, sizes=[4, 8], cv=2)
-    np.testing.assert_array_equal(curve.to_frame()["ndcg@10"], curve.mean)
     best = model.to_frame().iloc[0]
     assert best["param_alpha"] == model.alpha_ and best["mean_test_score"] == model.best_score_
     assert len(model.to_frame()) == len(model.alphas_) and "params" not in model.to_frame()

@@ -13,7 +13,6 @@ TYPES = {
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
-    "inspection.importance": ("RankerRegressor",),
     "metrics.comparisons": ("ComparisonMetric",),
     "metrics.evaluation": ("RankingScorer",),
     "metrics.metric": ("Metric",),

@@ -138,45 +138,6 @@ def _names(model: BaseEstimator, n_features: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def importances(found: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
-    """Draw bars of the importances of columns, the largest first.
-
-    Parameters
-    ----------
-    found : what `query_permutation_importance` returned
-    ax : matplotlib.axes.Axes, or None for new axes
-    n_largest : int ≥ 1, default=20
-        How many columns are drawn.
-
-    Returns
-    -------
-    Plot
-        The data are ``name``, ``mean`` and ``std`` of the bars, and ``column``, the numbers of the
-        columns.
-
-    Raises
-    ------
-    ValueError
-        If `found` has no importances, or if `n_largest` is out of its range.
-    """
-    check_count("n_largest", n_largest, 1)
-    require(found, "importances_mean", "what query_permutation_importance returned")
-    means = np.asarray(found.importances_mean, np.float64)
-    shown = np.argsort(-means, kind="stable")[:n_largest]
-    names = found.get("feature_names") or [f"column {j}" for j in range(len(means))]
-    labels = np.array([names[j] for j in shown], dtype=object)
-    means, deviations = means[shown], np.asarray(found.importances_std, np.float64)[shown]
-    ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(shown))
-    places = np.arange(len(shown))[::-1]
-    ax.barh(places, means, xerr=deviations, color=BLUE, ecolor="black", error_kw={"lw": 1})
-    ax.set_yticks(places, [shortened(one) for one in labels])
-    ax.axvline(0, color="black", lw=0.6)
-    ax.set(xlabel="fall of the metric when the column is shuffled")
-    ax.locator_params(axis="x", nbins=4)  # names may leave little room
-    ax.margins(y=0.02)
-    return Plot(ax, {"name": labels, "mean": means, "std": deviations, "column": shown})
-
-
 def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
     """Draw bars of the weights of columns, the most important first, with their 95 % intervals.
 
@@ -406,30 +367,6 @@ def _one_of(what: str, name: str | None, known: list[str]) -> str:
     if name not in known:
         raise ValueError(f"{what}: the comparison must have {name!r}, has {', '.join(known)}")
     return name
-
-
-def learning(curve: Any, ax: Any = None) -> Plot:
-    """Draw a learning curve: the metric by the number of training queries, with standard errors.
-
-    Parameters
-    ----------
-    curve : what `pairgram.learning_curve` returned
-    ax : matplotlib.axes.Axes, or None for new axes
-
-    Returns
-    -------
-    Plot
-        The data are ``n_queries``, ``mean`` and ``standard_error``.
-    """
-    require(curve, "n_queries", "what pairgram.learning_curve returned")
-    sizes, means, errors = curve.n_queries, curve.mean, curve.standard_error
-    ax = axes_of(ax)
-    _draw_errors(ax, sizes, means, errors, "± standard error over folds")
-    ax.plot(sizes, means, color=BLUE, marker="o", ms=4, label="mean over folds")
-    ax.set(xlabel="queries to learn from", ylabel=curve.metric)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False, loc="lower right")
-    return Plot(ax, {"n_queries": sizes, "mean": means, "standard_error": errors})
 
 
 def _draw_errors(

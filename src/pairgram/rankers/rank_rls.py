@@ -178,7 +178,6 @@ class RankRLS(Certain, LinearRanker):
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
         Weights of the columns after `inputs`: of X itself only if `inputs_` is None. With
         `feature_map_`, weights of the features that it makes; with a kernel, dual coefficients.
-        `as_regressor` has the weights of the columns of X.
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
         that `coef_` belongs to; ``inputs_.kind`` is its name. Inputs within lists take X
