@@ -9,7 +9,7 @@ ridges at once.
 from pairgram import RankRLSCV, make_ranking, plots
 
 X, y, qid = make_ranking(60, (5, 20), 12, random_state=3)
-model = RankRLSCV(store_held_out=True).fit(X, y, qid=qid)
+model = RankRLSCV().fit(X, y, qid=qid)
 print(f"alpha {model.alpha_:.3g}, held-out NDCG@10 {model.best_score_:.3f}")
 
 # %%

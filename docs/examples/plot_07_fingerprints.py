@@ -17,7 +17,7 @@ assay = np.arange(240) // 20
 activity = prints[:, :10].sum(axis=1) - prints[:, 100:104].sum(axis=1) + rng.normal(size=240)
 activity += 5 * rng.normal(size=12)[assay]  # assays have levels of their own
 
-model = RankRLSCV(kernel="tanimoto", scoring="kendall", store_held_out=True)
+model = RankRLSCV(kernel="tanimoto", scoring="kendall")
 model.fit(prints.astype(float), activity, qid=assay)
 print(f"Kendall's tau of assays that the model has not seen: {model.best_score_:.2f}")
 plots.scores(model)

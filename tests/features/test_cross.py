@@ -106,7 +106,7 @@ def test_fits_are_those_of_products(sizes, pairs, weighting, weighted, seed):
 def test_held_out_scores_are_those_of_products(pairs, sizes):
     lists = Lists(np.random.default_rng(2).integers(*sizes, 30), seed=3)
     given = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}
-    settings = {"alphas": ALPHAS, "pairs": pairs, "store_held_out": True}
+    settings = {"alphas": ALPHAS, "pairs": pairs}
     model = RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
     other = RankRLSCV(**settings).fit(explicit(lists.X), **given)
     np.testing.assert_allclose(model.held_out_, other.held_out_, atol=1e-8)
@@ -120,7 +120,7 @@ def test_groups_of_queries_are_held_out_together(lists, set_limits, flops):
     set_limits(group_flops=flops)
     groups = lists.qid // 20  # some of more queries than are projected at once
     given = {"y": lists.y, "qid": lists.qid, "groups": groups}
-    settings = {"alphas": ALPHAS, "store_held_out": True}
+    settings = {"alphas": ALPHAS}
     model = RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
     for group in np.unique(groups):
         rest, own = groups != group, groups == group
@@ -243,7 +243,7 @@ def test_dependent_columns_of_float32_rows_are_held_out(pairs):
     X = np.hstack([people, things]).astype(np.float32)
     y = np.round(people[:, 0] * things[:, 0] + things[:, 7] + rng.normal(size=len(qid)))
     settings = {"pairs": pairs, "feature_map": Cross(slice(0, 3), slice(3, 11))}
-    search = RankRLSCV([1.0, 100.0], store_held_out=True, **settings)
+    search = RankRLSCV([1.0, 100.0], **settings)
     held, scores = search.fit(X, y, qid=qid).held_out_, search.scores_
     search.fit(X.astype(np.float64), y, qid=qid)
     np.testing.assert_allclose(held, search.held_out_, rtol=0, atol=1e-3)
@@ -268,9 +268,7 @@ def test_columns_that_vary_in_no_query_have_no_weight(lists):
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_bits_do_not_depend_on_threads_nor_on_neighbours(lists, n_threads):
     fits = [
-        RankRLSCV(ALPHAS, feature_map=cross(), store_held_out=True, n_threads=n).fit(
-            **lists.labelled
-        )
+        RankRLSCV(ALPHAS, feature_map=cross(), n_threads=n).fit(**lists.labelled)
         for n in (3, n_threads)
     ]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)

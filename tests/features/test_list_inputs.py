@@ -137,7 +137,7 @@ ESTIMATORS = [
     RankRLS(positive=True),
     RankRLS(feature_map=StandardScaler()),
     RankRLS(feature_map=Nystroem(n_components=10, random_state=0)),
-    RankRLSCV(store_held_out=True),
+    RankRLSCV(),
     RankRLSCV(cv=QueryKFold(3), scale=[False, True]),
     RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
     RankSVM(),

@@ -1077,7 +1077,7 @@ def test_cross_validation_without_routing_says_what_to_do(ranking_data):
 @pytest.mark.parametrize("name", ["auc", "bedroc", "ef@10%", "hit_rate@3", "ndcg_linear@5", "rbp"])
 def test_metrics_choose_models_and_judge_tables(name):
     X, y, qid = make_ranking(30, 15, 4, random_state=0)
-    model = RankRLSCV(scoring=name, store_held_out=True).fit(X, y, qid=qid)
+    model = RankRLSCV(scoring=name).fit(X, y, qid=qid)
     assert_allclose(evaluate(name, y, model.held_out_, qid)[name], model.best_score_, rtol=1e-12)
     assert_allclose(
         make_scorer(name)(model, X, y, qid=qid), get_metric(name)(y, model.predict(X), qid)

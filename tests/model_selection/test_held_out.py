@@ -51,7 +51,7 @@ SEARCHES = [
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_the_scores_kept_give_the_best_score(rows, search):
     X, y, qid = rows
-    search = search.set_params(store_held_out=True).fit(X, y, qid=qid)
+    search = search.fit(X, y, qid=qid)
     assert search.held_out_.shape == y.shape and search.held_out_.dtype == np.float64
     name = search.scoring_.name
     found = evaluate([search.scoring_], y, search.held_out_, qid)[name]
@@ -71,24 +71,15 @@ def test_the_scores_kept_give_the_best_score(rows, search):
 def test_the_mean_of_the_values_kept_has_their_weights(rows, search):
     X, y, qid = rows
     weights = np.random.default_rng(0).uniform(0.1, 2, len(y))
-    search = search.set_params(store_held_out=True).fit(X, y, qid=qid, sample_weight=weights)
+    search = search.fit(X, y, qid=qid, sample_weight=weights)
     values, own = (search.per_query_[name] for name in (search.scoring_.name, "weight"))
     known = ~np.isnan(values)
     assert np.average(values[known], weights=own[known]) == pytest.approx(search.best_score_)
 
 
-def test_nothing_is_kept_by_default(rows):
-    X, y, qid = rows
-    for search in (RankRLSCV(), RankSVMCV([1.0], cv=2), ELMRankCV([0.1], [1.0], **NODES)):
-        assert search.fit(X, y, qid=qid).held_out_ is None and search.per_query_ is None
-    search = RankRLSCV(store_held_out=True).fit(X, y, qid=qid)
-    assert search.held_out_ is not None
-    assert search.set_params(store_held_out=False).fit(X, y, qid=qid).held_out_ is None
-
-
 def test_the_scores_are_those_of_models_without_the_query(rows):
     X, y, qid = rows
-    search = RankRLSCV(store_held_out=True).fit(X, y, qid=qid)
+    search = RankRLSCV().fit(X, y, qid=qid)
     for query in np.unique(qid):
         out = qid == query
         model = RankRLS(search.alpha_).fit(X[~out], y[~out], qid=qid[~out])
@@ -102,7 +93,7 @@ def test_repeated_splits_are_averaged_and_rows_never_held_out_are_nan(rows):
     groups = list(GroupKFold(5, shuffle=True, random_state=0).split(X, groups=qid))
     again = list(GroupKFold(5, shuffle=True, random_state=1).split(X, groups=qid))
     splits = [groups[0], groups[1], again[2]]
-    model = RankSVMCV([0.1], cv=splits, store_held_out=True, tol=1e-9).fit(X, y, qid=qid)
+    model = RankSVMCV([0.1], cv=splits, tol=1e-9).fit(X, y, qid=qid)
     scores = np.full((3, len(y)), np.nan)
     for row, (train, test) in zip(scores, splits, strict=True):
         row[test] = RankSVM(0.1, tol=1e-9).fit(X[train], y[train], qid=qid[train]).predict(X[test])
@@ -121,7 +112,7 @@ def test_a_validation_set_has_its_own_rows(rows):
     X, y, qid = rows
     first = np.isin(qid, [f"q{number}" for number in range(9)])
     validation = (X[~first], y[~first], qid[~first])
-    for search in (RankRLSCV(store_held_out=True), RankSVMCV([0.1], store_held_out=True)):
+    for search in (RankRLSCV(), RankSVMCV([0.1])):
         model = search.fit(X[first], y[first], qid=qid[first], validation=validation)
         np.testing.assert_allclose(model.held_out_, model.predict(X[~first]), rtol=1e-9)
         found = evaluate("ndcg@10", y[~first], model.held_out_, qid[~first])["ndcg@10"]
@@ -133,11 +124,11 @@ def test_a_validation_set_has_its_own_rows(rows):
 def test_rows_of_one_query(rows):
     X, y, _ = rows
     for cv in (None, 4, RepeatedKFold(n_splits=4, n_repeats=2, random_state=0)):
-        model = RankRLSCV(cv=cv, store_held_out=True).fit(X, y)
+        model = RankRLSCV(cv=cv).fit(X, y)
         assert np.isfinite(model.held_out_).all()
         splits = {None: 1, 4: 4}.get(cv if cv is None or cv == 4 else "", 8)
         assert model.per_query_["qid"].tolist() == [0] * splits
-    model = RankRLSCV(store_held_out=True).fit(X, y)
+    model = RankRLSCV().fit(X, y)
     found = evaluate("pairwise_accuracy", y, model.held_out_)["pairwise_accuracy"]
     assert found == pytest.approx(model.best_score_, rel=1e-12)
 
@@ -146,7 +137,7 @@ def test_rows_of_weight_0_have_scores_and_do_not_count(rows):
     X, y, qid = rows
     weights = np.random.default_rng(1).choice([0.0, 1.0], len(y), p=[0.3, 0.7])
     weights[qid == "q3"] = 0.0
-    model = RankRLSCV(store_held_out=True).fit(X, y, qid=qid, sample_weight=weights)
+    model = RankRLSCV().fit(X, y, qid=qid, sample_weight=weights)
     assert np.isfinite(model.held_out_).all()
     seen = weights > 0
     found = evaluate("ndcg@10", y[seen], model.held_out_[seen], qid[seen])["ndcg@10"]
@@ -159,14 +150,14 @@ def test_rows_of_weight_0_have_scores_and_do_not_count(rows):
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_group_sizes_give_numbers_and_empty_queries_no_row():
     X, y, _ = make_ranking(1, 30, 3, random_state=0)
-    model = RankRLSCV(store_held_out=True).fit(X, y, group=[10, 0, 12, 8])
+    model = RankRLSCV().fit(X, y, group=[10, 0, 12, 8])
     assert model.per_query_["qid"].tolist() == [0, 2, 3]
     assert model.per_query_["n"].tolist() == [10, 12, 8]
 
 
 def test_models_of_many_data_sets_keep_their_scores(rows):
     X, y, qid = rows
-    search = RankRLSCV(cv=3, store_held_out=True)
+    search = RankRLSCV(cv=3)
     model = fit_many(search, [(X, y, qid)]).models[0]
     alone = search.fit(X, y, qid=qid)
     np.testing.assert_allclose(model.held_out_, alone.held_out_, atol=1e-9)
@@ -175,14 +166,10 @@ def test_models_of_many_data_sets_keep_their_scores(rows):
 def test_a_file_does_not_hold_them(rows, tmp_path):
     X, y, qid = rows
     for search in SEARCHES[:1] + SEARCHES[-5:-1]:
-        search.set_params(store_held_out=True).fit(X, y, qid=qid).save(tmp_path / "m")
+        search.fit(X, y, qid=qid).save(tmp_path / "m")
         assert b"held_out" not in (tmp_path / "m").read_bytes()
 
 
-def test_wrong_parameters_are_refused(rows):
-    X, y, qid = rows
-    for search in (RankRLSCV, RankSVMCV, ELMRankCV, PairwiseELMCV):
-        with pytest.raises(ValueError, match="store_held_out must be True or False"):
-            search(store_held_out="yes").fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="store_held_out must be False with cv='leave-pair-out'"):
-        RankRLSCV(cv="leave-pair-out", store_held_out=True).fit(X[:20], y[:20])
+def test_pairs_that_are_left_out_have_no_scores_of_rows(rows):
+    X, y, _ = rows
+    assert RankRLSCV(cv="leave-pair-out").fit(X[:20], y[:20]).held_out_ is None

@@ -28,7 +28,7 @@ matplotlib.use("agg")
 X, Y, QID = make_ranking(40, 8, 12, random_state=0)
 NAMES = [f"a long name of a column, number {j}" for j in range(12)]
 FRAME = pd.DataFrame(X, columns=NAMES)
-SEARCH = RankRLSCV(store_held_out=True).fit(FRAME, Y, qid=QID)
+SEARCH = RankRLSCV().fit(FRAME, Y, qid=QID)
 
 
 @pytest.fixture(autouse=True)
@@ -101,19 +101,20 @@ def test_scores_along_C():
 def test_a_standard_error_that_is_not_known():
     plot = plots.scores(RankRLSCV(scoring="ranking_error").fit(X, Y, qid=QID))
     assert plot.ax.get_ylabel() == "ranking_error (less is better)"
-    data = check(plot)
-    assert np.isnan(data["standard_error"]).all()
+    assert not np.isnan(check(plot)["standard_error"]).any()
+    plot = plots.scores(RankRLSCV(cv="leave-pair-out").fit(X[:20], Y[:20]))
+    assert np.isnan(check(plot)["standard_error"]).all()
 
 
 def test_standard_errors_of_comparisons_and_of_queries_with_a_value():
     battles = Preferences(np.arange(60), np.arange(60)[::-1] + 60)
-    search = RankRLSCV(cv="leave-comparison-out", store_held_out=True).fit(X[:120], battles)
+    search = RankRLSCV(cv="leave-comparison-out").fit(X[:120], battles)
     data = plots.scores(search).data
     values = search.per_query_["accuracy"]
     error = values.std() / 60**0.5
     assert data["standard_error"][data["score"] == search.best_score_][0] == pytest.approx(error)
     labels = np.where(np.isin(QID, QID[: len(QID) // 2]), Y, 0)
-    search = RankRLSCV(scoring="misranking", store_held_out=True).fit(X, labels, qid=QID)
+    search = RankRLSCV(scoring="misranking").fit(X, labels, qid=QID)
     values = search.per_query_["misranking"]
     values = values[~np.isnan(values)]
     data = plots.scores(search).data

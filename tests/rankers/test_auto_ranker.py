@@ -91,9 +91,9 @@ def _means(X, y, qid, table, **settings):
     found = {}
     for row in [best, *(row for row in rows if row != best)]:
         names = ("inputs", "pairs", "target")
-        search = RankRLSCV(
-            store_held_out=True, **{name: table[name][row] for name in names}, **settings
-        ).fit(X, y, qid=qid)
+        search = RankRLSCV(**{name: table[name][row] for name in names}, **settings).fit(
+            X, y, qid=qid
+        )
         found[row] = search.per_query_["ndcg@10"]
         behind = found[best] - found[row]
         error = behind.std(ddof=1) / np.sqrt(len(behind))
@@ -225,7 +225,7 @@ def test_standard_errors_have_the_weights_of_queries(linear):
     weights[30:] = 0.0  # which counts as absent
     pairs = "with_ties", "without_ties"
     values = [
-        RankRLSCV(pairs=one, scoring="ndcg@5", store_held_out=True)
+        RankRLSCV(pairs=one, scoring="ndcg@5")
         .fit(X, y, qid=qid, query_weight=weights[qid])
         .per_query_["ndcg@5"]
         for one in pairs

@@ -69,7 +69,7 @@ def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     X, winner, loser, margin, weight, groups = problem(2)
     y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
     alphas = np.array([30.0, 1.0, 1e-3])
-    search = RankRLSCV(alphas, cv=way, scoring=scoring, form=form, store_held_out=True)
+    search = RankRLSCV(alphas, cv=way, scoring=scoring, form=form)
     search.fit(make(X), y)
     Z = reference.written_out(X, winner, loser)
     folds = reference.folds_of(way, winner, loser, groups)
@@ -215,7 +215,7 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
     y = Preferences(winner, loser, margin=margin, weight=weight, groups=days)
     splits = held_by_hand(cv, winner, loser, groups)
     given = TimeSeriesSplit(2, test_size=1) if cv == "time" else cv
-    named = {"cv": given, "scoring": "squared_error", "store_held_out": True}
+    named = {"cv": given, "scoring": "squared_error"}
     grid = [3.0, 0.1]
     if "svm" in options:
         search = RankSVMCV(grid, loss="squared", tol=1e-10, **named).fit(make(X), y)
@@ -274,7 +274,7 @@ def test_a_validation_set_of_comparisons(options, make):
     y = Preferences(winner, loser, margin=margin, weight=weight)
     held = Preferences(better, worse, margin=by, weight=counts)
     offset = np.linspace(-1, 1, 12)
-    named = {"scoring": "squared_error", "store_held_out": True}
+    named = {"scoring": "squared_error"}
     svm = "svm" in options
     kind, single = (RankSVMCV, RankSVM) if svm else (RankRLSCV, RankRLS)
     options = {"loss": "squared", "tol": 1e-10} if svm else options
@@ -390,7 +390,7 @@ def test_items_without_a_difference_tie():
     X[1] = X[0]
     y = Preferences(np.append(winner, [0, 1]), np.append(loser, [1, 0]))
     for way in ("leave-comparison-out", "leave-item-out"):
-        search = RankRLSCV(cv=way, store_held_out=True).fit(X, y)
+        search = RankRLSCV(cv=way).fit(X, y)
         assert (search.held_out_[-2:] == 0).all()
 
 
@@ -423,7 +423,7 @@ def test_stored_values_have_the_mean_that_is_told():
     y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
     for cv in (*WAYS, 4):
         for scoring in ("accuracy", "squared_error"):
-            search = RankRLSCV(cv=cv, scoring=scoring, store_held_out=True).fit(X, y)
+            search = RankRLSCV(cv=cv, scoring=scoring).fit(X, y)
             values = search.per_query_[scoring]
             known = ~np.isnan(values)
             mean = np.average(values[known], weights=weight[known])
@@ -455,7 +455,7 @@ def test_comparisons_that_no_other_tells_apart_tie(way, form, make):
     every = np.arange(20)
     splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
     cv = splits if way == "splits" else way
-    search = RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form, store_held_out=True)
+    search = RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
     for X in (np.eye(40), 3 * rotation):
         search.fit(make(X), y)
@@ -486,7 +486,7 @@ def test_what_is_common_to_all_rows_costs_no_digit(way, form):
     X, winner, loser, margin, weight, groups = problem(18)
     X = np.round(256 * X) / 256
     y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
-    search = RankRLSCV([0.5], cv=way, form=form, scoring="squared_error", store_held_out=True)
+    search = RankRLSCV([0.5], cv=way, form=form, scoring="squared_error")
     expected = search.fit(X, y).held_out_
     np.testing.assert_allclose(search.fit(X + 1e10, y).held_out_, expected, atol=1e-12)
 

@@ -184,7 +184,6 @@ REFUSED = {
     "constraints": ({**TOLD, "positive": True}, {}, "weights are not normal"),
     "no ridge": ({**TOLD, "alphas": [0.0, 1.0]}, {}, "with an alpha of 0"),
     "folds": ({**TOLD, "cv": 2}, {}, "cv must not be given with scoring='evidence'"),
-    "stored": ({**TOLD, "store_held_out": True}, {}, "store_held_out must not be given"),
     "groups": (TOLD, {"groups": QID}, "groups must not be given"),
     "a validation set": (TOLD, {"validation": True}, "validation must not be given"),
 }

@@ -669,7 +669,7 @@ def test_weights_are_measured_on_the_whole_model():
 
 def test_what_was_held_out_has_the_prior_and_the_offsets():
     X, y, qid, w0, o = made(25)
-    model = RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0, store_held_out=True)
+    model = RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0)
     model.fit(X, y, qid=qid, offset=o)
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
     scores = held_out_scores(X, y, qid, X @ w0 + o, folds, 1.0, "with_ties")

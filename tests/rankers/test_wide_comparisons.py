@@ -49,11 +49,11 @@ def test_every_ridge_by_folds(set_limits, scoring):
     X, y, Z = made()
     alphas = np.array([0.1, 1.0, 10.0])
     set_limits(direct_seconds=0.0, step_patience=1e9, exact_patience=0.0)
-    search = RankRLSCV(alphas, scoring=scoring, store_held_out=True).fit(X, y)
+    search = RankRLSCV(alphas, scoring=scoring).fit(X, y)
     assert search.cv_ == "5 splits of groups"
     parts = np.random.default_rng(0).integers(0, 4, y.n_pairs)
     splits = [(np.flatnonzero(parts != k), np.flatnonzero(parts == k)) for k in range(4)]
-    search = RankRLSCV(alphas, scoring=scoring, cv=splits, store_held_out=True).fit(X, y)
+    search = RankRLSCV(alphas, scoring=scoring, cv=splits).fit(X, y)
     for alpha, found in zip(alphas, search.cv_results_["mean_test_score"], strict=True):
         scores = np.zeros(y.n_pairs)
         for train, test in splits:

@@ -300,7 +300,6 @@ MAPS = (
 )
 HELD_OUT = {
     "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
-    "store_held_out": (True, False),
 }
 MISSING = ("zero", "mean", "median")
 RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
@@ -396,7 +395,6 @@ KINDS = {
         RankRLSCV,
         {
             "scoring": (None, "ips_dcg@3"),
-            "store_held_out": HELD_OUT["store_held_out"],
             "cv": (None, 2),
             "inputs": (None, "standard", [None, "quantile"]),
         },
@@ -463,7 +461,6 @@ KINDS = {
         RankRLSCV,
         {
             "scoring": (None, "squared_error"),
-            "store_held_out": HELD_OUT["store_held_out"],
             "cv": (None, 2, "leave-item-out", "leave-comparison-out", "item-folds"),
             "inputs": (None, "standard"),
         },

@@ -55,8 +55,6 @@ def in_primal_form(journey: Journey) -> Outcome:
 
 def _primal(journey: Journey) -> Journey:
     changed = {"form": "primal"} if "form" in journey.parameters else {}
-    if "store_held_out" in journey.parameters:
-        changed["store_held_out"] = False
     return journey.with_parameters(**changed)
 
 

@@ -160,10 +160,8 @@ REFUSED |= {
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "RankRLS.fit": lambda ids: RankRLS().fit(X, y, qid=ids).coef_,
     "RankRLS.fit of weighted queries": _weighted,
-    "RankRLSCV.fit": lambda ids: _searched(RankRLSCV(store_held_out=True).fit(X, y, qid=ids)),
-    "RankRLSCV.fit in folds": lambda ids: _searched(
-        RankRLSCV(cv=3, store_held_out=True).fit(X, y, qid=ids)
-    ),
+    "RankRLSCV.fit": lambda ids: _searched(RankRLSCV().fit(X, y, qid=ids)),
+    "RankRLSCV.fit in folds": lambda ids: _searched(RankRLSCV(cv=3).fit(X, y, qid=ids)),
     "RankRLSCV.fit with a validation set": _validated,
     "RankSVM.fit": lambda ids: RankSVM().fit(X, y, qid=ids).coef_,
     "RankSVMCV.fit": lambda ids: RankSVMCV(cv=2).fit(X, y, qid=ids).scores_,
@@ -186,12 +184,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         if name not in ("metric", "system", "against")
     ],
     "credit": lambda ids: list(credit(np.array(["a", "b"])[np.arange(len(y)) % 2], y, ids)),
-    "groups": lambda ids: _searched(
-        RankRLSCV(store_held_out=True).fit(X, y, qid=QUERY, groups=ids)
-    ),
-    "groups in folds": lambda ids: _searched(
-        RankRLSCV(cv=3, store_held_out=True).fit(X, y, qid=QUERY, groups=ids)
-    ),
+    "groups": lambda ids: _searched(RankRLSCV().fit(X, y, qid=QUERY, groups=ids)),
+    "groups in folds": lambda ids: _searched(RankRLSCV(cv=3).fit(X, y, qid=QUERY, groups=ids)),
     "QueryKFold": _folds(QueryKFold(4), "qid"),
     "QueryKFold of groups": _folds(QueryKFold(4), "groups"),
     "QueryKFold shuffled": _folds(QueryKFold(4, shuffle=True, random_state=1), "groups"),

@@ -93,7 +93,7 @@ def _days(data: str, folder: Path) -> Any:
 
 def configurations() -> Iterator[tuple[str, Configuration]]:
     """Yield the name of every configuration, and what runs it."""
-    searches = [("RankRLSCV", {"cv": cv, "store_held_out": True}) for cv in HELD_OUT]
+    searches = [("RankRLSCV", {"cv": cv}) for cv in HELD_OUT]
     searches += [("RankSVMCV", {"cv": cv, "Cs": [0.01, 1.0]}) for cv in (None, "item-folds")]
     odds = [("RankSVM", {"C": 0.1, "tol": 1e-9, "loss": "logistic"})]
     of_clicks = [("RankRLSCV", {"cv": cv}) for cv in (None, 3)]

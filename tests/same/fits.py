@@ -90,7 +90,7 @@ MAPS = (
 ALPHAS = ([10.0, 1.0, 0.1], None)
 CV = (None, 3, pg.QueryKFold(2, shuffle=True, random_state=0), pg.QueryKFold(4))
 SCORING = (None, "map", "pairwise_accuracy", "ndcg@3", "pairwise_squared_error", "kendall")
-SEARCH = {"scoring": SCORING, "store_held_out": (True, False)}
+SEARCH = {"scoring": SCORING}
 THREADS = (1, 2, None, 3)
 NODES = {
     "n_nodes": (15, 8),
@@ -192,7 +192,6 @@ KINDS = {
             "n_nonzero_coefs": (None, None, 2),
             "alphas": ([10.0, 1.0],),
             "cv": (None, 2),
-            "store_held_out": (True,),
         },
     ),
     "PointwiseELM": Kind("PointwiseELM", {**NODES, "C": (1.0, 0.01), "inputs": INPUTS}),
@@ -238,7 +237,6 @@ KINDS = {
             "n_nodes": (8,),
             "n_estimators": (1, 2),
             "weight_range": ([(-1.0, 1.0), (-0.3, 0.3)], (-1.0, 1.0)),
-            "store_held_out": (True, False),
             "random_state": (0,),
             "inputs": (None, [None, "standard"]),
         },
@@ -371,8 +369,8 @@ def pipeline(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 
 def _of_table(estimator: Any, rows: Rows, table: Any) -> Any:
     named = {}
-    if "store_held_out" in estimator.get_params(deep=False):
-        Public(estimator).set_params(store_held_out=False)
+    if "store_held_out" in estimator.get_params(deep=False):  # which 0.3 refuses for tables
+        estimator.set_params(store_held_out=False)
     if type(estimator).__name__ == "RankSVMCV":
         Public(estimator).set_params(cv=None)
         named["validation"] = pg.scan(lambda: [(rows.X, rows.y[::-1], rows.query[::-1])])

@@ -48,6 +48,9 @@ def in_later_words(text: str) -> str:
 
 
 def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[str, Any]:
+    if "store_held_out" in _parameters(function):  # of 0.3; later versions keep what they can
+        whole = named.get("scoring") != "evidence" and named.get("cv") != "leave-pair-out"
+        named = {"store_held_out": whole, **named}
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
 
 

@@ -184,10 +184,8 @@ CASES: dict[str, Case] = {
     "ELMRank of a table": lambda folder: pg.ELMRank().fit(_table(folder)),
     "ELMRankCV of a table": lambda folder: pg.ELMRankCV().fit(_table(folder)),
     "AutoRanker of a table": lambda folder: pg.AutoRanker().fit(_table(folder)),
-    "RankSVMCV of a table": lambda folder: pg.RankSVMCV(store_held_out=True).fit(_table(folder)),
-    "held-out scores of a table": lambda folder: pg.RankRLSCV(store_held_out=True).fit(
-        _table(folder)
-    ),
+    "RankSVMCV of a table": lambda folder: pg.RankSVMCV().fit(_table(folder)),
+    "held-out scores of a table": lambda folder: pg.RankRLSCV().fit(_table(folder)),
     "table and y": lambda folder: pg.RankRLS().fit(_table(folder), Y),
     "a column that is missing": lambda folder: _table(folder, label="lable"),
     "qid that is the label": lambda folder: pg.RankRLS().fit(_table(folder, qid="label")),

@@ -422,7 +422,7 @@ def _products(inputs: str | None, folder: Path) -> Any:
         ("kept", pg.Cross(0, slice(3, None), keep=2)),
         ("maps", pg.Cross(0, 2, left_map=pg.RandomFourier(3, random_state=0))),
     ):
-        model = pg.RankRLSCV(feature_map=feature_map, inputs=inputs, store_held_out=True)
+        model = pg.RankRLSCV(feature_map=feature_map, inputs=inputs)
         model.fit(X, rows.y, qid=rows.query)
         left = list(dict.fromkeys((model.feature_map_.left_ % X.shape[1]).tolist()))
         numbers = (model.feature_map_.kept_, model.feature_map_.right_)
@@ -517,13 +517,13 @@ def _single(make: str, named: dict[str, Any], folder: Path) -> Any:
 
 
 SINGLE: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("RankRLSCV", {"store_held_out": True}),
+    ("RankRLSCV", {}),
     ("RankRLSCV", {"cv": "leave-pair-out", "alphas": [1.0, 0.1]}),
     ("RankRLSCV", {"cv": "leave-pair-out", "kernel": "rbf"}),
     ("RankRLSCV", {"cv": "leave-pair-out", "pairs": "label_difference", "scope": "global"}),
-    ("RankRLSCV", {"cv": 4, "scoring": "spearman", "store_held_out": True}),
-    ("RankRLSCV", {"kernel": "laplacian", "store_held_out": True, "scoring": "pearson"}),
-    ("RankRLSCV", {"pairs": None, "scoring": "pairwise_squared_error", "store_held_out": True}),
+    ("RankRLSCV", {"cv": 4, "scoring": "spearman"}),
+    ("RankRLSCV", {"kernel": "laplacian", "scoring": "pearson"}),
+    ("RankRLSCV", {"pairs": None, "scoring": "pairwise_squared_error"}),
     ("PairwiseELMCV", {"cv": "leave-pair-out", "n_nodes": 6, "random_state": 0}),
     ("PointwiseELMCV", {"scoring": "pairwise_absolute_error", "n_nodes": 6, "random_state": 0}),
     ("ELMRankCV", {"random_state": 0, "n_nodes": 6, "n_estimators": 2}),
@@ -652,7 +652,7 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
         yield f"products/{inputs}", partial(_products, inputs)
     for make_name, named in (
         ("RankRLS", {}),
-        ("RankRLSCV", {"store_held_out": True}),
+        ("RankRLSCV", {}),
         ("PairwiseELM", {}),
         ("PointwiseELMCV", {}),
     ):

@@ -127,7 +127,7 @@ def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
 def test_every_list_is_held_out_exactly(seed, form):
     X, clicks, qid, propensity, _ = log(seed)
     for alpha in ALPHAS:
-        search = RankRLSCV([alpha], form=form, store_held_out=True)
+        search = RankRLSCV([alpha], form=form)
         search.fit(X, clicks, qid=qid, propensity=propensity)
         expected = np.empty(len(X))
         for one in np.unique(qid):
@@ -150,11 +150,11 @@ def test_folds_and_groups_are_refits(form):
         rest = [values[train] for values in (X, clicks, qid, propensity)]
         expected[test] = X[test] @ solved(1.0, *rest)
     for cv in (QueryKFold(3), folds):
-        search = RankRLSCV([1.0], form=form, cv=cv, store_held_out=True)
+        search = RankRLSCV([1.0], form=form, cv=cv)
         found = search.fit(X, clicks, **named).held_out_
         close(within(found, clicks, qid), within(expected, clicks, qid), 1e-9)
     groups = qid % 4
-    search = RankRLSCV([1.0], form=form, store_held_out=True).fit(X, clicks, **named, groups=groups)
+    search = RankRLSCV([1.0], form=form).fit(X, clicks, **named, groups=groups)
     for one in range(4):
         out = groups == one
         rest = [values[~out] for values in (X, clicks, qid, propensity)]
@@ -414,7 +414,7 @@ def test_the_metric_of_clicks(clip):
 
 def test_a_clip_judges_a_search():
     metric = get_metric("ips_dcg@3", clip=0.3)
-    search = RankRLSCV([1.0], scoring=metric, store_held_out=True)
+    search = RankRLSCV([1.0], scoring=metric)
     search.fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
     expected = slow_ips(CLICKS, search.held_out_, QID, PROPENSITY, 3, 0.3).mean()
     assert search.best_score_ == pytest.approx(expected)

@@ -200,9 +200,9 @@ def test_a_search_is_that_of_the_direct_solutions(limits_of, settings, more):
     if settings.get("scope") == "global" and more == "query_weight":
         pytest.skip("all rows are one query")
     named = {"qid": qid} | ({} if more is None else {more: others[more]})
-    direct = RankRLSCV(**settings, store_held_out=True).fit(X, y, **named)
+    direct = RankRLSCV(**settings).fit(X, y, **named)
     with limits_of(**BY_STEPS):
-        iterated = RankRLSCV(**settings, store_held_out=True).fit(X, y, **named)
+        iterated = RankRLSCV(**settings).fit(X, y, **named)
     same_search(direct, iterated)
     spread = np.ptp(direct.held_out_)
     np.testing.assert_allclose(iterated.held_out_, direct.held_out_, rtol=0, atol=1e-6 * spread)
@@ -265,15 +265,15 @@ def test_a_column_that_varies_in_one_query_alone_does_not_order_its_rows(iterate
     X, y, qid, _ = graded_rows()
     own = sp.csr_array((np.arange(12.0), (np.arange(12), np.zeros(12, int))), shape=(600, 1))
     X = sp.csr_array(sp.hstack([X[:, :0].tocsr(), own]))
-    search = RankRLSCV(cv=50, store_held_out=True, alphas=[1e-6]).fit(X, y, qid=qid)
+    search = RankRLSCV(cv=50, alphas=[1e-6]).fit(X, y, qid=qid)
     assert len(set(search.held_out_[:12])) == 1
 
 
 def test_splits_are_solved_in_groups_that_memory_holds(limits_of):
     X, y, qid, _ = graded_rows()
     with limits_of(**BY_STEPS):
-        together = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
+        together = RankRLSCV(cv=10).fit(X, y, qid=qid)
     with limits_of(**BY_STEPS, available_memory=2.5 * 8 * 2 * (74 * 80 + 5 * 600)):
-        by_two = RankRLSCV(cv=10, store_held_out=True).fit(X, y, qid=qid)
+        by_two = RankRLSCV(cv=10).fit(X, y, qid=qid)
     np.testing.assert_array_equal(by_two.coef_path_, together.coef_path_)
     np.testing.assert_array_equal(by_two.held_out_, together.held_out_)

@@ -208,7 +208,7 @@ CONSTRAINTS = [
 def test_held_out_scores_are_those_of_refits(constraints, options):
     X, y, qid = rows_of(5)
     alphas = [30.0, 0.3, 3.0]
-    model = RankRLSCV(alphas, **constraints, **options, store_held_out=True).fit(X, y, qid=qid)
+    model = RankRLSCV(alphas, **constraints, **options).fit(X, y, qid=qid)
     expected = np.zeros((3, len(y)))
     for train, test in QueryKFold(5).split(X, qid=qid):
         for row, alpha in zip(expected, alphas, strict=True):
@@ -308,7 +308,7 @@ def test_offsets_are_subtracted_and_a_prior_is_refused(constraints):
     model = RankRLS(0.5, **constraints).fit(X, y, qid=qid, offset=offset)
     expected = RankRLS(0.5, **constraints).fit(X, y - offset, qid=qid).coef_
     np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
-    search = RankRLSCV([0.5], **constraints, store_held_out=True, scoring="pairwise_accuracy")
+    search = RankRLSCV([0.5], **constraints, scoring="pairwise_accuracy")
     search.fit(X, y, qid=qid, offset=offset)
     held_out = np.zeros(len(y))
     for train, test in QueryKFold(5).split(X, qid=qid):

@@ -425,9 +425,7 @@ def test_columns_that_vanish_in_a_part_are_constant_there():
     X, y, qid = np.array([[1.0], [0.0], [1e-160], [0.0]]), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
     with pytest.raises(ValueError, match="X too small"):
         RankRLS().fit(X[2:], y[2:])
-    model = RankRLSCV(
-        alphas=[1.0, 2.0], cv=QueryKFold(2), scoring="pairwise_squared_error", store_held_out=True
-    )
+    model = RankRLSCV(alphas=[1.0, 2.0], cv=QueryKFold(2), scoring="pairwise_squared_error")
     assert model.fit(X, y, qid=qid).held_out_[:2].tolist() == [0.0, 0.0]
 
 

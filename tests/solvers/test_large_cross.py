@@ -167,7 +167,7 @@ def test_equal_to_the_direct_solution(limits_of, sizes, pairs, weighting, scope,
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_a_search_holds_folds_out_as_the_direct_one_does(limits_of, pairs):
     X, y, qid, weight = drawn_rows(np.random.default_rng(2).integers(5, 30, 30))
-    search = RankRLSCV(pairs=pairs, cv=QueryKFold(3), store_held_out=True, feature_map=cross())
+    search = RankRLSCV(pairs=pairs, cv=QueryKFold(3), feature_map=cross())
     search.fit(X, y, qid=qid, sample_weight=weight)
     direct = {name: getattr(search, name) for name in ("alphas_", "scores_", "coef_path_")}
     with limits_of(**BY_STEPS):

@@ -415,8 +415,7 @@ def test_held_out_scores_of_fewer_rows_err_by_rounding_alone(n_rows, n_features,
         largest = np.linalg.norm(laplacian(y, query, pairs)[0] @ X @ X.T, 2)
         alphas = largest / 10.0 ** np.array([2, 4, 6, 8])
         searches = [
-            RankRLSCV([alpha], pairs=pairs, scoring="pairwise_squared_error", store_held_out=True)
-            for alpha in alphas
+            RankRLSCV([alpha], pairs=pairs, scoring="pairwise_squared_error") for alpha in alphas
         ]
         models = [fit_many(search, [(X, y, query)]).models[0] for search in searches]
         with mpmath.workdps(50):

@@ -44,7 +44,7 @@ MODELS = (
     RankRLS(10.0),
     RankRLS(10.0, inputs="maxabs", prior=np.ones(400)),
     RankRLS(10.0, scope="global", pairs="without_ties"),
-    RankRLSCV([1.0, 100.0], store_held_out=True),
+    RankRLSCV([1.0, 100.0]),
     RankRLSCV([1.0, 100.0], cv=3, inputs=[None, "maxabs"], pairs=["with_ties", "without_ties"]),
     RankSVM(0.1),
     RankSVMCV([0.01, 0.1], cv=2),

@@ -410,8 +410,6 @@ REFUSED = {
     "kernel of a machine": (PairwiseELM(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows"),
     "dual": (RankRLS(form="dual"), "form='dual' needs all rows in memory"),
     "dual search": (RankRLSCV(form="dual"), "form='dual' needs all rows in memory"),
-    "stored": (RankRLSCV(store_held_out=True), "store_held_out must be False for a table"),
-    "stored scores of RankSVM": (RankSVMCV(store_held_out=True), "store_held_out must be False"),
     "ELMRank": (ELMRank(n_nodes=5), "ELMRank cannot be fitted to a table"),
     "ELMRankCV": (ELMRankCV(n_nodes=5), "ELMRankCV cannot be fitted to a table"),
     "AutoRanker": (AutoRanker(), "AutoRanker cannot be fitted to a table"),
@@ -446,8 +444,6 @@ def test_functions_that_a_table_cannot_serve():
         RankRLSCV(cv=3).fit(cut(), validation=cut())
     with pytest.raises(ValueError, match="give cv or validation, not both"):
         RankSVMCV(cv=QueryKFold(3)).fit(cut(), validation=cut())
-    with pytest.raises(ValueError, match="store_held_out must be False for a table"):
-        RankSVMCV(store_held_out=True).fit(cut(), validation=cut())
     with pytest.raises(ValueError, match="query ids to make folds of"):
         RankRLSCV(scope="global").fit(cut(qid=None))
 

@@ -265,8 +265,6 @@ def train(
     scoring = opt.choice_metric(metric, convention, entry.metric)
     search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
     search, columns = _filling(search, columns)
-    if plot is not None and not on_table and hasattr(search, "store_held_out"):
-        search.set_params(store_held_out=True)  # for the standard errors of the picture
     start = time.perf_counter()
     if on_table:
         size = _fit_table(search, columns, settings, file, valid, is_replaced, output, entry)

@@ -12,8 +12,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
+from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.preferences import Preferences
 from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, comparison_metric
@@ -55,14 +55,11 @@ class ComparisonJudge(BaseJudge):
     share : float
         The share of its weight with which a comparison is judged each time: 1/2 if it is held out
         with its winner and with its loser.
-    store : bool
-        Whether to keep the held-out scores of the best model.
     """
 
     metric: ComparisonMetric
     way: str
     share: float = 1.0
-    store: bool = False
 
     @classmethod
     def make(
@@ -72,7 +69,6 @@ class ComparisonJudge(BaseJudge):
         validation: RankingData | None,
         scoring: ComparisonScoring,
         n_threads: int | None,
-        store: bool = False,
         *,
         exact: bool = True,
         has_probabilities: bool = False,
@@ -88,7 +84,6 @@ class ComparisonJudge(BaseJudge):
             Other items, whose comparisons are judged instead. `cv` must then be None.
         scoring : str, ComparisonMetric or None
         n_threads : int or None
-        store : bool
         exact : bool
             Whether what is held out is subtracted from one decomposition. Otherwise models are
             fitted anew, and None stands for folds.
@@ -98,9 +93,8 @@ class ComparisonJudge(BaseJudge):
         Raises
         ------
         ValueError
-            If `cv`, `scoring` or `store` is not as described, or if there is a single comparison.
+            If `cv` or `scoring` is not as described, or if there is a single comparison.
         """
-        check_flag("store_held_out", store)
         preferences = _preferences_of(items)
         metric = comparison_metric(scoring, has_probabilities)
         if validation is None and preferences.n_pairs < 2:
@@ -114,17 +108,17 @@ class ComparisonJudge(BaseJudge):
         if validation is not None:
             refuse_validation(cv, True)
             way = "validation set"
-            return cls(items, metric, None, validation, n_threads, way, store=store)
+            return cls(items, metric, None, validation, n_threads, way)
         cv = _default_way(items.X, preferences, exact) if cv is None else cv
         if isinstance(cv, str):
             _check_word(cv, preferences, exact)
         if isinstance(cv, str) and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP):
             share = 0.5 if cv == BY_ITEM else 1.0
-            return cls(items, metric, None, None, n_threads, cv, share, store)
+            return cls(items, metric, None, None, n_threads, cv, share)
         if isinstance(cv, str) and cv == BY_FOLDS_OF_ITEMS:
             splits: Splits = _folds_of_items(preferences)
             way = f"{len(splits)} folds of items"
-            return cls(items, metric, splits, None, n_threads, way, 0.5, store)
+            return cls(items, metric, splits, None, n_threads, way, 0.5)
         rows = _rows_of(preferences)
         if preferences.groups is not None:
             of_queries, _ = rows.queries.groups(preferences.groups)  # in the order of their ids
@@ -132,7 +126,7 @@ class ComparisonJudge(BaseJudge):
         splits = make_splits(cv, rows)
         what = "groups" if isinstance(splits, GroupSplits) else "comparisons"
         way = f"{len(splits)} splits of {what}"
-        return cls(items, metric, splits, None, n_threads, way, store=store)
+        return cls(items, metric, splits, None, n_threads, way)
 
     @property
     def rows(self) -> RankingData:
@@ -191,19 +185,22 @@ class ComparisonJudge(BaseJudge):
             scores = scores + preferences.differences(offset)[rows]
         margin = preferences.margin[rows]
         values = self.metric.values(margin, scores)
-        if self.store:
+        if len(kept.times):
             kept.add(rows, scores, np.where(self.metric.defined(margin), values, np.nan))
         return self.metric.sums(margin, values, preferences.w[rows] * self.share)
 
     def _kept(self, n_models: int) -> _Kept:
-        n_kept = _preferences_of(self._judged).n_pairs if self.store else 0
+        """Return where scores and values are summed; of none if they would take too much memory."""
+        n_kept = _preferences_of(self._judged).n_pairs
+        if 16 * n_models * n_kept > limits.now.path_bytes:
+            n_kept = 0
         shape = n_models, n_kept
         return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
 
     def _stored(self, judged: Judged, kept: _Kept) -> Judged:
         """Return what was judged, with the held-out scores of the best model if they are kept."""
         judged = judged._replace(stored={**NOT_STORED, "cv_": self.way})
-        if not self.store or np.isnan(judged.means).all():
+        if not len(kept.times) or np.isnan(judged.means).all():
             return judged
         best = best_of(judged.means, self.metric)
         with np.errstate(invalid="ignore"):
@@ -215,7 +212,7 @@ class ComparisonJudge(BaseJudge):
 
 
 class _Kept(NamedTuple):
-    """Sums of what was held out of every comparison; of none if nothing is stored.
+    """Sums of what was held out of every comparison; of none if nothing is kept.
 
     Attributes
     ----------

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
-from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
@@ -62,8 +61,8 @@ class Judged(NamedTuple):
     splits : ndarray of shape (n_splits, n_models), or None
         The mean over the queries of the test rows, for every split.
     stored : dict of str to any
-        The attributes ``held_out_`` and ``per_query_`` of the best model. They are None unless the
-        judge stores them.
+        The attributes ``held_out_`` and ``per_query_`` of the best model. They are None where they
+        are not known, as in tables.
     """
 
     means: Vector
@@ -178,14 +177,11 @@ class Judge(BaseJudge):
         For each held-out row, the first row of its query that has the same values and therefore
         the same score, before the offsets are added. Rows that are held out one by one must also
         have the same label, weight and offset. None if no two rows are equal.
-    store : bool
-        Whether to keep the held-out scores of the best model.
     """
 
     metric: Metric
     scored: RankingData
     first_equal: Rows | None
-    store: bool = False
 
     @classmethod
     def of_targets(
@@ -196,7 +192,6 @@ class Judge(BaseJudge):
         validation: RankingData | None,
         scoring: Scoring,
         n_threads: int | None,
-        store: bool = False,
     ) -> list[Judge]:
         """Choose the metric, and make a judge for each column of labels, with the same splits.
 
@@ -211,16 +206,13 @@ class Judge(BaseJudge):
             The rows to hold out instead. `cv` must then be None.
         scoring : str, Metric, scorer or None
         n_threads : int or None
-        store : bool
-            Whether to keep the held-out scores of the best model.
 
         Raises
         ------
         ValueError
-            If the metric cannot take the labels (the message names ``scoring``), if ``cv`` makes no
-            valid splits, or if `store` is not True or False.
+            If the metric cannot take the labels (the message names ``scoring``), or if ``cv`` makes
+            no valid splits.
         """
-        check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
         one_by_one = splits is None and validation is None and data.is_single_query
         judges = []
@@ -244,7 +236,7 @@ class Judge(BaseJudge):
                 others.append(scored.offset)
             index = scored.queries.index()
             equal = first_equal_rows(held.X, rows, index, others, n_threads)
-            judges.append(cls(target, metric, splits, validation, n_threads, scored, equal, store))
+            judges.append(cls(target, metric, splits, validation, n_threads, scored, equal))
         return judges
 
     @classmethod
@@ -286,7 +278,7 @@ class Judge(BaseJudge):
         values, weights, split_of, queries, seen = self.values(scores)
         n_splits = 0 if self.splits is None else len(self.splits)
         judged = Judged(*_core.summarize(values, weights, split_of, n_splits))
-        if not self.store or np.isnan(judged.means).all():
+        if np.isnan(judged.means).all():
             return judged
         best = best_of(judged.means, self.metric)
         seen = np.arange(len(scores[best])) if seen is None else seen

@@ -385,7 +385,7 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     ----------
     search : fitted ranker with `alphas_` or `Cs_`, such as `RankRLSCV` or `RankSVMCV`
         Draw a search over both with `settings`. The standard error, of the mean over splits or over
-        queries, is drawn if the search has splits, or was made with ``store_held_out=True``.
+        queries, is drawn if the search has splits, or `per_query_`.
     ax : matplotlib.axes.Axes, or None for new axes
 
     Returns

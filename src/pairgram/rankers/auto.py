@@ -116,7 +116,6 @@ class TrialsSpec(Spec):
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
         common |= {
-            "store_held_out": self.search.store,
             "missing": self.rows.missing,
             "cv": cv if compares else splits and list(splits),
         }
@@ -267,7 +266,7 @@ class _Course:
             with without_row_warnings(), until(self.end, self.rates.slowness):
                 held = rows.held(validation, rows.data)
                 judge = Judge.of_targets(
-                    rows.data, None, self.common["cv"], held, best.scoring_, n_threads, True
+                    rows.data, None, self.common["cv"], held, best.scoring_, n_threads
                 )[0]
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
@@ -419,7 +418,7 @@ class AutoRanker(LinearSearch):
                 raise ArgumentError("kernels", f"must have names, got {verbatim(repr(kernel))}")
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
-            Search(self.cv, self.scoring, store=True),
+            Search(self.cv, self.scoring),
             None if self.time_budget is None else float(self.time_budget),
             tuple(kernels),
             self.verbose,

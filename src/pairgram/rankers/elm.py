@@ -99,7 +99,6 @@ class _MachineSearch(LinearSearch):
     coef0: float = 1.0
     form: Form = "auto"
     random_state: RandomState = None
-    store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
@@ -262,8 +261,6 @@ class PointwiseELMCV(_MachineSearch):
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
 prior, missing, n_threads :
         As in `PointwiseELM`.
-    store_held_out : bool, default=False
-        As in `RankRLSCV`.
 
     Attributes
     ----------
@@ -322,7 +319,7 @@ class PairwiseELMCV(_MachineSearch):
 
     Parameters
     ----------
-    Cs, cv, scoring, store_held_out :
+    Cs, cv, scoring :
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
     gamma, inputs : as in `PointwiseELMCV`

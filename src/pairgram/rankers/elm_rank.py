@@ -234,7 +234,7 @@ class DrawnSpec(LeastSquares):
         cv = _folds(search.cv, data)
         if held is None and cv is None:
             cv = held_by_default(data.held_together.n_filled, len(data.y))
-        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
+        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads)
         splits = judges[0].splits
         self._warn_of_time(data, 1 + (0 if splits is None else len(splits)))
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
@@ -454,8 +454,6 @@ class ELMRankCV(LinearSearch):
     pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, missing, \
 n_threads :
         As in `ELMRank`.
-    store_held_out : bool, default=False
-        As in `RankRLSCV`.
 
     Attributes
     ----------
@@ -529,7 +527,6 @@ n_threads :
     bias_range: Range | None = None
     n_estimators: int = 1
     random_state: RandomState = None
-    store_held_out: bool = False
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
     n_threads: int | None = None
@@ -537,7 +534,7 @@ n_threads :
     def _spec(self) -> DrawnSpec:
         kinds = as_list(self.inputs, "inputs")
         told = ("inputs",) if self.inputs is not None else ()
-        search = Search(self.cv, self.scoring, self.store_held_out, told)
+        search = Search(self.cv, self.scoring, told)
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
         Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")
         return DrawnSpec.of(self, kinds, _ranges_of(self.weight_range), alphas, Cs, search)

@@ -396,7 +396,6 @@ def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict
             prior=multiple * weights,
             inputs="runs",
             scoring=metric,
-            store_held_out=True,
             n_threads=n_threads,
         ).fit(rows.scores[kept], y, qid=query)
         gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)

@@ -310,8 +310,6 @@ class Search(NamedTuple):
     ----------
     cv : None, int, splitter, iterable of splits or "leave-pair-out"
     scoring : str, Metric, scorer, Criterion or None
-    store : bool
-        Whether to keep the held-out scores of the best model.
     told : tuple of str
         The settings besides the ridge that are told: some of "pairs", "target", "scale", "gamma"
         and "inputs".
@@ -323,7 +321,6 @@ class Search(NamedTuple):
 
     cv: Any
     scoring: Any
-    store: bool
     told: tuple[str, ...] = ()
     Cs: Vector | None = None
     has_probabilities: bool = False
@@ -343,8 +340,7 @@ class Search(NamedTuple):
         has_groups: bool,
     ) -> None:
         """Raise a ValueError if the evidence could not choose, or if rows are to be held out."""
-        told = {"cv": self.cv is not None, "store_held_out": self.store}
-        told |= {"validation": validates, "groups": has_groups}
+        told = {"cv": self.cv is not None, "validation": validates, "groups": has_groups}
         for name, given in told.items():
             if given:
                 raise ArgumentError(
@@ -576,14 +572,12 @@ class GivenArrays:
         refuse_validation(search.cv, validation is not None)
         cv, held = search.cv, self.held(validation, shown)
         if pattern.preferences is not None:
-            told = cv, held, search.scoring, n_threads, search.store
+            told = cv, held, search.scoring, n_threads
             log_odds = search.has_probabilities
             return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
-        (judge,) = Judge.of_targets(
-            pattern, None, cv, held, search.scoring, n_threads, search.store
-        )
+        (judge,) = Judge.of_targets(pattern, None, cv, held, search.scoring, n_threads)
         return judge
 
 
@@ -740,8 +734,6 @@ class GivenTable:
         ValueError
             If the search cannot hold rows of a table out, or if `validation` does not suit it.
         """
-        if search.store:
-            raise ValueError("store_held_out must be False for a table: its rows are not kept")
         if validation is None:
             return self.table
         if search.cv is not None:

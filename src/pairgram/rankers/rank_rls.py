@@ -447,8 +447,6 @@ class RankRLSCV(Certain, LinearSearch):
         a whole number, or 64 or more, or if the rows of a single query are held out one by one or
         in pairs.
         For comparisons it is "accuracy" (the default) or "squared_error"; see `evaluate`.
-    store_held_out : bool, default=False
-        Whether to keep `held_out_` and `per_query_` of the chosen settings.
     keep_covariance, prior : as in `RankRLS`
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
@@ -490,20 +488,21 @@ class RankRLSCV(Certain, LinearSearch):
         The mean is over all held-out queries. The standard deviation is over splits, or over
         queries if there are no splits. It is NaN for "leave-pair-out".
     held_out_ : ndarray of shape (n_rows,), float64, or None
-        With ``store_held_out=True``, the score of every row by the model with the chosen settings
-        that was fitted without it: without its query, row or fold, as `cv` says. It is the mean
-        over repeated splits, and NaN for rows that no split held out. Models of different queries
-        and splits differ, in the dual form also by a constant, so compare these scores within a
-        query, and of a query that is split within a split only. With a validation set, these are
-        the scores of its rows, of shape (n_validation_rows,). None if scores are not stored. For
-        comparisons they are differences of scores, (n_pairs,), and with "leave-item-out" the mean
-        of the two differences. `per_query_` then has a row for every comparison: its number, its
-        weight, and the metric, which is NaN where it is undefined, such as the accuracy of a tie.
+        The score of every row by the model with the chosen settings that was fitted without it:
+        without its query, row or fold, as `cv` says. It is the mean over repeated splits, and NaN
+        for rows that no split held out. Models of different queries and splits differ, in the dual
+        form also by a constant, so compare these scores within a query, and of a query that is
+        split within a split only. With a validation set, these are the scores of its rows, of shape
+        (n_validation_rows,). None for tables, for "leave-pair-out" and "evidence", and for
+        comparisons whose scores by all models would take more than 256 MiB. For comparisons they
+        are differences of scores, (n_pairs,), and with "leave-item-out" the mean of the two
+        differences. `per_query_` then has a row for every comparison: its number, its weight, and
+        the metric, which is NaN where it is undefined, such as the accuracy of a tie.
     cv_ : str
         What was held out of comparisons: "leave-item-out", "leave-comparison-out",
         "leave-group-out", or words for splits. Other fits have no `cv_`.
     per_query_ : dict of str to ndarray, or None
-        With ``store_held_out=True``, a row for every query that was held out: ``qid`` (the id, or
+        A row for every query that was held out: ``qid`` (the id, or
         the number from 0 if there were no ids), ``split`` (its number, if `cv` makes splits),
         ``n`` (the rows of weight > 0), ``weight``, and the metric of `scoring_` under its name. The
         mean of the metric, with these weights, is `best_score_`. Model files hold neither this nor
@@ -634,7 +633,6 @@ class RankRLSCV(Certain, LinearSearch):
     positive: bool | Sequence[Any] | NDArray[Any] = False
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
-    store_held_out: bool = False
     keep_covariance: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None

@@ -582,8 +582,6 @@ class RankSVMCV(_Probabilities, LinearSearch):
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
     loss, weighting, tol, max_iter, missing, n_threads : as in `RankSVM`
-    store_held_out : bool, default=False
-        As in `RankRLSCV`.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
         feature map, or a list of inputs, takes a frozen model only.
@@ -651,7 +649,6 @@ uses_qid_, prior_, uses_offset_ :
     weighting: Weighting = "pairs"
     tol: float = 1e-3
     max_iter: int = 100
-    store_held_out: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
@@ -677,6 +674,5 @@ uses_qid_, prior_, uses_offset_ :
         )
         told = ("inputs",) if self.inputs is not None else ()
         log_odds = self.loss == "logistic"
-        held = self.cv, self.scoring, self.store_held_out
-        search = Search(*held, told, has_probabilities=log_odds)
+        search = Search(self.cv, self.scoring, told, has_probabilities=log_odds)
         return SvmSpec(rows, settings, Cs, search)

@@ -491,7 +491,7 @@ class RidgeSpec(LeastSquares):
         if search.by_evidence:
             return [ByEvidence.make(target, n_threads) for target in data.of_targets(labels)]
         if data.preferences is not None:
-            told = search.cv, held, search.scoring, n_threads, search.store
+            told = search.cv, held, search.scoring, n_threads
             exact = exact and self.constraints is None
             judge = ComparisonJudge.make(data, *told, exact=exact)
             return [HeldOutComparisons(judge.rows, n_threads, judge)]
@@ -499,11 +499,6 @@ class RidgeSpec(LeastSquares):
             if self.constraints is not None:
                 raise ValueError(
                     f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_nonzero_coefs"
-                )
-            if search.store:
-                raise ValueError(
-                    f"store_held_out must be False with cv={LEAVE_PAIR_OUT!r}, where a row has "
-                    "another score in every pair"
                 )
             return [
                 LeavePairOut.make(target, search.scoring, n_threads)
@@ -517,7 +512,7 @@ class RidgeSpec(LeastSquares):
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
-        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
+        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads)
         return [HeldOutRows(judge.data, n_threads, judge) for judge in judges]
 
     def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> float:
@@ -834,7 +829,7 @@ def search_spec(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
         )
     told += ("gamma",) * has_gamma + ("inputs",) * (model.inputs is not None)
-    search = Search(model.cv, model.scoring, model.store_held_out, told, Cs)
+    search = Search(model.cv, model.scoring, told, Cs)
     rows = _rows_of(model, maps[0], kinds, gammas, takes_path=True)
     if search.by_evidence:
         no_table = f"scoring={EVIDENCE.name!r} needs all rows in memory: give a frame, not a table"

@@ -50,10 +50,7 @@ def refitted(model, splits, X, y, qid, **rows):
 def held_out(search, *given, **rows):
     """Return the held-out scores of every ridge, each of which is the only one of a search."""
     return np.array(
-        [
-            search.set_params(alphas=[alpha], store_held_out=True).fit(*given, **rows).held_out_
-            for alpha in ALPHAS
-        ]
+        [search.set_params(alphas=[alpha]).fit(*given, **rows).held_out_ for alpha in ALPHAS]
     )
 
 
@@ -130,7 +127,6 @@ def test_a_group_that_holds_nearly_everything(set_limits):
 @pytest.mark.parametrize("model", [RankRLSCV(ALPHAS), RankRLSCV(ALPHAS, kernel="rbf", gamma=0.3)])
 def test_folds_are_folds_of_groups(model):
     X, y, qid, groups = rows_in_groups(3)
-    model.set_params(store_held_out=True)
 
     def splits_of(parts):
         present = np.unique(groups)
@@ -162,7 +158,7 @@ def test_folds_are_folds_of_groups(model):
 def test_forward_takes_the_order_of_ids_and_not_that_of_rows():
     X, y, qid, groups = rows_in_groups(4)
     days = np.datetime64("2026-01-01") + groups
-    found = RankRLSCV(ALPHAS, cv="forward", store_held_out=True).fit(X, y, qid=qid, groups=days)
+    found = RankRLSCV(ALPHAS, cv="forward").fit(X, y, qid=qid, groups=days)
     assert np.isnan(found.held_out_[groups == 0]).all()
     late = groups == 5
     first = RankRLS(found.alpha_).fit(X[~late], y[~late], qid=qid[~late])

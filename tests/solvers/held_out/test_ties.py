@@ -428,6 +428,6 @@ def test_rows_of_one_list_that_nothing_tells_apart_have_the_score_0(feature_map)
     """Else the labels, which the rounding of a score depends on, would seem to be predicted."""
     rng = np.random.default_rng(1)
     X, y = np.full((7, 2), 0.3), np.round(rng.normal(size=7), 3)
-    model = RankRLSCV(feature_map=feature_map, store_held_out=True).fit(X, y)
+    model = RankRLSCV(feature_map=feature_map).fit(X, y)
     assert not model.held_out_.any()
     assert (model.scores_ == 0.5).all()
