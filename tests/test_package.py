@@ -127,13 +127,6 @@ def test_dir_holds_names_alone():
     assert {"RankRLS", "metrics", "export"} <= set(dir(pairgram))
 
 
-def test_names_of_former_releases_tell_what_to_use():
-    with pytest.raises(AttributeError, match=r"use RankSVM\(feature_map=Nystroem\(\.\.\.\)\)"):
-        _ = pairgram.RankNystroem
-    with pytest.raises(ImportError):
-        from pairgram import RankRandomFourier  # noqa: F401
-
-
 def test_what_is_installed_computes_right_numbers():
     """The products of the check call no BLAS, whose kernels for a machine may be wrong."""
     X, y, qid = pairgram.make_ranking(300, 20, 50, random_state=0)

@@ -5,7 +5,9 @@ RankSVM takes a handful of steps
 The pairgram is close to the Hessian of the squared hinge, so it preconditions the Newton solver.
 """
 
-from pairgram import RandomFourier, RankSVM, make_ranking, plots
+import matplotlib.pyplot as plt
+
+from pairgram import RandomFourier, RankSVM, make_ranking
 
 X, y, qid = make_ranking(200, 30, 10, random_state=0)
 models = {
@@ -18,4 +20,7 @@ models = {
 for name, model in models.items():
     model.fit(X, y, qid=qid)
     print(f"{name:>22}: {model.n_iter_} steps, {model.n_hessian_products_} Hessian products")
-plots.convergence(models)
+    plt.semilogy(model.history_["relative_gradient"], marker="o", label=name)
+plt.xlabel("Newton step")
+plt.ylabel("gradient / first gradient")
+plt.legend(frameon=False)

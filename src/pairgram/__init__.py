@@ -108,11 +108,6 @@ _NAMES = {
     "solvers.pairgram": ("Pairgram",),
     "tables.scan": ("scan",),
 }
-# Former public names, and what replaces them.
-_FORMER = {
-    "RankNystroem": "RankSVM(feature_map=Nystroem(...))",
-    "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",
-}
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)
 _ROOMS = {module.partition(".")[0] for module in _NAMES} | {"clicks", "export", "plots"}
@@ -124,8 +119,7 @@ def __getattr__(name: str) -> Any:
     elif name in _ROOMS:
         value = importlib.import_module(f"pairgram.{name}")
     else:
-        instead = f": use {_FORMER[name]}" if name in _FORMER else ""
-        raise AttributeError(f"module 'pairgram' has no attribute {name!r}{instead}", name=name)
+        raise AttributeError(f"module 'pairgram' has no attribute {name!r}", name=name)
     globals()[name] = value
     return value
 

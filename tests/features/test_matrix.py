@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import RankRLS, kernel_matrix, load_model, make_ranking
 from parts.features import KernelMap, describe_map, same_map
@@ -189,13 +188,6 @@ def test_a_matrix_larger_than_the_memory_is_refused(free_memory):
             kernel_matrix(np.eye(10), kernel=kernel)
     free_memory(800.0)
     kernel_matrix(np.eye(10, dtype=np.float32))
-
-
-@parametrize_with_checks(
-    [KernelMap(), KernelMap("laplacian"), KernelMap("tanimoto"), KernelMap("minmax")]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("name", NAMES)

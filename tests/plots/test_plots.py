@@ -17,7 +17,6 @@ from pairgram import (
     RandomNodes,
     RankRLS,
     RankRLSCV,
-    RankSVM,
     RankSVMCV,
     compare,
     make_ranking,
@@ -143,14 +142,6 @@ def test_coefficients_of_a_kernel_are_no_weights_of_columns():
             plots.coefficients(RankRLSCV(**settings).fit(X, Y, qid=QID))
 
 
-def test_convergence():
-    models = {str(C): RankSVM(C=C, tol=1e-5).fit(X, Y, qid=QID) for C in (0.01, 1.0)}
-    data = check(plots.convergence(models))
-    for name, model in models.items():
-        np.testing.assert_array_equal(data[name], model.history_["relative_gradient"])
-    assert [*check(plots.convergence(models["1.0"]))] == ["RankSVM"]
-
-
 def test_differences():
     systems = {"fitted": SEARCH.predict(FRAME), "first": X[:, 0], "none": np.zeros(len(Y))}
     found = compare(Y, QID, systems, ["ndcg@10", "auc"], n_permutations=100, n_resamples=100)
@@ -237,7 +228,7 @@ def test_settings():
 
 
 def test_models_without_what_is_drawn():
-    for draw in (plots.scores, plots.coefficients, plots.convergence, plots.settings):
+    for draw in (plots.scores, plots.coefficients, plots.settings):
         with pytest.raises(ValueError, match=r"want a .*, got RankRLS without"):
             draw(RankRLS().fit(X, Y, qid=QID))
 

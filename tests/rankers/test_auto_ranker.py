@@ -1,7 +1,6 @@
 """The ranker without settings: what it tries, how it chooses, and what it keeps."""
 
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -533,44 +532,3 @@ def test_refused_searches_of_clicks(log):
     cut = [(np.arange(0, 95), np.arange(95, len(X)))]
     with pytest.raises(ValueError, match="but split 0 cuts query"):
         AutoRanker(cv=cut).fit(X, clicks, qid=lists, propensity=propensity)
-
-
-def test_kernels_of_the_user_are_tried(tmp_path):
-    rng = np.random.default_rng(0)
-    bits, sizes = rng.random((300, 12)) < 0.3, rng.normal(size=(300, 2))
-    X, qid = np.hstack([bits, 10 * sizes]), np.repeat(np.arange(30), 10)
-    similar = (bits @ bits[:9].T.astype(float)) / (1 + (bits | bits[0]).sum(1))[:, None]
-    y = (similar * np.sin(2 * np.arange(9) + 3 * sizes[:, :1])).sum(axis=1)
-    kernel = "tanimoto"
-    both = AutoRanker(time_budget=None, kernels=[kernel, "laplacian"]).fit(X, y, qid=qid)
-    names = both.trials_["features"].tolist()
-    assert names.count(repr(kernel)) == 2 and names.count("'laplacian'") == 2
-    own = [name == repr(kernel) for name in names]
-    assert [*both.trials_["inputs"][own]] == [None, "maxabs"]
-    alone = RankRLSCV(kernel=kernel).fit(X, y, qid=qid)
-    place = own.index(True)
-    assert both.trials_["score"][place] == pytest.approx(alone.best_score_, abs=1e-9)
-    assert both.best_estimator_.kernel == kernel
-    both.save(tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), both.predict(X))
-    one = AutoRanker(time_budget=None, kernels=kernel).fit(X, y, qid=qid)
-    np.testing.assert_array_equal(one.predict(X), both.predict(X))
-
-
-@pytest.mark.parametrize("kernels", ["precomputed", ["rbf", lambda A, B: A @ B.T]])
-def test_kernels_that_take_rows_as_given_are_refused(kernels, linear):
-    with pytest.raises(ValueError, match="kernels must have names, got"):
-        AutoRanker(kernels=kernels).fit(*linear[:2], qid=linear[2])
-
-
-@pytest.mark.parametrize(("budget", "told"), [(1e-3, True), (None, False)])
-@pytest.mark.parametrize("kernels", ["tanimoto", ["laplacian", "rbf"]])
-def test_kernels_that_were_never_tried_are_told(budget, told, kernels):
-    X, y, qid = make_ranking(20, 10, 30, random_state=0)
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        AutoRanker(time_budget=budget, kernels=kernels).fit(np.round(abs(X)), y, qid=qid)
-    texts = [str(one.message) for one in found if "never tried" in str(one.message)]
-    assert len(texts) == told
-    for one in [kernels] if isinstance(kernels, str) else kernels:
-        assert not told or repr(one) in texts[0]

@@ -111,16 +111,12 @@ def test_it_is_simple_imputer_before_the_ranker(ranker, missing):
 
 @pytest.mark.parametrize("missing", WORDS)
 def test_auto_ranker(missing, tmp_path):
-    model = AutoRanker(time_budget=None, missing=missing, kernels=["rbf"]).fit(
-        GAPS[:150], y[:150], qid=QID[:150]
-    )
+    model = AutoRanker(time_budget=None, missing=missing).fit(GAPS[:150], y[:150], qid=QID[:150])
     fill = imputer(missing).fit(GAPS[:150])
     np.testing.assert_allclose(
         model.fill_values_, fill.statistics_.astype(float), rtol=1e-12, atol=1e-14
     )
-    want = AutoRanker(time_budget=None, kernels=["rbf"]).fit(
-        fill.transform(GAPS[:150]), y[:150], qid=QID[:150]
-    )
+    want = AutoRanker(time_budget=None).fit(fill.transform(GAPS[:150]), y[:150], qid=QID[:150])
     scores = model.predict(GAPS)
     np.testing.assert_allclose(scores, want.predict(fill.transform(GAPS)), rtol=1e-8, atol=1e-8)
     model.save(tmp_path / "m")

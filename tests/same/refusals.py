@@ -288,7 +288,6 @@ CASES: dict[str, Case] = {
     "rows of precomputed kernels": _with("RankRLS", kernel="precomputed"),
     "kernel matrix with NaN": lambda folder: pg.kernel_matrix(_changed(X, np.nan)),
     "no queries to make": lambda folder: pg.make_ranking(0),
-    "a name that is gone": lambda folder: pg.RankNystroem,
 }
 
 

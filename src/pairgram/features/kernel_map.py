@@ -139,14 +139,6 @@ class KernelMap(FeatureMap):
     coef0: float = 1.0
     n_threads: int | None = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        precomputed = is_precomputed(self.kernel)
-        tags.input_tags.sparse = not precomputed
-        tags.input_tags.pairwise = precomputed
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
-
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Keep the training rows, X of shape (n_rows, n_features).
 

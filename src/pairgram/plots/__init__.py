@@ -7,7 +7,6 @@ drawn in it. This package uses models by their public names only.
 from pairgram.plots.drawing import (
     Plot,
     coefficients,
-    convergence,
     differences,
     ranks,
     scores,
@@ -18,7 +17,6 @@ from pairgram.plots.drawing import (
 __all__ = [
     "Plot",
     "coefficients",
-    "convergence",
     "differences",
     "ranks",
     "scores",

@@ -251,50 +251,6 @@ def _columns_of(
     return {name: np.asarray(table[name])[:n_first] for name in names}
 
 
-def convergence(models: Any, ax: Any = None) -> Plot:
-    """Draw the relative gradient of RankSVM after every Newton step, and its tolerance.
-
-    Parameters
-    ----------
-    models : fitted `RankSVM`, or dict of str to fitted `RankSVM`
-        Models that were just fitted: files keep no history.
-    ax : matplotlib.axes.Axes, or None for new axes
-
-    Returns
-    -------
-    Plot
-        The data are the relative gradients, by the names of the models.
-
-    Raises
-    ------
-    ValueError
-        If a model has no history.
-    """
-    if not isinstance(models, Mapping):
-        models = {type(models).__name__: models}
-    ax = axes_of(ax)
-    data: dict[str, Any] = {}
-    markers = "osD^vPX"
-    for number, (name, model) in enumerate(models.items()):
-        history = require(model, "history_", "a RankSVM that was just fitted")
-        gradients = np.asarray(history["relative_gradient"], np.float64)
-        data[str(name)] = gradients
-        ax.plot(
-            np.arange(len(gradients)),
-            np.where(gradients > 0, gradients, np.nan),
-            color=COLOURS[number % len(COLOURS)],
-            marker=markers[number % len(markers)],
-            ms=5,
-            label=shortened(name),
-        )
-    for tolerance in sorted({float(model.tol) for model in models.values()}):
-        ax.axhline(tolerance, color=GREY, ls="--", lw=1.2, label=f"tol = {tolerance:.3g}")
-    ax.set(yscale="log", xlabel="Newton step", ylabel="gradient / first gradient")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False)
-    return Plot(ax, data)
-
-
 def differences(
     comparison: Comparison,
     systems: tuple[str, str] | None = None,

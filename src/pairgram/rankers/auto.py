@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, verbatim, warn_caller
 from pairgram._support.machine import until
 from pairgram._support.parameters import (
     Missing,
@@ -22,12 +21,10 @@ from pairgram._support.parameters import (
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
-from pairgram.features.kernels import KernelLike, kernel_of, takes_rows_as_given
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
-    as_list,
     choose,
     column_of,
     is_evidence,
@@ -82,7 +79,6 @@ class TrialsSpec(Spec):
         How every trial holds rows out.
     budget : float or None
         `time_budget`, in seconds.
-    kernels : tuple of str
     verbose : bool
     random_state : int, RandomState, Generator or None
     began : float
@@ -91,7 +87,6 @@ class TrialsSpec(Spec):
 
     search: Search
     budget: float | None
-    kernels: tuple[Any, ...]
     verbose: bool
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
@@ -121,21 +116,13 @@ class TrialsSpec(Spec):
         }
         named = rows.arguments | {"validation": validation}
         course, mean = _Course(self, common, named), mean_of_linear(task)
-        every = trials(task, self.random_state, self.kernels)
+        every = trials(task, self.random_state)
         course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
         if not compares:
             course.average(mean, rows, validation, splits)
         course.make([trial for trial in every if trial.family != COLUMNS])
         best = course.best
         course.tell_best()
-        made = zip(course.table.rows, course.table.outcomes, strict=True)
-        tried = {row["features"] for row, outcome in made if outcome == "tried"}
-        if untried := [text for text in map(repr, self.kernels) if text not in tried]:
-            warn_caller(
-                f"the kernels {', '.join(untried)} were never tried, and trials_ says why: give a "
-                "larger time_budget, or fit RankRLSCV(kernel=...)",
-                UserWarning,
-            )
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
         if not compares and data.offset is None and not data.labels_differ(PairSettings()):
@@ -328,10 +315,6 @@ class AutoRanker(LinearSearch):
     scoring : str, Metric, scorer or None, default=None
         The metric that judges, as in `RankRLSCV`. If `fit` gets clicks with a `propensity`, it must
         be a metric of clicks, and None stands for "ips_dcg@10".
-    kernels : str, list of str, or None, default=None
-        Kernels to try too, before other features and kernels. Use this if you know what the columns
-        mean, such as that they are bits. Each kernel is tried on the columns as they are, and
-        on the columns divided by their largest absolute value, which does not change bits.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was
         left out.
@@ -401,7 +384,6 @@ class AutoRanker(LinearSearch):
     _: KW_ONLY
     cv: CV = None
     scoring: Scoring = None
-    kernels: KernelLike | Sequence[KernelLike] | None = None
     verbose: bool = False
     random_state: RandomState = 0
     missing: Missing | None = None
@@ -411,16 +393,10 @@ class AutoRanker(LinearSearch):
         check_parameters(self, "time_budget")
         if is_evidence(self.scoring):
             raise no_evidence()
-        kernels = [] if self.kernels is None else as_list(self.kernels, "kernels")
-        for kernel in kernels:
-            kernel_of(kernel)
-            if takes_rows_as_given(kernel):
-                raise ArgumentError("kernels", f"must have names, got {verbatim(repr(kernel))}")
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
             Search(self.cv, self.scoring),
             None if self.time_budget is None else float(self.time_budget),
-            tuple(kernels),
             self.verbose,
             self.random_state,
         )

@@ -14,7 +14,6 @@ from pairgram._support import limits
 from pairgram._support.parameters import InputsName, Target
 from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
-from pairgram.features.kernels import KernelLike
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
@@ -208,16 +207,11 @@ class Rates:
             self._work[kind] += work[kind]
 
 
-def trials(
-    task: Task,
-    random_state: RandomState,
-    kernels: Sequence[KernelLike] = (),
-) -> list[Trial]:
+def trials(task: Task, random_state: RandomState) -> list[Trial]:
     """Return all trials for a task, in the order in which they are made.
 
     Linear models come first. Inputs and pairs take turns among them, so that few trials have tried
-    some of both. After linear models come `kernels` of columns as they are, and with the largest
-    size 1.
+    some of both.
     """
     kinds = [
         kind for kind in KINDS if (kind.takes_sparse if task.sparse else kind.name != "maxabs")
@@ -228,10 +222,6 @@ def trials(
         Trial(COLUMNS, kind.name, _linear(task, kind), choice=choice)
         for (_, kind), (_, choice) in in_turn
     ]
-    for kernel, inputs in itertools.product(kernels, (None, "maxabs")):
-        work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
-        family = f"kernel {kernel}"
-        found.append(Trial(f"{kernel!r}", inputs, work, {"kernel": kernel}, family=family))
     for width in WIDTHS:
         for inputs in task.even:
             found.append(_fourier(task, inputs, _gamma(task, inputs, width), random_state))
