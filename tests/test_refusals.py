@@ -16,7 +16,7 @@ def place_of(error):
         return ""
     words = [error.parameter or ""]
     words += [
-        f"{name} {n}" for name in ("row", "column") if (n := getattr(error, name)) is not None
+        f"{name} {n}" for name in ("row", "column") if (n := getattr(error, name, None)) is not None
     ]
     return " ".join(words).strip()
 

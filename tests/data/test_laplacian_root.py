@@ -104,26 +104,3 @@ def test_large_offset_does_not_cancel(pairs):
     for vectors in (expected, shifted):
         _core.apply_half_laplacian(bound, vectors)
     np.testing.assert_allclose(shifted, expected, atol=1e-12 * np.abs(expected).max())
-
-
-def test_what_is_refused():
-    rng = np.random.default_rng(0)
-    arguments = np.arange(6) % 3.0, np.array([0, 2, 6])
-    named = {"pairs": "kept", "weighting": "pairs"}
-    problem, apply = _core.RankingProblem(*arguments, **named), _core.apply_half_laplacian
-    apply(problem, rng.normal(size=(6, 2)))
-    for wrong in (np.ones((6, 2), dtype=np.float32), np.asfortranarray(np.ones((6, 2))), [[1.0]]):
-        with pytest.raises(TypeError):
-            apply(problem, wrong)
-    for wrong in (np.ones(6), np.ones((5, 2))):
-        with pytest.raises(ValueError, match=r"2-d|an entry per row"):
-            apply(problem, wrong)
-    with pytest.raises(ValueError, match="axis must be 0 or 1"):
-        apply(problem, np.ones((6, 6)), axis=2)
-    buffer = np.frombuffer(bytearray(6 * 8 + 1), np.float64, 6, offset=1).reshape(6, 1)
-    with pytest.raises(ValueError, match="aligned"):
-        apply(problem, buffer)
-    fixed = np.ones((6, 6))
-    fixed.setflags(write=False)
-    with pytest.raises(ValueError, match="not writeable"):
-        apply(problem, fixed)

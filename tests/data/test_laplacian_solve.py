@@ -93,27 +93,6 @@ def test_many_columns_and_any_threads(pairs):
     assert_close(solved[0], z, 1e-11)
 
 
-def test_what_is_refused():
-    y = np.arange(6) % 3.0
-    problem = _core.RankingProblem(y, np.array([0, 6]), pairs="kept", weighting="pairs")
-    good = np.ones((6, 2)), np.ones((1, 2))
-    _core.solve_laplacian(problem, *good)
-    for columns, known in (
-        (np.ones(6), good[1]),
-        (np.ones((5, 2)), good[1]),
-        (good[0], np.ones((1, 3))),
-        (good[0], np.ones((2, 2))),
-    ):
-        with pytest.raises(ValueError, match=r"columns|known"):
-            _core.solve_laplacian(problem, columns, known)
-    with pytest.raises(TypeError):
-        _core.solve_laplacian(problem, np.asfortranarray(good[0]), good[1])
-    fixed = good[0].copy()
-    fixed.setflags(write=False)
-    with pytest.raises(ValueError, match="not writeable"):
-        _core.solve_laplacian(problem, fixed, good[1])
-
-
 @pytest.mark.parametrize("pairs", [*PAIRS[:4], None])
 def test_diagonal_beside_a_weight_that_has_nearly_all(pairs):
     v = np.array([1.0, 1e-17, 2e-17, 0.0])

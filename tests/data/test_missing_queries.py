@@ -133,14 +133,3 @@ def test_routed_ids_and_our_own_searches_are_not_warned_of(routing):
     assert scores.min() > 0.6
     for model in (pg.RankRLSCV([1.0], cv=pg.QueryKFold(3)), pg.RankSVMCV([1.0], cv=3)):
         model.fit(X, Y, qid=QID)
-
-
-def test_ids_given_as_sizes_are_told_so():
-    with pytest.raises(ValueError, match=r"got 1200 sizes that add up to .* pass them as qid"):
-        pg.RankRLS().fit(X, Y, group=np.minimum(QID, 30))
-    with pytest.raises(ValueError, match=r"for query #0; one for each row looks like query ids"):
-        pg.RankRLS().fit(X, Y, group=QID + 10**6)
-    with pytest.raises(TypeError, match=r"integers, got <U.* looks like query ids: pass them as q"):
-        pg.RankRLS().fit(X, Y, group=QID.astype(str))
-    with pytest.raises(ValueError, match=r"2 sizes that add up to 1100$"):
-        pg.RankRLS().fit(X, Y, group=[100, 1000])

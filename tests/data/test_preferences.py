@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,36 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import pairgram
 from pairgram import Preferences, RankRLS, RankRLSCV, RankSVM
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (([0, 1], [1]), {}, "loser must have a row for each of the 2 of winner, got 1"),
-        (([], []), {}, "winner must name at least one row, got none"),
-        (([0.0], [1.0]), {}, "winner must be row numbers of X.*float64: Preferences.from_ids"),
-        (([[0]], [[1]]), {}, r"winner must be row numbers.*shape \(1, 1\)"),
-        ((["a"], ["b"]), {}, "winner must be row numbers.*from_ids takes names"),
-        (([0, -1], [1, 0]), {}, "winner must be row numbers >= 0, got -1 in comparison 1"),
-        (
-            ([0, 3], [1, 3]),
-            {},
-            "loser must be another row than the winner, got row 3.*comparison 1",
-        ),
-        (([0, 1], [1, 0]), {"margin": [1, -2]}, "margin must be >= 0, got -2.0 in comparison 1"),
-        (([0], [1]), {"margin": np.inf}, "margin must be finite, got inf in comparison 0"),
-        (([0], [1]), {"margin": [1, 2]}, "margin must have one number for each of 1"),
-        (([0, 1], [1, 0]), {"weight": [1, -2]}, "weight must be finite and >= 0, got -2.0 in comp"),
-        (([0], [1]), {"weight": 0.0}, "weight must add up to at least"),
-        (([0, 1], [1, 0]), {"groups": ["a"]}, "groups must have"),
-        (([0, 1], [1, 0]), {"groups": ["a", None]}, "groups"),
-    ],
-)
-def test_refused_arguments(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        Preferences(*arguments, **options)
 
 
 def test_names():
@@ -50,14 +22,6 @@ def test_names():
     assert repr(found) == "Preferences of 2 comparisons between 3 rows, 1 of them ties"
     numbers = Preferences.from_ids(np.array([30, 10, 20]), np.array([10]), np.array([30]))
     assert numbers.winner.tolist() == [1] and numbers.loser.tolist() == [0]
-    with pytest.raises(
-        ValueError, match="loser must be names among ids, got 'Adda' in comparison "
-    ):
-        Preferences.from_ids(ids, ["Bob"], ["Adda"])
-    with pytest.raises(ValueError, match="did you mean 'Ada'"):
-        Preferences.from_ids(ids, ["adda"], ["Bob"])
-    with pytest.raises(ValueError, match="ids must name every row once, got 'Bob' twice"):
-        Preferences.from_ids(["Bob", "Ada", "Bob"], ["Bob"], ["Ada"])
 
 
 def test_groups_are_those_that_were_given():
@@ -80,25 +44,23 @@ def test_a_value_that_does_not_change():
 
 
 X = np.random.default_rng(0).normal(size=(20, 3))
+
+
 Y = Preferences(np.arange(1, 20), np.arange(19))
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: len(Y),
-        lambda: np.asarray(Y),
-        lambda: Y[:2],
-        lambda: list(Y),
-        lambda: cross_validate(RankRLS(), X, Y),
-        lambda: GridSearchCV(RankRLS(), {"alpha": [1.0, 2.0]}).fit(X, Y),
-        lambda: SelectKBest(f_regression, k=1).fit(X, Y),
-        lambda: make_pipeline(SelectKBest(f_regression, k=1), RankRLS()).fit(X, Y),
+        partial(cross_validate, RankRLS()),
+        GridSearchCV(RankRLS(), {"alpha": [1.0, 2.0]}).fit,
+        SelectKBest(f_regression, k=1).fit,
+        make_pipeline(SelectKBest(f_regression, k=1), RankRLS()).fit,
     ],
 )
 def test_tools_that_take_labels_say_what_to_do(use):
     with pytest.raises(ValueError, match=r"RankRLSCV\(cv=...\) in place of GridSearchCV"):
-        use()
+        use(X, Y)
 
 
 def test_a_pipeline_passes_comparisons_through():
@@ -107,64 +69,6 @@ def test_a_pipeline_passes_comparisons_through():
     np.testing.assert_array_equal(
         model.predict(X), alone.predict(StandardScaler().fit_transform(X))
     )
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"qid": np.zeros(20)},
-        {"group": [20]},
-        {"sample_weight": np.ones(20)},
-        {"query_weight": np.ones(20)},
-    ],
-)
-def test_what_is_told_of_rows_is_refused(named):
-    (name,) = named
-    with pytest.raises(ValueError, match=rf"^{name} must be None beside y=Preferences.*give Pref"):
-        RankRLS().fit(X, Y, **named)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"pairs": "without_ties"},
-        {"pairs": None},
-        {"scope": "global"},
-        {"weighting": "queries"},
-        {"target": "gain"},
-    ],
-)
-@pytest.mark.parametrize("kind", [RankRLS, RankRLSCV])
-def test_other_pairs_are_refused(kind, setting):
-    (name,) = setting
-    with pytest.raises(ValueError, match=f"^{name} must be .* beside y=Preferences"):
-        kind(**setting).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (pairgram.ELMRank(), "y must be labels, got Preferences, which ELMRank does not take"),
-        (pairgram.PointwiseELM(), "pairs"),
-    ],
-)
-def test_rankers_that_take_labels_only(model, message):
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, Y)
-
-
-def test_rows_out_of_range():
-    with pytest.raises(
-        ValueError, match="winner must be row numbers of X, 0 to 19, got 20 in comp"
-    ):
-        RankRLS().fit(X, Preferences([1, 20], [0, 1]))
-
-
-def test_features_that_are_not_finite():
-    bad = X.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN: row 3, column 1"):
-        RankRLS().fit(bad, Y)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 3))
@@ -209,26 +113,7 @@ def test_labels_that_are_known_are_those_of_lists():
     assert RankRLSCV().fit(X, y).cv_ == "leave-group-out"
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "message"),
-    [
-        ([0.0, 1.0], [0.0], "upper must have a bound for each of lower"),
-        ([0.0, np.nan], [0.0, 1.0], "lower must not be nan, as in row 1"),
-        ([0.0, np.inf], [0.0, np.inf], "lower must not be inf, as in row 1"),
-        ([0.0, -np.inf], [0.0, -np.inf], "upper must not be -inf, as in row 1"),
-        ([0.0, 2.0], [0.0, 1.0], "lower must be <= upper, got 2.0 > 1.0 in row 1"),
-        ([0.0, 0.0], [5.0, 5.0], "lower and upper do not tell for any two rows which is higher"),
-    ],
-)
-def test_refused_intervals(lower, upper, message):
-    with pytest.raises(ValueError, match=message):
-        Preferences.from_intervals(lower, upper)
-
-
 def test_more_pairs_than_are_listed():
-    many = np.arange(10_000.0)
-    with pytest.raises(ValueError, match=r"at most 10,000,000 pairs whose .* got 49,995,000: "):
-        Preferences.from_intervals(many, many)
     # Rows whose intervals touch are no pairs, however many they are.
     low, high = (np.repeat(ends, [4000, 4000, 1]) for ends in ([-np.inf, 3, 4], [3, np.inf, 4.0]))
     y = Preferences.from_intervals(low, high)

@@ -224,34 +224,6 @@ def test_estimators_do_not_count(monkeypatch):
     assert given[1].tolist() == [20, 20, 20, 20, 20]
 
 
-def test_counts_of_another_shape_are_refused():
-    bound = _core.RankingProblem(np.ones(3), np.array([0, 3]), pairs="kept", weighting="pairs")
-    rows = np.eye(3), np.ones((3, 1))
-    for wrong in (np.zeros(3, np.int64), np.zeros((4, 1), np.int64)):
-        with pytest.raises(ValueError, match=r"varying must be \(n_features \+ 1,\)"):
-            _core.gram(bound, *rows, varying=wrong)
-    with pytest.raises(TypeError):
-        _core.gram(bound, *rows, varying=np.zeros(4))
-    csr = sp.csr_array(np.eye(3))
-    arguments = [csr.indptr, csr.indices, csr.data, np.zeros(4, np.int64), np.array([0, 3])]
-    named = {"counted": np.ones(1, bool), "pointwise": False}
-    _core.count_varying(*arguments, **named)
-    assert arguments[3].tolist() == [1, 1, 1, 1]
-    for at, wrong, message in (
-        (0, np.array([0, 1, 2], np.int32), "offsets must end with the number of rows"),
-        (0, np.array([0, 2, 1, 3], np.int32), "those of CSR"),
-        (0, np.array([1, 1, 2, 3], np.int32), "those of CSR"),
-        (0, np.array([0, 1, 2, 4], np.int32), "those of CSR"),
-        (1, np.array([0, 1, 3], np.int32), "those of CSR"),
-        (1, np.array([0, 1], np.int32), "equally long"),
-        (3, np.zeros(3, np.int64), "those of CSR"),
-    ):
-        changed = list(arguments)
-        changed[at] = wrong
-        with pytest.raises(ValueError, match=message):
-            _core.count_varying(*changed, **named)
-
-
 @pytest.mark.parametrize("n_features", [6, 40, 100])
 @pytest.mark.parametrize(
     "model",

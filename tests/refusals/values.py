@@ -1,19 +1,43 @@
 # ruff: noqa: F401, F403
 """The names that calls of the tables see: public names, and small values to call them with."""
 
+import gzip
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import scipy.sparse as sp
 from numpy import inf, nan
+from sklearn.linear_model import Ridge
 
 import pairgram
 from pairgram import *
-from pairgram import clicks, export, make_ranking
+from pairgram import _core, clicks, export, make_ranking
+from pairgram.metrics import Metric
 
 X, y, qid = make_ranking(6, 5, 3, random_state=0)
 frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=y, query=qid)
+arrow = pa.Table.from_pandas(frame)
+model = RankRLS().fit(frame[["a", "b", "c"]], y, qid=qid)
+qrels = {"q": {"a": 1, "b": 0}}
+runs = {"a": {"q": {"a": 2.0, "b": 1.0}}, "b": {"q": {"a": 1.0, "b": 2.0}}}
+problem = _core.RankingProblem(
+    np.arange(6) % 3.0, np.array([0, 6]), pairs="kept", weighting="pairs"
+)
+
+
+def table(source=frame, **named):
+    """Return a table of these rows, with the label and the ids of `frame`."""
+    return scan(source, **{"label": "label", "qid": "query"} | named)
+
+
+def batches(*batches, **named):
+    """Return a table of a function that yields these batches."""
+    return scan(lambda: iter(batches), **named)
 
 
 def put(values, place, value):
@@ -29,5 +53,24 @@ FOLDER = tempfile.TemporaryDirectory()
 def file(data, name="file.txt"):
     """Return the path of a file with this text, or these bytes."""
     path = Path(FOLDER.name) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return path
+
+
+def count_varying(offsets, indices, n_counts):
+    """Count in a CSR matrix of three entries, of which these are the parts."""
+    parts = (np.array(offsets, np.int32), np.array(indices, np.int32), np.ones(3))
+    counts, bounds = np.zeros(n_counts, np.int64), np.array([0, 3])
+    _core.count_varying(*parts, counts, bounds, counted=np.ones(1, bool), pointwise=False)
+
+
+def solr_log(features):
+    """Return what Solr logged of one document."""
+    return [{"qid": 1, "response": {"docs": [{"id": "a", "[features]": features}]}}]
+
+
+def plugin_log(features, **others):
+    """Return what the plugin of OpenSearch logged of one document."""
+    hit = {"_id": "a", "fields": {"_ltrlog": [{"main": features, **others}]}}
+    return [{"qid": 1, "hits": {"hits": [hit]}}]
