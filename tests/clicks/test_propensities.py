@@ -127,42 +127,6 @@ def test_propensities_of_rows_are_those_that_fits_take():
             wide.of([1, position])
 
 
-POSITION, CLICK, ITEM = np.array([1, 2, 1, 2]), np.array([1, 0, 0, 1.0]), np.array([7, 7, 8, 8])
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"item": None}, "item or X must be given"),
-        ({"X": np.ones((4, 1))}, "item or X must be given, and not both"),
-        ({"item": [7, 8, 7, 8]}, "unknown for 2: no clicked item links"),
-        ({"click": [1, 0, 1, 0]}, "unknown for 2: had no click"),
-        ({"click": [0, 1, 0, 1]}, "unknown for 2: had no click, or had all"),
-        ({"click": np.zeros(4)}, "click has no click on a row that was shown"),
-        ({"click": [1, -1, 0, 1]}, "click must be >= 0, got -1.0 in row 1"),
-        ({"click": [1, 0]}, r"click must have shape \(4,\)"),
-        ({"position": [1, 1.5, 1, 2]}, "position must be a whole number .* got 1.5 in row 1"),
-        ({"position": [1, -2, 1, 2]}, "position must be a whole number .* got -2 in row 1"),
-        ({"position": [0, 2, 1, 2]}, "position must be from 1, .* got 0 or NaN in row 0"),
-        ({"position": [1, 2, 1, np.nan]}, "position must be from 1, .* got 0 or NaN in row 3"),
-        ({"item": [7, None, 8, 8]}, "item must not be missing, got None in row 1"),
-        ({"item": None, "X": [[1.0], [np.nan], [0.0], [1.0]]}, "X contains NaN|NaN"),
-        ({"item": None, "X": [[1.0]]}, "X must have 4 rows"),
-        ({"item": None, "X": np.ones((4, 1)), "click": [1, 0, 2, 1]}, "click must be 0 or 1"),
-        (
-            {"item": None, "X": np.ones((4, 1)), "click": [1, 0, 1, 0]},
-            "no click on position 2: leave",
-        ),
-        ({"n_resamples": -1}, "n_resamples must be"),
-        ({"monotone": 1}, "monotone must be True or False"),
-    ],
-)
-def test_what_cannot_be_estimated_is_told(changed, message):
-    arguments = {"position": POSITION, "click": CLICK, "item": ITEM, **changed}
-    with pytest.raises(ValueError, match=message):
-        estimate_propensities(**arguments)
-
-
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint8, np.int64])
 def test_ids_of_every_size_are_told_apart(dtype):
     log, qid, _ = log_of()

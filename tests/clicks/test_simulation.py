@@ -1,7 +1,6 @@
 """Users that are drawn click as their model says."""
 
 import numpy as np
-import pytest
 
 from pairgram.clicks import simulate
 
@@ -85,30 +84,6 @@ def test_a_seed_draws_the_same_users():
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
     assert (first.click != third.click).any()
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"y": -Y}, "y must hold labels >= 0, got -2.0 in row 0"),
-        ({"y": Y[:, None]}, r"y must have shape \(n_rows,\), got \(7, 1\)"),
-        ({"scores": SCORES[:, 1:]}, "scores must have a finite number for each of 7 rows"),
-        ({"scores": SCORES * np.nan}, "scores must have a finite number"),
-        ({"model": "eager"}, "model must be one of 'position', 'cascade', 'trust'"),
-        ({"n_impressions": 0}, "n_impressions must be"),
-        ({"k": 0}, "k must be"),
-        ({"noise": 1.5}, "noise must be from 0 to 1, got 1.5"),
-        ({"max_grade": 1}, "max_grade must be from 2 to 1000, got 1"),
-        (
-            {"examination": [0.5, 2.0]},
-            "examination must hold probabilities, got 2.0 for position 2",
-        ),
-        ({"examination": []}, r"examination must have shape \(k,\)"),
-    ],
-)
-def test_what_is_wrong_is_told(changed, message):
-    with pytest.raises(ValueError, match=message):
-        simulate(**{"y": Y, "qid": QID, "scores": SCORES, **changed})
 
 
 def test_rows_of_the_highest_grade_are_always_liked():
