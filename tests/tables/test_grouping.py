@@ -279,17 +279,6 @@ def test_messages_name_the_place_in_the_source(frame, tmp_path):
     assert 0 <= pairgram.evaluate("ndcg", table, others)["ndcg"] <= 1  # which does not read x2
 
 
-def test_query_ids_are_needed(frame):
-    with pytest.raises(ValueError, match="group_queries needs query ids"):
-        pairgram.scan(frame, group_queries=True, label="y", features=["x0"])
-
-
-def test_a_table_without_rows_is_refused_when_it_is_read(frame):
-    table = pairgram.scan(frame.iloc[:0], group_queries=True, **COLUMNS)
-    with pytest.raises(ValueError, match="the table has no rows"):
-        pairgram.RankRLS().fit(table)
-
-
 def test_a_full_disk_leaves_no_folder(frame, folders, monkeypatch, set_limits):
     set_limits(bucket_bytes=4000)
 

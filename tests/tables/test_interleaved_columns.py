@@ -1,7 +1,6 @@
 """Columns that are interleaved to rows by compiled code, against NumPy."""
 
 import numpy as np
-import pytest
 
 from axes import drawn
 from pairgram import _core
@@ -41,19 +40,3 @@ def test_infinity_and_signed_zeros_are_kept():
     np.testing.assert_array_equal(np.signbit(rows[:, 1]), [False, True, True, False])
     np.testing.assert_array_equal(rows[:, 0], column)
     assert not missing.any()
-
-
-@pytest.mark.parametrize(
-    ("columns", "fill", "message"),
-    [
-        ([], None, "a column or more"),
-        ([np.ones(3), np.ones(4)], None, "of one length"),
-        ([np.ones((2, 2))], None, "1-d"),
-        ([np.ones(3, np.float32)], None, "of one type"),
-        ([np.ones(6)[::2]], None, "contiguous"),
-        ([np.ones(3)], np.ones(2), r"fill must be \(n_columns,\)"),
-    ],
-)
-def test_other_columns_are_refused(columns, fill, message):
-    with pytest.raises(ValueError, match=message):
-        _core.interleave_columns64(columns, fill, 1)

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from pairgram import (
-    AutoRanker,
     Pairgram,
     RankRLS,
     RankRLSCV,
@@ -159,31 +158,3 @@ def test_letor_files_with_millions_of_indices(tmp_path):
     np.testing.assert_allclose(search.coef_[known], arrays.coef_[: len(known)], atol=1e-6)
     np.testing.assert_allclose(search.predict(validation), arrays.predict(X[:240]), atol=1e-6)
     assert evaluate("ndcg@10", validation, search)["ndcg@10"] > 0.9
-
-
-def test_what_tables_of_sparse_rows_refuse():
-    X, y, qid, _ = sparse_rows(400)
-    both = scan(lambda: iter([(X, y, qid), (X.toarray(), y, qid + 50)]))
-    with pytest.raises(ValueError, match="X must be sparse as in the first batch, got a dense one"):
-        RankRLS().fit(both)
-    both = scan(lambda: iter([(X.toarray(), y, qid), (X, y, qid + 50)]))
-    with pytest.raises(ValueError, match="X must be dense as in the first batch, got a sparse one"):
-        RankRLS().fit(both)
-    with pytest.raises(ValueError, match="missing must be None for sparse rows"):
-        RankRLS().fit(scan(lambda: iter([(X, y, qid)]), missing="mean"))
-    with pytest.raises(ValueError, match="group_queries must be False for sparse rows"):
-        scan(lambda: iter([(X, y, qid)]), group_queries=True)
-    with pytest.raises(ValueError, match="rows of query 6 do not stand together"):
-        RankRLS().fit(scan(lambda: iter([(X, y, qid % 7)])))
-    with pytest.raises(ValueError, match="inputs='standard' would make the zeros"):
-        RankRLS(inputs="standard").fit(table_of(X, y, qid))
-    with pytest.raises(ValueError, match="kernel='rbf' needs all rows in memory"):
-        RankRLS(kernel="rbf").fit(table_of(X, y, qid))
-    with pytest.raises(ValueError, match="AutoRanker cannot be fitted to a table"):
-        AutoRanker().fit(table_of(X, y, qid))
-    wrong = X.copy()
-    wrong.data[0] = np.inf
-    with pytest.raises(ValueError, match=r"the source, row 0, .*must be finite, got infinity"):
-        RankRLS().fit(table_of(wrong, y, qid))
-    with pytest.raises(ValueError, match="infinity"):
-        RankRLS().fit(wrong, y, qid=qid)

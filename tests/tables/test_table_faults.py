@@ -5,7 +5,6 @@ import pickle
 import signal
 import threading
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -16,23 +15,15 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-import scipy.sparse
 
 from pairgram import (
-    AutoRanker,
-    ELMRank,
-    ELMRankCV,
     MissingQueryWarning,
-    Pairgram,
     PairwiseELM,
-    QueryKFold,
     RankRLS,
     RankRLSCV,
     RankSVM,
-    RankSVMCV,
     dump_letor,
     evaluate,
-    fit_many,
     predict,
     scan,
 )
@@ -402,52 +393,6 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
     np.testing.assert_array_equal(again.predict(cut()), model.predict(cut()))
 
 
-REFUSED = {
-    "kernel": (RankRLS(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows in memory"),
-    "kernel of a search": (RankRLSCV(kernel="rbf", gamma=[1.0, 2.0]), "kernel='rbf' needs all"),
-    "precomputed": (RankRLS(kernel="precomputed"), "kernel='precomputed' needs all rows"),
-    "callable": (RankRLS(kernel=np.dot), "needs all rows in memory"),
-    "kernel of a machine": (PairwiseELM(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows"),
-    "dual": (RankRLS(form="dual"), "form='dual' needs all rows in memory"),
-    "dual search": (RankRLSCV(form="dual"), "form='dual' needs all rows in memory"),
-    "ELMRank": (ELMRank(n_nodes=5), "ELMRank cannot be fitted to a table"),
-    "ELMRankCV": (ELMRankCV(n_nodes=5), "ELMRankCV cannot be fitted to a table"),
-    "AutoRanker": (AutoRanker(), "AutoRanker cannot be fitted to a table"),
-    "splitter": (RankRLSCV(cv=[(np.arange(5), np.arange(5, 9))]), "cv must be None, a number"),
-    "pairs out": (RankRLSCV(cv="leave-pair-out"), "cv must be None, a number of folds"),
-    "one fold": (RankRLSCV(cv=1), "cv=1: n_splits must be an integer >= 2, got 1"),
-    "too many folds": (RankRLSCV(cv=10**6), "n_splits=1000000 needs as many queries, got 40"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_estimators_that_a_table_cannot_serve(name):
-    model, message = REFUSED[name]
-    with pytest.raises(ValueError, match=message):
-        model.fit(cut())
-
-
-def test_functions_that_a_table_cannot_serve():
-    with pytest.raises((ValueError, TypeError), match="table"):
-        fit_many(RankRLS(), cut())
-    with pytest.raises((ValueError, TypeError), match="table"):
-        Pairgram().update(cut(), ROWS.y)
-    model = RankRLS().fit(cut())
-    for use in (model.contributions, lambda X: model.column_weights(X, qid=ROWS.qid)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the table has no names of columns
-            with pytest.raises((ValueError, TypeError), match="table"):
-                use(cut())
-    with pytest.raises((ValueError, TypeError)):
-        scan(scipy.sparse.csr_array(ROWS.X))
-    with pytest.raises(ValueError, match="give cv or validation, not both"):
-        RankRLSCV(cv=3).fit(cut(), validation=cut())
-    with pytest.raises(ValueError, match="give cv or validation, not both"):
-        RankSVMCV(cv=QueryKFold(3)).fit(cut(), validation=cut())
-    with pytest.raises(ValueError, match="query ids to make folds of"):
-        RankRLSCV(scope="global").fit(cut(qid=None))
-
-
 def test_no_pairs():
     rows = make_rows(shortest=1, longest=2)
     table = cut_table(rows.frame, [5, 20], **NAMES)
@@ -501,26 +446,11 @@ def test_values_in_the_names_of_folders_are_no_missing_columns(tmp_path):
     assert RankRLS().fit(table).coef_.shape == (2,)
 
 
-@pytest.mark.parametrize(
-    ("features", "message"),
-    [
-        (["f0", "label"], "features must not name 'label', which is the column of label="),
-        (["query", "f0"], "features must not name 'query', which is the column of qid="),
-        (["f0", "f1", "f0"], "features must name every column once, got 'f0' twice"),
-    ],
-)
-def test_features_that_are_no_features(features, message):
-    with pytest.raises(ValueError, match=message):
-        scan(ROWS.frame, **NAMES | {"features": features})
-
-
 def test_columns_that_are_kept():
     """One name is one column, not the letters of it."""
     table = scan(ROWS.frame, **NAMES)
     model = RankRLS().fit(table)
     assert next(predict(model, table, keep="label")).column_names == ["label", "score"]
-    with pytest.raises(ValueError, match="keep must name every column once, got 'w' twice"):
-        predict(model, table, keep=["w", "label", "w"])
 
 
 def test_a_table_without_queries_is_no_result_list():
@@ -576,20 +506,6 @@ def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):
         ) as found:
             scan(source, **NAMES)
         assert type(found.value) is ValueError
-
-
-@pytest.mark.parametrize(("what", "n_parts"), [("weights", 3), ("query ids", 2)])
-@pytest.mark.parametrize("order", [1, -1])
-def test_tuples_that_differ_in_what_they_have(what, n_parts, order):
-    whole = (ROWS.X, ROWS.y, ROWS.qid, ROWS.weight)
-    batches = [tuple(one[:99] for one in whole), tuple(one[99:] for one in whole)[:n_parts]]
-    if what == "query ids":
-        batches[0] = batches[0][:3]
-    table = scan(lambda: iter(batches[::order]))
-    with pytest.raises(
-        ValueError, match=f"rows from .* on, .*: batches must all have {what} or none"
-    ):
-        RankRLS(scope="global").fit(table)
 
 
 def test_a_function_that_returns_the_same_iterator():
@@ -651,13 +567,6 @@ def test_a_validation_table_fills_its_own_missing_values():
     model = RankRLSCV().fit(train, validation=held)
     expected = RankRLSCV().fit(train, validation=scan(replace(ROWS, X=X).frame, **NAMES))
     np.testing.assert_array_equal(model.coef_, expected.coef_)
-
-
-def test_folds_of_a_seed_that_scikit_learn_refuses():
-    model = RankRLSCV(cv=QueryKFold(3, shuffle=True, random_state=-1))
-    for rows in ((scan(ROWS.frame, **NAMES),), (ROWS.X, ROWS.y)):
-        with pytest.raises(ValueError, match=r"cv=QueryKFold.*Seed must be between 0 and"):
-            model.fit(*rows, **({"qid": ROWS.qid} if len(rows) > 1 else {}))
 
 
 def test_rank_svm_takes_labels_of_any_size():

@@ -56,27 +56,3 @@ def test_text_files_and_frames(files):
     np.testing.assert_allclose(of_text.scores_, of_frame.scores_, rtol=1e-10)
     assert of_text.n_features_in_ == 4
     assert "groups 'day'" in repr(scan(frame, **named))
-
-
-def test_what_is_wrong_is_named(files):
-    folder, frame = files
-    with pytest.raises(ValueError, match=r"groups needs qid="):
-        scan(folder, label="y", groups="day")
-    with pytest.raises(ValueError, match="groups"):
-        scan(folder, label="y", qid="q", groups="days")
-    table = scan(folder, label="y", qid="q", groups="day")
-    with pytest.raises(ValueError, match=r"groups must be None if X is a table: .*groups="):
-        RankRLSCV().fit(table, groups=frame["day"])
-    cut = frame.assign(day=np.where(frame.index == 9, "z", frame["day"]))
-    wrong = scan(cut, label="y", qid="q", groups="day")
-    with pytest.raises(ValueError, match="groups must be constant within a query: query 1 has 'z'"):
-        RankRLSCV().fit(wrong)
-    one = scan(frame.assign(day=1), label="y", qid="q", groups="day")
-    with pytest.raises(ValueError, match="groups must be two or more"):
-        RankRLSCV().fit(one)
-    plain = scan(frame.drop(columns="day"), label="y", qid="q")
-    with pytest.raises(ValueError, match=r"cv='forward' .*groups="):
-        RankRLSCV(cv="forward").fit(plain)
-    missing = frame.assign(day=frame["day"].where(frame.index != 3))
-    with pytest.raises(ValueError, match="column 'day', the group, has a missing value"):
-        RankRLSCV().fit(scan(missing, label="y", qid="q", groups="day"))
