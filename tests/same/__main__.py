@@ -25,13 +25,11 @@ SHOWN = 400  # differences that are printed
 
 def write(path: Path, revision: str, only: str) -> None:
     """Run all configurations of which the name begins with a text."""
-    from . import behaviour, fits, refusals, uses
+    from . import behaviour, fits, uses
     from .results import results_of
 
     start = time.perf_counter()
-    every = itertools.chain(
-        *(module.configurations() for module in (fits, uses, behaviour, refusals))
-    )
+    every = itertools.chain(*(module.configurations() for module in (fits, uses, behaviour)))
     results = {name: results_of(run) for name, run in every if name.startswith(only)}
     archive.write(path, results, revision)
     seconds = time.perf_counter() - start
