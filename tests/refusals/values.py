@@ -1,4 +1,4 @@
-# ruff: noqa: F401, F403
+# ruff: noqa: F401, F403, F405
 """The names that calls of the tables see: public names, and small values to call them with."""
 
 import gzip
