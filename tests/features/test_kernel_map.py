@@ -354,7 +354,7 @@ def test_scores_need_no_whitened_rows(feature_map, dtype):
 @pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_threads_and_containers_do_not_matter(feature_map, dtype):
-    X = np.random.default_rng(0).normal(size=(5000, 6)).astype(dtype)
+    X = np.random.default_rng(0).normal(size=(2000, 6)).astype(dtype)
     expected = fresh(feature_map, n_threads=1).fit(X).transform(X)
     assert expected.dtype == dtype
     for n_threads in (2, 5):
