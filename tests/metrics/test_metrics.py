@@ -402,42 +402,6 @@ def test_relevance_threshold():
 # --- the tools that define conventions ---------------------------------------------------------
 
 
-def test_trec_eval():
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    y, scores, qid = random_lists(2)
-    # Distinct, also in the float32 that trec_eval keeps: it orders ties by name.
-    score = np.argsort(np.argsort(scores[0]))
-    y[qid == 3] = 0
-    qrels: dict[str, dict[str, int]] = {}
-    run: dict[str, dict[str, float]] = {}
-    for row, q in enumerate(qid):
-        qrels.setdefault(str(q), {})[str(row)] = int(y[row])
-        run.setdefault(str(q), {})[str(row)] = float(score[row])
-    theirs = {
-        "ndcg": "ndcg",
-        "ndcg@5": "ndcg_cut_5",
-        "ndcg@10": "ndcg_cut_10",
-        "map": "map",
-        "map@10": "map_cut_10",
-        "p@5": "P_5",
-        "p@30": "P_30",
-        "recall@10": "recall_10",
-        "mrr": "recip_rank",
-        "rprec": "Rprec",
-        "hit_rate@1": "success_1",
-        "hit_rate@5": "success_5",
-        "ndcg_linear": "ndcg",
-        "ndcg_linear@10": "ndcg_cut_10",
-    }
-    measures = {"ndcg", "ndcg_cut", "map", "map_cut", "P", "recall", "recip_rank"}
-    measures |= {"Rprec", "success"}
-    result = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
-    ours = evaluate(list(theirs), y, score, qid, convention="trec", per_query=True)
-    for name, measure in theirs.items():
-        expected = [result[str(q)][measure] for q in range(40)]
-        assert_array_equal(ours[name], expected, err_msg=name)
-
-
 def test_sklearn_area_under_the_curve():
     from sklearn.metrics import roc_auc_score
 

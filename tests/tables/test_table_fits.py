@@ -25,7 +25,6 @@ from pairgram import (
     RankSVM,
     RankSVMCV,
     evaluate,
-    scan,
 )
 from parts.data import mix
 from parts.model_selection import Folds
@@ -457,11 +456,6 @@ def test_row_of_batches_without_weight():
         wanted = on_arrays(model, rows, weight=True)
         found = clone(model).fit(cut_table(rows.frame, [100, 110], **named))
         close(found.coef_, wanted.coef_, 1e-9)
-
-
-def test_a_scan_of_a_frame_is_one_partition():
-    table = scan(ROWS.frame, label="label", qid="query", features=ROWS.names)
-    close(RankRLS().fit(table).coef_, on_arrays(RankRLS()).coef_, 1e-12)
 
 
 def test_scores_that_are_rounding_error_count_as_such_in_every_block():

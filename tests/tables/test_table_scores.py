@@ -4,7 +4,6 @@ import csv
 import errno
 import os
 import pickle
-from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -24,8 +23,6 @@ from sklearn.preprocessing import StandardScaler
 import pairgram
 from pairgram import (
     ELMRank,
-    Pairgram,
-    RandomFourier,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -147,29 +144,6 @@ def test_models_that_were_fitted_to_arrays(model):
     assert model.score(cut()) == pytest.approx(model.score(ROWS.X, ROWS.y, qid=ROWS.qid))
 
 
-def test_tables_with_other_features_are_refused(tmp_path):
-    model = RankRLS().fit(cut())
-    for features in (["f0", "f1"], ["f0", "f1", "f2", "w"]):
-        table = cut(features=features)
-        for use in (
-            model.predict,
-            model.score,
-            lambda one: evaluate("map", one, model),
-            lambda one: pairgram.predict(model, one, output=tmp_path / "scores.parquet"),
-        ):
-            with pytest.raises(ValueError, match=r"the table must have the .*features of fit"):
-                use(table)
-        with pytest.raises(ValueError, match="validation must have the features"):
-            RankRLSCV().fit(cut(), validation=table)
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(ValueError, match="validation must be a table"):
-        RankRLSCV().fit(cut(), validation=(ROWS.X, ROWS.y, ROWS.qid))
-    with pytest.raises(ValueError, match="validation must have query ids"):
-        RankRLSCV().fit(cut(), validation=cut(qid=None))
-    with pytest.raises(ValueError, match="validation needs labels"):
-        RankRLSCV().fit(cut(), validation=cut(label=None))
-
-
 def test_features_are_found_by_their_names(tmp_path):
     model = RankRLSCV(alphas=[1.0, 10.0]).fit(cut(), validation=cut())
     turned = cut(features=["f3", "w", "f1", "f0", "f2"])
@@ -209,15 +183,6 @@ def test_scores_are_written_as_the_name_says(ending, tmp_path):
     assert n_rows == len(found) == len(wanted)
     assert list(found) == list(wanted)
     np.testing.assert_array_equal(found["score"], wanted["score"])
-
-
-def test_infinite_features_are_named_by_their_place():
-    rows = make_rows()
-    rows.X[62, 1] = np.inf
-    drawn = RankRLS(feature_map=RandomFourier(10, random_state=0))
-    for use in (MODEL.predict, MODEL.score, RankRLS().fit, RankSVM().fit, drawn.fit):
-        with pytest.raises(ValueError, match=r"part 3, row 2, .*: column 'f1' must be finite"):
-            use(cut(rows))
 
 
 def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
@@ -343,16 +308,6 @@ def test_missing_values(missing, dtype, kind):
     assert found.fit(whole.X, whole.y, qid=whole.qid).fill_values_ is None
 
 
-def test_missing_values_of_a_table_that_is_scored():
-    """The model was fitted to rows that have all values, so the table says what to fill in."""
-    rows, frame = with_gaps()
-    filled = np.nan_to_num(rows.X)
-    table = cut_table(frame, [3], [50], missing="zero", **NAMES)
-    np.testing.assert_array_equal(MODEL.predict(table), MODEL.predict(filled))
-    wanted = evaluate("map", rows.y, MODEL.predict(filled), rows.qid)["map"]
-    assert evaluate("map", table, MODEL)["map"] == pytest.approx(wanted, rel=1e-12)
-
-
 def test_missing_values_with_a_prior():
     rows, frame = with_gaps()
     prior = FrozenEstimator(LinearRegression().fit(make_rows().X, rows.y))
@@ -363,39 +318,6 @@ def test_missing_values_with_a_prior():
     np.testing.assert_allclose(found.predict(table), scores, rtol=1e-9)
     frame = pd.DataFrame(rows.X, columns=rows.names)
     np.testing.assert_allclose(found.predict(frame), scores, rtol=1e-9)
-
-
-def test_missing_values_of_a_validation_table():
-    rows, frame = with_gaps()
-    other, held = with_gaps(seed=2)
-    table = cut_table(frame, [3], [50], missing="mean", **NAMES)
-    found = RankRLSCV().fit(table, validation=cut_table(held, [7], [40], **NAMES))
-    X, held_X = (np.where(np.isnan(one.X), found.fill_values_, one.X) for one in (rows, other))
-    wanted = RankRLSCV().fit(X, rows.y, qid=rows.qid, validation=(held_X, other.y, other.qid))
-    np.testing.assert_allclose(found.scores_, wanted.scores_, rtol=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore:column 'f0' of X has no value in any row")
-def test_a_column_without_values():
-    _, frame = with_gaps()
-    frame = frame.set_column(0, "f0", pa.nulls(frame.num_rows))
-    for missing in ("zero", "mean"):
-        table = cut_table(frame, [3], [50], missing=missing, **NAMES)
-        warned = pytest.warns(UserWarning, match="column 'f0' of X has no value in any row")
-        with nullcontext() if missing == "zero" else warned:
-            found = RankRLS().fit(table)
-        assert found.fill_values_[0] == 0 and found.coef_[0] == 0
-
-
-def test_missing_values_in_lists():
-    rows, _ = with_gaps()
-    lists = [[None if np.isnan(v) else v for v in row] for row in rows.X.tolist()]
-    frame = rows.frame.append_column("x", pa.array(lists))
-    names = NAMES | {"features": "x", "missing": "mean"}
-    found = RankRLS().fit(cut_table(frame, [50], [20, 99], **names))
-    wanted = RankRLS().fit(cut_table(rows.frame, [50], [20, 99], missing="mean", **NAMES))
-    np.testing.assert_allclose(found.fill_values_, wanted.fill_values_, rtol=1e-12)
-    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-9)
 
 
 def test_progress_counts_every_row_of_every_pass(tmp_path):
@@ -422,22 +344,6 @@ def test_a_fitted_model_is_the_same_after_a_copy(tmp_path):
     np.testing.assert_array_equal(
         loaded.predict(cut()), RankRLS(inputs="standard").fit(cut()).predict(cut())
     )
-
-
-def test_missing_values_are_in_model_files(tmp_path):
-    _, frame = with_gaps()
-    table = cut_table(frame, [3], [50], missing="mean", **NAMES)
-    model = RankRLS().fit(table)
-    model.save(tmp_path / "model.safetensors")
-    loaded = load_model(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(loaded.fill_values_, model.fill_values_)
-    np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
-
-
-def test_statistics_of_arrays_are_those_of_the_table():
-    model = RankRLS(alpha=1.0).fit(cut(weight="w"))
-    statistics = Pairgram().update(ROWS.X, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
-    np.testing.assert_allclose(model.coef_, statistics.solve(1.0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
