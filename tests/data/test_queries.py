@@ -1,41 +1,15 @@
 """Queries: ids of any kind in any order, sizes, weights per query."""
 
-import datetime
-
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
 from pairgram import _core
 from parts.data import Queries
 
-IDS = {
-    "int": [7, 7, -1, 7, 3, -1],
-    "uint8": np.array([7, 7, 1, 7, 3, 1], dtype=np.uint8),
-    "float": [0.5, 0.5, -2.0, 0.5, 9.0, -2.0],
-    "str": ["b", "b", "a", "b", "cc", "a"],
-    "bytes": [b"b", b"b", b"a", b"b", b"cc", b"a"],
-    "bool and str": [True, True, "True", True, "c", "True"],
-    "tuple": [(1, 2), (1, 2), (2, 1), (1, 2), (0,), (2, 1)],
-    "int and str": [1, 1, "1", 1, 2, "1"],
-    "frozenset": [frozenset(s) for s in ("a", "a", "b", "a", "c", "b")],
-    "date": [datetime.date(2020, 1, d) for d in (2, 2, 1, 2, 3, 1)],
-    "datetime64": np.array([2, 2, 1, 2, 3, 1], dtype="M8[D]"),
-    "pandas": pd.Series(["b", "b", "a", "b", "cc", "a"]),
-    "pandas categorical": pd.Series(["b", "b", "a", "b", "cc", "a"]).astype("category"),
-    "polars": pl.Series(["b", "b", "a", "b", "cc", "a"]),
-    "trailing NUL": ["a\0", "a\0", "a", "a\0", "", "a"],
-    "trailing NUL of polars": pl.Series(["a\0", "a\0", "a", "a\0", "", "a"]),
-    "beyond int64": [2**63, 2**63, 2**63 + 1, 2**63, -1, 2**63 + 1],
-    "big int": [2**70, 2**70, 5, 2**70, 2**71, 5],
-}
 
-
-@pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
-def test_ids_of_any_hashable_type(ids):
-    queries = Queries.make(6, qid=ids)
+def test_queries_by_hand():
+    queries = Queries.make(6, qid=["b", "b", "a", "b", "cc", "a"])
     assert queries.offsets.tolist() == [0, 3, 5, 6]
     assert queries.order.tolist() == [0, 1, 3, 2, 5, 4]
     assert queries.index().tolist() == [0, 0, 1, 0, 2, 1]

@@ -10,14 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from pairgram import (
-    compare,
-    compare_runs,
-    evaluate,
-    evaluate_run,
-    make_ranking,
-    plots,
-)
+from pairgram import compare, compare_runs, evaluate, evaluate_run, make_ranking, plots
 from parts.metrics import (
     bootstrap_means,
     holm,

@@ -5,16 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from pairgram import (
-    Pairgram,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    dump_letor,
-    evaluate,
-    scan,
-)
+from pairgram import Pairgram, RankRLS, RankRLSCV, RankSVM, RankSVMCV, dump_letor, evaluate, scan
 from problems import BY_STEPS
 
 N_ROWS = 600

@@ -144,15 +144,12 @@ def test_errors_reach_the_caller(client, tmp_path):
     write_parts(tmp_path, frame.set_column(at, "f1", pa.array(values)), BORDERS)
     table = scan(tmp_path, client=client, **NAMES)
     model = RankRLS()
-    with pytest.raises(
-        ValueError, match=r"part-03\.parquet, row 49, .*: column 'f1' has a missing"
-    ):
+    message = r"part-03\.parquet, row 49, .*: column 'f1' has a missing"
+    with pytest.raises(ValueError, match=message):
         model.fit(table)
     assert not hasattr(model, "coef_")
     fitted = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
-    with pytest.raises(
-        ValueError, match=r"part-03\.parquet, row 49, .*: column 'f1' has a missing"
-    ):
+    with pytest.raises(ValueError, match=message):
         pairgram.predict(fitted, table, output=tmp_path / "scores.parquet")
     assert not (tmp_path / "scores.parquet").exists()
     with pytest.raises(ValueError, match="do not stand together"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pairgram import RankRLS, RankRLSCV, scan
+from pairgram import RankRLS, RankRLSCV
 from table_sources import Rows, cut_table, make_rows
 
 
@@ -46,18 +46,6 @@ def test_arrays_and_tables_take_the_same_values(missing, weight):
         np.testing.assert_array_equal(ranker.fit(told).fill_values_, model.fill_values_)
 
 
-@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
-def test_queries_that_are_brought_together(missing):
-    rows = with_gaps(make_rows())
-    order = np.random.default_rng(0).permutation(len(rows.y))
-    names = {"label": "label", "qid": "query", "features": rows.names}
-    table = scan(rows.frame.take(order), **names, group_queries=True)
-    model = RankRLS(missing=missing).fit(table)
-    want = RankRLS(missing=missing).fit(rows.X, rows.y, qid=rows.qid)
-    np.testing.assert_allclose(model.fill_values_, want.fill_values_, rtol=1e-13)
-    np.testing.assert_allclose(model.predict(table), want.predict(rows.X[order]), atol=1e-9)
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 1000),
@@ -68,11 +56,7 @@ def test_queries_that_are_brought_together(missing):
 )
 def test_medians_of_tables_are_exact(limits_of, seed, drawn, kept, weighted, kind):
     rows = make_rows(n_queries=30, n_features=5, seed=seed)
-    X = {
-        "normal": rows.X,
-        "few values": np.round(rows.X / 4),
-        "heavy": np.exp(3 * rows.X),
-    }[kind]
+    X = {"normal": rows.X, "few values": np.round(rows.X / 4), "heavy": np.exp(3 * rows.X)}[kind]
     rows = with_gaps(Rows(X, rows.y, rows.qid, rows.weight), seed=seed)
     rows.X[:, 1] = np.where(np.arange(len(rows.X)) % 37 == 5, rows.X[:, 0], np.nan)
     rows.X[5, 1] = 1.0

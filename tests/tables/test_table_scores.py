@@ -4,6 +4,7 @@ import csv
 import errno
 import os
 import pickle
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -21,16 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pairgram
-from pairgram import (
-    ELMRank,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    evaluate,
-    get_metric,
-    load_model,
-    scan,
-)
+from pairgram import ELMRank, RankRLS, RankRLSCV, RankSVM, evaluate, get_metric, load_model, scan
 from parts.rankers import scores as row_scores
 from table_sources import cut_table, make_rows, write_parts
 
@@ -190,12 +182,9 @@ def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
     path.write_bytes(b"before")
     table = cut()
 
-    def fill_up(file):
-        return Full(file)
-
     class Full:
         def __init__(self, file):
-            self.file, self.closed = file, False
+            self.file = file
 
         def write(self, data):
             if self.file.tell() > 20:
@@ -207,17 +196,12 @@ def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
 
     replacing = row_scores.replacing
 
-    class Replacing:
-        def __init__(self, path):
-            self.own = replacing(path)
+    @contextmanager
+    def filling(path):
+        with replacing(path) as file:
+            yield Full(file)
 
-        def __enter__(self):
-            return Full(self.own.__enter__())
-
-        def __exit__(self, *error):
-            return self.own.__exit__(*error)
-
-    monkeypatch.setattr(row_scores, "replacing", Replacing)
+    monkeypatch.setattr(row_scores, "replacing", filling)
     with pytest.raises(OSError, match="No space left on device"):
         pairgram.predict(MODEL, table, output=path)
     assert path.read_bytes() == b"before"

@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 from functools import partial
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -254,13 +253,6 @@ def test_later_changes_of_a_frame_of_pandas_are_not_seen(blocks):
     np.testing.assert_allclose(WANTED.predict(table), WANTED.predict(ROWS.X), rtol=1e-9)
 
 
-def test_a_frame_of_dask_without_a_cluster():
-    """It is worked on in the threads of this process."""
-    frame = dd.from_pandas(ROWS.frame.to_pandas(), npartitions=3, sort=False)
-    found = check(scan(frame, **NAMES))
-    np.testing.assert_allclose(found.predict(scan(frame, **NAMES)), WANTED.predict(ROWS.X))
-
-
 def test_a_filtered_dataset(tmp_path):
     pq.write_table(ROWS.frame, tmp_path / "rows.parquet")
     kept = ROWS.y < 3
@@ -306,22 +298,10 @@ def test_a_function_that_returns_tuples(dtype):
         scan(factory, label="label")
 
 
-def over_numpy(X, y, qid):
-    """Frames over the memory of arrays, without a copy."""
-    frame = pd.DataFrame(X, columns=ROWS.names, copy=False)
-    return frame.assign(label=y, query=qid)
-
-
 BUFFERS = {
-    "tuple": lambda *arrays: arrays,
     "views that are read-only": lambda X, *rest: (read_only_view(X), *rest),
-    "pandas": over_numpy,
     "polars": lambda X, y, qid: pytest.importorskip("polars").DataFrame(
         dict(zip(ROWS.names, X.T, strict=True)) | {"label": y, "query": qid}
-    ),
-    "arrow": lambda X, y, qid: pa.table(
-        {name: pa.array(column) for name, column in zip(ROWS.names, X.T, strict=True)}
-        | {"label": pa.array(y), "query": pa.array(qid)}
     ),
     "lists": lambda X, y, qid: pa.table(
         {
@@ -345,7 +325,7 @@ def read_only_view(X):
 def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, set_limits):
     """Batches wait for others to be put together with them, or for the consumer."""
     set_limits(fewest_batch_rows=fewest)
-    columns = kind in ("pandas", "polars", "arrow")  # whose columns are contiguous
+    columns = kind == "polars"  # whose columns are contiguous
 
     def factory():
         X = np.empty((n_rows, 4), order="F" if columns else "C")
@@ -356,7 +336,7 @@ def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, set_limits)
             X[:n], y[:n], qid[:n] = ROWS.X[rows], ROWS.y[rows], ROWS.qid[rows]
             yield BUFFERS[kind](X[:n], y[:n], qid[:n])
 
-    names = {} if kind[0] in "tv" else NAMES | {"weight": None}
+    names = {} if kind[0] == "v" else NAMES | {"weight": None}
     if kind == "lists":
         names["features"] = "x"
     table = scan(factory, **names)
@@ -588,9 +568,6 @@ def test_ids_of_queries_are_checked_beside_groups(tmp_path, groups):
     path.write_text("\n".join(["q,y,f,g", *lines, *late]))
     with pytest.raises(ValueError, match="'q' must hold whole numbers without leading zeros"):
         scan(path, **names).survey()
-    path.write_text("q,y,f,g\nu,1,1,a\nu,0,2,a\n,1,1,b\n,0,2,b\n")
-    with pytest.raises(ValueError, match="missing value"):
-        scan(path, **names).survey()
 
 
 def test_features_may_be_those_of_a_fitted_model():
@@ -609,9 +586,7 @@ def test_missing_values_are_named_by_their_place(tmp_path, column, value):
     frame = ROWS.frame.set_column(at, column, pa.array(values, from_pandas=False))
     write_parts(tmp_path, frame, [70])
     for table in (scan(tmp_path, **NAMES), cut_table(frame, [70], **NAMES)):
-        with pytest.raises(
-            ValueError, match=rf"part.*1.*, row 12, .*: column '{column}'.* missing"
-        ):
+        with pytest.raises(ValueError, match=rf"1\S*, row 12, .*: column '{column}'.* missing"):
             RankRLS().fit(table)
 
 
@@ -704,10 +679,7 @@ FIRST_AND_SECOND = {
     "null and double": (pa.nulls(3), pa.array([0.5, 1.0, 2.0])),
     "bool and int64": (pa.array([True, False, True]), pa.array([7, 1, 2])),
     "bool and double": (pa.array([True, False, True]), pa.array([0.7, 1.0, 2.0])),
-    "decimal and int64": (
-        pa.array([decimal.Decimal("0.25")] * 3),
-        pa.array([2**40 + 1, 1, 2]),
-    ),
+    "decimal and int64": (pa.array([decimal.Decimal("0.25")] * 3), pa.array([2**40 + 1, 1, 2])),
     "decimal and double": (pa.array([decimal.Decimal("0.25")] * 3), pa.array([1e300, 1, 2])),
     "codes and double": (pa.array([1, 2, 3]).dictionary_encode(), pa.array([0.5, 1, 2])),
 }
@@ -883,8 +855,7 @@ def test_row_numbers_of_to_csv_are_no_feature(tmp_path, separator):
 
 
 @pytest.mark.parametrize(
-    ("log", "reader"),
-    [("_delta_log", "deltalake"), ("metadata", "pyiceberg"), (".hoodie", "hudi")],
+    ("log", "reader"), [("_delta_log", "deltalake"), ("metadata", "pyiceberg"), (".hoodie", "hudi")]
 )
 @pytest.mark.parametrize("given", ["folder", "pattern", "file", "above", "address"])
 def test_files_of_a_lake_are_refused(tmp_path, log, reader, given):

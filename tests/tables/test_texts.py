@@ -242,9 +242,7 @@ def test_columns_of_lists_beside_text():
             table = scan(pyarrow.table({"t": frame["t"].tolist(), "e": lists}), features=["t", "e"])
             assert_allclose(scores_of(model, table), model.predict(frame))
     longer = pyarrow.table({"t": ["a"], "e": [[1.0, 2.0, 3.0, 4.0]]})
-    with pytest.raises(
-        ValueError, match="must hold lists of 3 numbers, as in the fit, got lists of 4"
-    ):
+    with pytest.raises(ValueError, match="must hold lists of 3 numbers, as in the fit, got lists"):
         predict(model, scan(longer, features=["t", "e"]))
 
 
@@ -375,9 +373,7 @@ def test_whole_numbers_that_floats_do_not_hold_are_no_categories():
     new = frame.assign(y=0.0, q=1, id=[None, *frame["id"][1:]]).astype({"id": "Int64"})
     assert np.isfinite(scores_of(model, table_of(new, frame))).all()
     new.loc[7, "id"] = 2**53 + 1
-    with pytest.raises(
-        ValueError, match=r"row 7, .*: column 'id' must hold numbers that a float64"
-    ):
+    with pytest.raises(ValueError, match=r"row 7, .*: column 'id' must hold numbers that a float"):
         scores_of(model, table_of(new, frame))
 
 
