@@ -54,6 +54,12 @@ def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[s
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
 
 
+# What a search of a table is given: 0.3 refuses to keep the scores of rows that are held out.
+OF_TABLES: dict[str, bool] = {}
+if "store_held_out" in inspect.signature(pairgram.RankRLSCV).parameters:
+    OF_TABLES["store_held_out"] = False
+
+
 def _parameter(function: Callable[..., Any], name: str) -> str:
     return RENAMED[name] if name in RENAMED and name not in _parameters(function) else name
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from .data import Rows, frame_of, rows_of
 from .fits import Configuration, cosine, difference_of_roots
-from .public import attribute, pg
+from .public import OF_TABLES, attribute, pg
 from .results import attempt, of_file, of_model
 
 # ---- Exports
@@ -586,10 +586,10 @@ def _table_of_tables(folder: Path) -> Any:
     with_day = pg.scan(folder, **names, features=[*rows.names, "day"])
     first, second = (pg.scan(folder / f"day={day}", **names) for day in range(2))
     return {
-        "whole": of_model(pg.RankRLSCV().fit(whole), rows.new),
+        "whole": of_model(pg.RankRLSCV(**OF_TABLES).fit(whole), rows.new),
         "day": of_model(pg.RankRLS().fit(with_day), np.column_stack([rows.new, rows.new[:, 0]])),
-        "validation": of_model(pg.RankRLSCV().fit(first, validation=second), rows.new),
-        "folds": of_model(pg.RankRLSCV(cv=3).fit(whole), rows.new),
+        "validation": of_model(pg.RankRLSCV(**OF_TABLES).fit(first, validation=second), rows.new),
+        "folds": of_model(pg.RankRLSCV(cv=3, **OF_TABLES).fit(whole), rows.new),
     }
 
 
