@@ -83,3 +83,12 @@ def ranking_rows(n_queries=30):
     """Rows of `make_ranking`, as `Rows`."""
     X, y, qid = make_ranking(n_queries=n_queries, random_state=0)
     return Rows(X, y.astype(float), qid, np.ones(len(y)))
+
+
+ROWS = make_rows()
+NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
+
+
+def cut(rows=ROWS, **names):
+    """Describe these rows as a table whose parts and batches end within queries."""
+    return cut_table(rows.frame, [3, 3, 60, 300], [1, 59, 100, 301], **NAMES | names)

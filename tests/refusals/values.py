@@ -12,7 +12,10 @@ import polars as pl
 import pyarrow as pa
 import scipy.sparse as sp
 from numpy import inf, nan
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import pairgram
 from pairgram import *
@@ -23,6 +26,9 @@ X, y, qid = make_ranking(6, 5, 3, random_state=0)
 frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=y, query=qid)
 arrow = pa.Table.from_pandas(frame)
 model = RankRLS().fit(frame[["a", "b", "c"]], y, qid=qid)
+sizes = pd.DataFrame({"size": ["S", "M"] * 15, "price": X[:, 0]})
+to_numbers = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
+text_model = make_pipeline(to_numbers, RankRLS()).fit(sizes, y, rankrls__qid=qid)
 qrels = {"q": {"a": 1, "b": 0}}
 runs = {"a": {"q": {"a": 2.0, "b": 1.0}}, "b": {"q": {"a": 1.0, "b": 2.0}}}
 problem = _core.RankingProblem(

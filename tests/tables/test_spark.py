@@ -358,11 +358,6 @@ def test_errors_of_tasks_come_as_they_are(spark, rows):
     assert pairgram.RankRLS().fit(filled).fill_values_.shape == (5,)
 
 
-def test_a_frame_without_rows(spark, frame):
-    with pytest.raises(ValueError, match="the table has no rows"):
-        pairgram.RankRLS().fit(pairgram.scan(frame.filter("row < 0"), **COLUMNS))
-
-
 def test_results_that_spark_does_not_take(spark):
     X, y, qid = pairgram.make_ranking(30, 2, 600, random_state=0)
     wide = pd.DataFrame({"y": y, "q": qid, "x": X.tolist()})

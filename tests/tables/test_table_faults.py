@@ -28,15 +28,9 @@ from pairgram import (
     scan,
 )
 from parts.tables import Partition, Place, grouping
-from table_sources import cut_table, make_rows, write_parts
+from table_sources import NAMES, ROWS, cut, cut_table, write_parts
 
-ROWS = make_rows()
 FIRST = pc.field("label") >= -1
-NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
-
-
-def cut(**names):
-    return cut_table(ROWS.frame, [3, 3, 60, 300], [1, 59, 100, 301], **NAMES | names)
 
 
 @pytest.fixture(autouse=True)
