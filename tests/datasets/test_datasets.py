@@ -141,12 +141,6 @@ def test_a_long_id_is_stored_once(write):
     assert qid.nbytes == 8 * 100_000
     assert len({id(name) for name in qid.tolist()}) == 2
     assert qid[0] == "a" * 255 and qid[-1] == "2"
-    X, y, _ = make_ranking(4, 5, 3, random_state=0)
-    ids = load_letor(write("".join(f"1 qid:q{i // 5}\n" for i in range(20))))[2]
-    fitted = RankRLSCV([1.0, 2.0]).fit(X, y, qid=ids)
-    assert same_bits(
-        fitted.scores_, RankRLSCV([1.0, 2.0]).fit(X, y, qid=np.arange(20) // 5).scores_
-    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs its devices")
@@ -219,27 +213,11 @@ DECIMALS = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(DECIMALS, min_size=1, max_size=20))
 @example(
-    [
-        "4.9e-324",
-        "2.4703282292062327e-324",
-        "2.4703282292062328e-324",
-        "1e-400",
-        "0e999999999999999999999",
-    ]
+    ["4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "1e-400", "0e99999999999"]
 )
-@example(
-    ["2.2250738585072011e-308", "1.7976931348623157e308", "9007199254740993", "9007199254740992.5"]
-)
-@example(
-    [
-        "0." + "0" * 400 + "1e401",
-        "1" + "0" * 400 + "e-400",
-        "-0",
-        "1e23",
-        "8.5e-22",
-        "123456789012345678901",
-    ]
-)
+@example(["2.2250738585072011e-308", "1.7976931348623157e308", "9007199254740993"])
+@example(["0." + "0" * 400 + "1e401", "1" + "0" * 400 + "e-400", "9007199254740992.5"])
+@example(["-0", "1e23", "8.5e-22", "123456789012345678901", "0e999999999999999999999"])
 @example(["1e-99999999999999999999999", "0." + "0" * 30 + "1", "179769313486231570000e288"])
 def test_numbers_round_as_python_does(texts):
     finite = [t for t in texts if np.isfinite(float(t))]

@@ -489,20 +489,10 @@ def test_lightgbm_reports_the_same():
     X = rng.normal(size=(len(y), 3)) + 0.3 * y[:, None]
     data = lightgbm.Dataset(X, y, group=np.bincount(qid))
     recorded: dict[str, dict[str, list[float]]] = {}
-    booster = lightgbm.train(
-        {
-            "objective": "lambdarank",
-            "metric": ["ndcg", "map"],
-            "eval_at": [1, 3, 10, 100],
-            "num_leaves": 4,  # few leaves: many tied scores
-            "verbosity": -1,
-            "num_threads": 1,
-        },
-        data,
-        num_boost_round=3,
-        valid_sets=[data],
-        callbacks=[lightgbm.record_evaluation(recorded)],
-    )
+    few_leaves = {"num_leaves": 4, "verbosity": -1, "num_threads": 1}  # many tied scores
+    told = {"objective": "lambdarank", "metric": ["ndcg", "map"], "eval_at": [1, 3, 10, 100]}
+    record = {"valid_sets": [data], "callbacks": [lightgbm.record_evaluation(recorded)]}
+    booster = lightgbm.train(told | few_leaves, data, num_boost_round=3, **record)
     score = booster.predict(X)
     assert len(np.unique(score)) < len(score)
     theirs = recorded["training"]

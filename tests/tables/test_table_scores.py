@@ -96,6 +96,8 @@ def test_columns_that_are_kept(tmp_path):
     assert written.column_names == [*keep, "score"]
     assert written["text"].to_pylist() == frame["text"].to_pylist() == written["many"].to_pylist()
     np.testing.assert_array_equal(written["f1"].to_numpy(), ROWS.X[:, 1])
+    one = next(pairgram.predict(MODEL, table, keep="label"))  # one name, and not its letters
+    assert one.column_names == ["label", "score"]
     batches = list(pairgram.predict(MODEL, table, keep=[]))
     assert {tuple(one.column_names) for one in batches} == {("score",)}
     assert sum(one.num_rows for one in batches) == len(ROWS.y)
