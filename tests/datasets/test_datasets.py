@@ -43,17 +43,15 @@ def write(tmp_path):
     return write_file
 
 
-def parse(data, *, chunk=1 << 20, piece=1 << 16, n_threads=1, dtype=np.float64, zero_based=False):
-    """Parse bytes by the kernel alone, which gets them in chunks; return the finished parser."""
+def parser_of(*, piece=1 << 16, n_threads=1, dtype=np.float64):
     kernel = _core.LetorParser64 if dtype == np.float64 else _core.LetorParser32
-    parser = kernel(
-        name="f",
-        n_features=-1,
-        zero_based=zero_based,
-        keep_comments=True,
-        piece_size=piece,
-        n_threads=n_threads,
-    )
+    named = {"n_features": -1, "zero_based": False, "keep_comments": True}
+    return kernel(name="f", piece_size=piece, n_threads=n_threads, **named)
+
+
+def parse(data, *, chunk=1 << 20, **options):
+    """Parse bytes by the kernel alone, which gets them in chunks; return the finished parser."""
+    parser = parser_of(**options)
     for begin in range(0, len(data), chunk):
         parser.feed(data[begin : begin + chunk])
     parser.finish()
@@ -109,10 +107,9 @@ def test_n_features_and_zero_based(write):
 
 @pytest.mark.parametrize("piece_size", [1, 9, 1000])
 def test_the_line_of_the_largest_index_is_that_of_the_file(piece_size):
-    options = {"n_features": -1, "zero_based": False, "keep_comments": False}
     text = b"1 1:1\n\n# 9:9\n1 2:1 7:1\n0 3:1\n1 7:1\n"
     for cut in range(len(text)):
-        parser = _core.LetorParser64(name="f", **options, piece_size=piece_size, n_threads=2)
+        parser = parser_of(piece=piece_size, n_threads=2)
         parser.feed(text[:cut])
         parser.feed(text[cut:])
         parser.finish()
@@ -153,9 +150,7 @@ def test_devices():
 
 
 def test_lines_have_a_largest_length():
-    parser = _core.LetorParser64(
-        name="f", n_features=-1, zero_based=False, keep_comments=True, piece_size=99, n_threads=1
-    )
+    parser = parser_of(piece=99)
     chunk = b" " * (1 << 26)
     parser.feed(b"1 1:1\n1 qid")
     with pytest.raises(ValueError, match=r"f:2: found a line of more than 268435456 bytes"):
@@ -287,16 +282,16 @@ def letor_texts(draw):
     ).encode()
 
 
-def assert_equals_reference(parser_of, data):
+def assert_equals_reference(parsed, data):
     rows, labels, ids, comments = read(data)
-    parser = parser_of()
+    parser = parsed()
     assert same_bits(parser.labels(), np.array(labels))
     assert parser.comments() == comments
     found = letor._ids(parser)
     assert (found is None) == (ids is None)
     assert ids is None or found.tolist() == ids
     assert same_bits(parser.take_dense(), dense(rows))
-    S = letor._take_csr(parser_of())
+    S = letor._take_csr(parsed())
     assert [
         dict(zip(*pair, strict=True))
         for pair in zip(

@@ -23,11 +23,8 @@ from parts.metrics import FAMILIES
 from parts.support import real_array
 
 TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
-VALUES = (
-    "pearson",
-    "pairwise_squared_error",
-    "pairwise_absolute_error",
-)  # of scores, not their order
+ERRORS = ("pairwise_squared_error", "pairwise_absolute_error")
+VALUES = ("pearson", *ERRORS)  # of scores, not their order
 PAIRS = ("auc", "kendall", "spearman", "misranking", "pairwise_accuracy", "ranking_error", *VALUES)
 ALL = tuple(name.replace("@k%", "@30%").replace("@k", "@3") for name in metric_names())
 
@@ -321,10 +318,7 @@ def test_msd_and_m1d_by_hand():
     assert_allclose(get_metric("pairwise_absolute_error")(y, score), 2 * (1 + 2 + 3) / 9)
     offset = [value + 1e8 for value in score]
     assert_allclose(get_metric("pairwise_squared_error")(y, offset), 2 * (1 + 4 + 9) / 9, rtol=1e-7)
-    for name in (
-        "pairwise_squared_error",
-        "pairwise_absolute_error",
-    ):  # a large value in common does not swallow the labels
+    for name in ERRORS:  # a large value in common does not swallow the labels
         assert get_metric(name)(y, [1e17] * 3) == get_metric(name)(y, [0.0] * 3) > 0
 
 
@@ -736,12 +730,7 @@ def test_metrics_are_values():
     assert hash(metric) == hash(get_metric("map@10", "lightgbm", relevant=2))
     assert metric.greater_is_better
     losses = {name for name in ALL if not get_metric(name).greater_is_better}
-    assert losses == {
-        "misranking",
-        "ranking_error",
-        "pairwise_squared_error",
-        "pairwise_absolute_error",
-    }
+    assert losses == {"misranking", "ranking_error", *ERRORS}
 
 
 class Ranker(BaseEstimator):
