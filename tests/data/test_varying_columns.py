@@ -71,17 +71,12 @@ def test_dense_and_sparse_rows_have_the_same_counts(limits_of, problem, pairs):
     zeros = sp.csr_array((problem.X[listed], (row, column)), shape=problem.X.shape)
     longer = sp.csr_array(problem.X)
     longer.indices, longer.indptr = longer.indices.astype(np.int64), longer.indptr.astype(np.int64)
+    named = {"qid": problem.query, "sample_weight": problem.v, "pairs": pairs}
+    named["query_weight"] = problem.query_weight
     for share in (0.15, 2.0):  # 2: by sparse products, whatever the density
         with limits_of(dense_share=share):
             for X in (problem.X, problem.X.astype(np.float32), unsorted, halves, zeros, longer):
-                total = Pairgram.from_rows(
-                    X,
-                    problem.y,
-                    qid=problem.query,
-                    sample_weight=problem.v,
-                    query_weight=problem.query_weight,
-                    pairs=pairs,
-                )
+                total = Pairgram.from_rows(X, problem.y, **named)
                 assert total.n_varying.tolist() == expected
 
 
@@ -184,15 +179,11 @@ def test_mapped_rows(feature_map, pairs):
     part = Pairgram.from_rows(X[20:30], y[20:30], qid=qid[20:30], **named)
     if pairs is not None:
         assert part.n_varying.tolist() == [0] * 7
-    rest = Pairgram.from_rows(np.delete(X, slice(20, 30), 0), np.delete(y, slice(20, 30)), **named)
+    others = [np.delete(array, slice(20, 30), 0) for array in (X, y, qid)]
+    rest = Pairgram.from_rows(*others[:2], **named)
     assert ((total - part).n_varying <= total.n_varying).all()
     assert rest.n_varying.max() == 1
-    only = total - Pairgram.from_rows(
-        np.delete(X, slice(20, 30), 0),
-        np.delete(y, slice(20, 30)),
-        qid=np.delete(qid, slice(20, 30)),
-        **named,
-    )
+    only = total - Pairgram.from_rows(*others[:2], qid=others[2], **named)
     if pairs is not None:  # equal rows are left, of which nothing can be learnt
         assert not only.G.any() and not only.solve(1.0).any()
 

@@ -41,13 +41,8 @@ def vespa(qid, docs):
     return {"qid": qid, "root": {"id": "toplevel", "children": hits}}
 
 
-FORMS = {
-    "solr": solr,
-    "ltr_plugin": plugin,
-    "elasticsearch": plugin,
-    "opensearch": plugin,
-    "vespa": vespa,
-}
+PLUGINS = ("ltr_plugin", "elasticsearch", "opensearch")
+FORMS = {"solr": solr, "vespa": vespa, **dict.fromkeys(PLUGINS, plugin)}
 
 
 @pytest.mark.parametrize("engine", FORMS)

@@ -109,21 +109,12 @@ def test_bootstrap():
     low, high = percentile_intervals(bootstrap_means(values, 20_000, rng), 0.9)
     for column in range(2):
         own = values[:, column][~np.isnan(values[:, column])]
-        theirs = stats.bootstrap(
-            (own,),
-            np.mean,
-            n_resamples=20_000,
-            confidence_level=0.9,
-            method="percentile",
-            random_state=rng,
-        ).confidence_interval
+        named = {"n_resamples": 20_000, "confidence_level": 0.9, "method": "percentile"}
+        theirs = stats.bootstrap((own,), np.mean, random_state=rng, **named).confidence_interval
         assert_allclose([low[column], high[column]], theirs, atol=0.02)
-    assert_array_equal(
-        percentile_intervals(bootstrap_means(np.full((3, 1), nan), 10, rng), 0.9), [[nan], [nan]]
-    )
-    assert_array_equal(
-        percentile_intervals(bootstrap_means(np.full((3, 1), 0.5), 10, rng), 0.9), [[0.5], [0.5]]
-    )
+    for value in (nan, 0.5):
+        means = bootstrap_means(np.full((3, 1), value), 10, rng)
+        assert_array_equal(percentile_intervals(means, 0.9), [[value], [value]])
 
 
 # --- comparisons -------------------------------------------------------------------------------
@@ -252,12 +243,8 @@ def test_rounding_errors_are_no_differences(seed):
     assert found.differences["low"] == found.differences["high"] == [0.0]
     assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
     assert found.differences["p_t_holm"].tolist() == [1.0]
-    found = compare(
-        1e5 * y,
-        qid,
-        {"a": 1e5 * score, "b": 1e5 * score + 7},
-        ["pairwise_squared_error", "pairwise_absolute_error"],
-    )
+    errors = ["pairwise_squared_error", "pairwise_absolute_error"]
+    found = compare(1e5 * y, qid, {"a": 1e5 * score, "b": 1e5 * score + 7}, errors)
     assert found.differences["ties"].tolist() == [12, 12]
     assert found.differences["p_t"].tolist() == [1.0, 1.0]
 

@@ -36,42 +36,38 @@ def table_of(X, y, weights=None, cuts=(1, 2, 300, 301, 1000)):
     return pairgram.scan(read)
 
 
-def frame_of(X, y, n_partitions):
+def sent(X, y, qid=None):
     """The same rows in Dask, which sends tasks and results as bytes."""
     dask = pytest.importorskip("dask.dataframe")
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y)
-    return pairgram.scan(dask.from_pandas(frame, npartitions=n_partitions, sort=False), label="y")
+    frame = pd.DataFrame(X).rename(columns=str).assign(y=y, q=qid)
+    frame = dask.from_pandas(frame if qid is not None else frame.drop(columns="q"), npartitions=4)
+    return pairgram.scan(frame, label="y", qid=None if qid is None else "q")
 
 
-def same(model, expected, atol=1e-12):
-    scale = np.abs(expected.coef_).max()
+def check(table, X, y, weights=None, *, qid=None, atol=1e-12, **settings):
+    """The ranker of a table is that of the same rows as arrays."""
+    ranker = pairgram.RankRLS(**{"scope": "global", **settings})
+    expected = ranker.fit(X, y, qid=qid, sample_weight=weights).coef_.copy()
+    scale = np.abs(expected).max()
     assert scale > 0
-    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=atol * scale)
+    np.testing.assert_allclose(ranker.fit(table).coef_, expected, rtol=0, atol=atol * scale)
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_the_model_is_that_of_arrays(rows, pairs, weighting):
     X, y, weights = rows
-    alpha = 0.1 if weighting == "pairs" else 1e-4
-    settings = {"pairs": pairs, "scope": "global", "weighting": weighting, "alpha": alpha}
-    for own, scale, target in ((None, False, "label"), (weights, True, "gain")):
-        ranker = pairgram.RankRLS(**settings, scale=scale, target=target)
-        expected = ranker.fit(X, y, sample_weight=own).coef_.copy()
-        found = ranker.fit(table_of(X, y, own)).coef_
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * abs(expected).max())
+    named = {"pairs": pairs, "weighting": weighting, "alpha": 0.1 if weighting == "pairs" else 1e-4}
+    check(table_of(X, y), X, y, **named)
+    check(table_of(X, y, weights), X, y, weights, **named, scale=True, target="gain")
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_a_large_offset_costs_no_digits(rows, pairs):
     X, y, weights = rows
     X = np.round(X * 2.0**20) / 2.0**20  # so that the shifted rows are exact
-    ranker = pairgram.RankRLS(pairs=pairs, scope="global", alpha=1.0)
-    expected = ranker.fit(X, y, sample_weight=weights).coef_.copy()
-    X[:, 0] += 1e6
-    X[:, 1] -= 1e6
-    found = ranker.fit(table_of(X, y, weights)).coef_
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * abs(expected).max())
+    far = X + np.array([1e6, -1e6, 0, 0, 0, 0])
+    check(table_of(far, y, weights), X, y, weights, pairs=pairs, alpha=1.0)
 
 
 def test_a_feature_that_does_not_vary_has_no_weight(rows):
@@ -82,67 +78,43 @@ def test_a_feature_that_does_not_vary_has_no_weight(rows):
     assert model.coef_[-1] == 0 and (model.coef_[:-1] != 0).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_maps_and_inputs(rows, dtype):
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-10), (np.float32, 1e-3)])
+def test_maps_and_inputs(rows, dtype, atol):
     X, y, weights = rows
-    X = X.astype(dtype)
-    nodes = pairgram.RandomNodes(30, random_state=0)
-    settings = {
-        "pairs": "label_difference",
-        "scope": "global",
-        "weighting": "queries",
-        "alpha": 1e-3,
-    }
-    model = pairgram.RankRLS(feature_map=nodes, inputs="standard", **settings)
-    model.fit(table_of(X, y, weights))
-    arrays = pairgram.RankRLS(feature_map=nodes, inputs="standard", **settings)
-    arrays.fit(X, y, sample_weight=weights)
-    same(model, arrays, 1e-10 if dtype is np.float64 else 1e-3)
+    X, nodes = X.astype(dtype), pairgram.RandomNodes(30, random_state=0)
+    named = {"pairs": "label_difference", "weighting": "queries", "alpha": 1e-3, "atol": atol}
+    table = table_of(X, y, weights)
+    check(table, X, y, weights, feature_map=nodes, inputs="standard", **named)
 
 
 def test_a_prior_is_taken_from_the_targets(rows):
-    X, y, weights = rows
-    prior = np.linspace(-1, 1, X.shape[1])
-    ranker = pairgram.RankRLS(pairs="without_ties", scope="global", prior=prior, alpha=10.0)
-    expected = ranker.fit(X, y, sample_weight=weights).coef_.copy()
-    found = ranker.fit(table_of(X, y, weights)).coef_
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * abs(expected).max())
+    prior = np.linspace(-1, 1, rows[0].shape[1])
+    check(table_of(*rows), *rows, pairs="without_ties", prior=prior, alpha=10.0)
 
 
 @pytest.mark.parametrize("pairs", ["gain_difference", lambda a, b: (a - b) ** 2])
 def test_partitions_that_are_worked_on_elsewhere(rows, pairs):
     X, y, _ = rows
-    model = pairgram.RankRLS(pairs=pairs, scope="global").fit(frame_of(X, y, 4))
-    same(model, pairgram.RankRLS(pairs=pairs, scope="global").fit(X, y))
-    assert model.pairs is pairs
+    check(sent(X, y), X, y, pairs=pairs)
 
 
 def test_a_callable_within_queries_is_sent_too():
     X, y, qid = pairgram.make_ranking(30, 20, 6, random_state=0)
-    dask = pytest.importorskip("dask.dataframe")
-    frame = pd.DataFrame(X).rename(columns=str).assign(y=y, q=qid)
-    frame = dask.from_pandas(frame, npartitions=4, sort=False)
-    ranker = pairgram.RankRLS(pairs=lambda a, b: np.abs(a - b) ** 1.5)
-    found = ranker.fit(pairgram.scan(frame, label="y", qid="q")).coef_.copy()
-    expected = ranker.fit(X, y, qid=qid).coef_
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * abs(expected).max())
+    table = sent(X, y, qid)
+    check(table, X, y, qid=qid, scope="query", pairs=lambda a, b: np.abs(a - b) ** 1.5)
 
 
 def test_a_search_takes_a_validation_table(rows):
     X, y, _ = rows
     train, other = slice(0, 800), slice(800, None)
-    alphas = np.geomspace(1e-2, 1e6, 5)
-    settings = {
-        "scope": "global",
-        "pairs": "gain_difference",
-        "alphas": alphas,
-        "scoring": "kendall",
-    }
+    settings = {"scope": "global", "pairs": "gain_difference", "scoring": "kendall"}
+    settings["alphas"] = np.geomspace(1e-2, 1e6, 5)
     table, held = table_of(X[train], y[train]), table_of(X[other], y[other])
     model = pairgram.RankRLSCV(**settings).fit(table, validation=held)
     arrays = pairgram.RankRLSCV(**settings).fit(X[train], y[train], validation=(X[other], y[other]))
     assert model.alpha_ == arrays.alpha_
-    same(model, arrays)
+    atol = 1e-12 * np.abs(arrays.coef_).max()
+    np.testing.assert_allclose(model.coef_, arrays.coef_, rtol=0, atol=atol)
 
 
 def test_too_many_labels_are_refused():

@@ -29,16 +29,8 @@ def frame_of(X, y, query, kind=pa.list_):
     def lists(block):
         return pa.array(block.tolist(), kind(pa.float64()))
 
-    return pa.table(
-        {
-            "y": y,
-            "age": X[:, 0],
-            "user": lists(X[:, 1:4]),
-            "q": query,
-            "price": X[:, 4],
-            "item": lists(X[:, 5:]),
-        }
-    )
+    columns = [y, X[:, 0], lists(X[:, 1:4]), query, X[:, 4], lists(X[:, 5:])]
+    return pa.table(columns, ["y", "age", "user", "q", "price", "item"])
 
 
 def cross(**named):
