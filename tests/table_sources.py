@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -92,3 +93,17 @@ NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
 def cut(rows=ROWS, **names):
     """Describe these rows as a table whose parts and batches end within queries."""
     return cut_table(rows.frame, [3, 3, 60, 300], [1, 59, 100, 301], **NAMES | names)
+
+
+# Rows whose columns all have names, for frames of any package.
+COLUMNS = {"label": "y", "qid": "q", "weight": "w", "features": [f"x{j}" for j in range(5)]}
+
+
+def named_frame(X, y, qid, weights):
+    """Return the rows in pandas, with ids of text and their numbers."""
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    return frame.assign(y=y, q=[f"query {one}" for one in qid], w=weights, row=range(len(y)))
+
+
+def same(found, expected, atol=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())

@@ -274,14 +274,9 @@ def test_hashes_are_the_same_in_every_process():
         8438256855920165744,
     ]
     for seed in ("1", "2"):
-        found = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert found.stdout.strip() == str(known)
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        found = subprocess.check_output([sys.executable, "-c", code], env=env, text=True)
+        assert found.strip() == str(known)
 
 
 def test_sets_grow_and_shrink_by_small_steps():

@@ -764,10 +764,8 @@ def test_scorer(ranking_data):
     assert scorer(model, X, y, qid=qid) == get_metric("ndcg@10", "letor")(y, X[:, 1], qid)
     weight = np.random.default_rng(0).uniform(size=len(y))
     expected = get_metric("pairwise_squared_error")(y, X[:, 1], qid, sample_weight=weight)
-    assert (
-        make_scorer("pairwise_squared_error")(model, X, y, qid=qid, sample_weight=weight)
-        == -expected
-    )
+    loss = make_scorer("pairwise_squared_error")
+    assert loss(model, X, y, qid=qid, sample_weight=weight) == -expected
     for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer, safe=False)):
         assert copy(model, X, y, qid=qid) == scorer(model, X, y, qid=qid)
     assert repr(scorer).startswith("make_scorer(get_metric('ndcg@10', gain='exp2'")
@@ -817,15 +815,9 @@ def test_several_scorers_and_pipelines(ranking_data, routing):
 def test_score_request_can_be_changed(ranking_data, routing):
     X, y, qid = ranking_data
     scorer = make_scorer("map").set_score_request(qid="query", sample_weight=False)
-    result = cross_validate(
-        Ranker(1).set_fit_request(qid="query"),
-        X,
-        y,
-        scoring=scorer,
-        cv=GroupKFold(3),
-        params={"query": qid, "groups": qid},
-        error_score="raise",
-    )
+    named = {"scoring": scorer, "cv": GroupKFold(3), "params": {"query": qid, "groups": qid}}
+    model = Ranker(1).set_fit_request(qid="query")
+    result = cross_validate(model, X, y, **named, error_score="raise")
     assert len(result["test_score"]) == 3
 
 

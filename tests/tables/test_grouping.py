@@ -5,13 +5,13 @@ import os
 import tempfile
 
 import numpy as np
-import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
 
 import pairgram
 from parts.tables import grouping
+from table_sources import COLUMNS, named_frame, same
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,7 @@ def rows():
 
 @pytest.fixture
 def frame(rows):
-    X, y, qid, weights, _ = rows
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    return frame.assign(y=y, q=[f"query {one}" for one in qid], w=weights, row=range(len(y)))
+    return named_frame(*rows[:4])
 
 
 @pytest.fixture
@@ -76,11 +74,6 @@ SOURCES = {
     "factory": factory,
     "dask": dask_frame,
 }
-COLUMNS = {"label": "y", "qid": "q", "weight": "w", "features": [f"x{j}" for j in range(5)]}
-
-
-def same(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])

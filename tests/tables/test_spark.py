@@ -19,6 +19,7 @@ import pytest
 
 import pairgram
 import shop
+from table_sources import COLUMNS, named_frame, same
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -113,13 +114,6 @@ def rows():
     return X, y, qid, np.random.default_rng(0).random(len(y)) + 0.1
 
 
-def pandas_frame(rows):
-    X, y, qid, weights = rows
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    return frame.assign(y=y, q=[f"query {one}" for one in qid], w=weights, row=range(len(y)))
-
-
-COLUMNS = {"label": "y", "qid": "q", "weight": "w", "features": [f"x{j}" for j in range(5)]}
 # The first partition has no rows, the second one a part of a query, and all cuts are in queries.
 CUTS = (0, 8, 220)
 
@@ -145,7 +139,7 @@ def fitted(table):
 
 @pytest.fixture(scope="module")
 def of_one_thread(start, rows):
-    return fitted(pairgram.scan(frame_of(start(1), pandas_frame(rows)).cache(), **COLUMNS))
+    return fitted(pairgram.scan(frame_of(start(1), named_frame(*rows)).cache(), **COLUMNS))
 
 
 @pytest.fixture(scope="module")
@@ -155,16 +149,12 @@ def spark(start, of_one_thread):
 
 @pytest.fixture(scope="module")
 def frame(spark, rows):
-    return frame_of(spark, pandas_frame(rows)).cache()
+    return frame_of(spark, named_frame(*rows)).cache()
 
 
 @pytest.fixture(scope="module")
 def table(frame):
     return pairgram.scan(frame, **COLUMNS)
-
-
-def same(found, expected, atol=1e-12):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +193,7 @@ def test_models_are_those_of_arrays(table, rows, of_two_threads):
 def test_landmarks_do_not_depend_on_partitions(spark, table, rows):
     settings = {"feature_map": pairgram.Nystroem(n_components=20, random_state=0), "alpha": 1.0}
     model = pairgram.RankRLS(inputs="standard", **settings).fit(table)
-    other = pairgram.scan(frame_of(spark, pandas_frame(rows), (200,)), **COLUMNS)
+    other = pairgram.scan(frame_of(spark, named_frame(*rows), (200,)), **COLUMNS)
     again = pairgram.RankRLS(inputs="standard", **settings).fit(other)
     same(again.coef_, model.coef_, 1e-8)
     same(again.feature_map_.components_, model.feature_map_.components_)
@@ -239,7 +229,7 @@ def test_a_pass_does_not_shuffle(spark, frame):
 def test_scattered_queries_are_named_or_grouped(spark, rows):
     X, y, qid, weights = rows
     mixed = np.random.default_rng(1).permutation(len(y))
-    scattered = frame_of(spark, pandas_frame(rows).iloc[mixed])
+    scattered = frame_of(spark, named_frame(*rows).iloc[mixed])
     with pytest.raises(ValueError, match=r"rows of query 'query \d+' do not stand together"):
         pairgram.RankRLS().fit(pairgram.scan(scattered, **COLUMNS))
     grouped = pairgram.scan(scattered, group_queries=True, **COLUMNS)
@@ -287,7 +277,7 @@ SHUFFLES = {
 
 @pytest.mark.parametrize("name", SHUFFLES)
 def test_scores_have_the_order_of_a_shuffled_frame(spark, rows, name):
-    shuffled = SHUFFLES[name](frame_of(spark, pandas_frame(rows)))
+    shuffled = SHUFFLES[name](frame_of(spark, named_frame(*rows)))
     X, y, qid, _ = rows
     model = pairgram.RankRLS().fit(X, y, qid=qid)
     order = [row["row"] for row in shuffled.collect()]
@@ -300,7 +290,7 @@ def test_scores_have_the_order_of_a_shuffled_frame(spark, rows, name):
 
 def test_times_are_query_ids_or_other_columns(spark, rows):
     X, y, qid, weights = rows
-    frame = frame_of(spark, pandas_frame(rows))
+    frame = frame_of(spark, named_frame(*rows))
     timed = frame.selectExpr(
         "*",
         "timestamp_seconds(1700000000 + cast(substring(q, 7) as int)) as at",
@@ -319,7 +309,7 @@ def test_times_are_query_ids_or_other_columns(spark, rows):
 def test_columns_may_have_any_names(spark, rows, group_queries):
     X, y, qid, weights = rows
     names = ["a.b", "with `ticks`", "__pairgram_place__", "0", "a b"]
-    frame = frame_of(spark, pandas_frame(rows)).toDF(*names, "the.label", "q.id", "w", "row.number")
+    frame = frame_of(spark, named_frame(*rows)).toDF(*names, "the.label", "q.id", "w", "row.number")
     columns = {"label": "the.label", "qid": "q.id", "weight": "w", "features": names}
     table = pairgram.scan(frame, group_queries=group_queries, **columns)
     model = pairgram.RankRLS().fit(table)
@@ -345,13 +335,13 @@ def test_a_pipeline_reads_text(spark):
 
 
 def test_errors_of_tasks_come_as_they_are(spark, rows):
-    broken = pandas_frame(rows)
+    broken = named_frame(*rows)
     broken.loc[150, "x2"] = np.nan
     table = pairgram.scan(frame_of(spark, broken), **COLUMNS)
     message = r"^partition 2, row 142, .*: column 'x2' has a missing value"
     with pytest.raises(ValueError, match=message):
         pairgram.RankRLS().fit(table)
-    model = pairgram.RankRLS().fit(pairgram.scan(pandas_frame(rows), **COLUMNS))
+    model = pairgram.RankRLS().fit(pairgram.scan(named_frame(*rows), **COLUMNS))
     with pytest.raises(ValueError, match=message):
         model.predict(table)
     filled = pairgram.scan(frame_of(spark, broken), missing="mean", **COLUMNS)

@@ -307,9 +307,8 @@ class Slow(Partition):
     def batches(self, number, columns, features):
         for begin in range(0, 400, 20):
             time.sleep(0.05)
-            yield columns.rows(
-                ROWS.frame.slice(begin, 20), Place(self.name, number, begin), features
-            )
+            place = Place(self.name, number, begin)
+            yield columns.rows(ROWS.frame.slice(begin, 20), place, features)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")

@@ -5,7 +5,6 @@ import errno
 import os
 import pickle
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -159,15 +158,11 @@ def test_scores_are_written_as_the_name_says(ending, tmp_path):
     path = tmp_path / f"scores{ending}"
     n_rows = pairgram.predict(MODEL, cut(), output=path)
     wanted = pa.concat_tables(pairgram.predict(MODEL, cut())).to_pandas()
-    readers = {
-        ".pq": pd.read_parquet,
-        ".csv": pyarrow.csv.read_csv,
-        ".tsv": partial(
-            pyarrow.csv.read_csv, parse_options=pyarrow.csv.ParseOptions(delimiter="\t")
-        ),
-    }
-    found = readers.get(ending, pd.read_feather)(path)
-    found = found.to_pandas() if isinstance(found, pa.Table) else found
+    tabs = pyarrow.csv.ParseOptions(delimiter="\t" if ending == ".tsv" else ",")
+    if ending in (".csv", ".tsv"):
+        found = pyarrow.csv.read_csv(path, parse_options=tabs).to_pandas()
+    else:
+        found = (pd.read_parquet if ending == ".pq" else pd.read_feather)(path)
     assert n_rows == len(found) == len(wanted)
     assert list(found) == list(wanted)
     np.testing.assert_array_equal(found["score"], wanted["score"])
