@@ -46,10 +46,8 @@ def test_adjoint_is_the_transpose(problem, pairs, weighting, width):
     width=st.sampled_from([1, 3, 37, 1100]),  # the last more than a strip
 )
 def test_in_place_in_row_order(problem, pairs, weighting, axis, adjoint, width):
-    root, bound = (
-        explicit_root(problem, pairs, weighting),
-        ranking_problem(problem, pairs, weighting),
-    )
+    root = explicit_root(problem, pairs, weighting)
+    bound = ranking_problem(problem, pairs, weighting)
     laplacian, _ = reference.laplacian(
         problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight
     )

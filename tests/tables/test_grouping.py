@@ -138,23 +138,21 @@ def test_text_of_polars(rows, frame, bucket_bytes, source, tmp_path, folders, se
     own = pl.DataFrame(
         {name: frame[name].to_numpy() for name in ("x0", "x1", "x2", "x3", "x4", "y")}
     )
+    names = [f"q{one}" for one in qid]
     own = own.with_columns(
-        *(
-            pl.Series(name, [f"q{one}" for one in qid], dtype=kind)
-            for name, kind in kinds_of_text(pl)
-        ),
+        *(pl.Series(name, names, dtype=kind) for name, kind in kinds_of_text(pl)),
         tags=pl.Series([["a", "b"]] * len(y)),
         bytes=pl.Series([b"a"] * len(y)),
     )
     own.write_ipc(tmp_path / "rows.arrow")
     given = tmp_path / "rows.arrow" if source == "ipc" else own
     for name in ("text", "categories", "choices"):
-        names = {"label": "y", "qid": name, "features": [f"x{j}" for j in range(5)]}
-        model = pairgram.RankRLS().fit(pairgram.scan(given, group_queries=True, **names))
+        named = {"label": "y", "qid": name, "features": [f"x{j}" for j in range(5)]}
+        model = pairgram.RankRLS().fit(pairgram.scan(given, group_queries=True, **named))
         np.testing.assert_allclose(model.coef_, wanted, rtol=1e-9)
-        scores = pairgram.predict(model, pairgram.scan(given, **names), output=None)
+        scores = pairgram.predict(model, pairgram.scan(given, **named), output=None)
         kept = pyarrow.concat_tables(scores)[name].to_pylist()
-        assert kept == [f"q{one}" for one in qid]
+        assert kept == names
 
 
 def kinds_of_text(pl):

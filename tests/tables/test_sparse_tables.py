@@ -86,10 +86,8 @@ def test_rows_that_do_not_fit_in_memory_are_read_in_passes(free_memory):
         RankRLSCV([1.0, 100.0]),
         RankSVM(0.1, tol=1e-9),
     ):
-        found, wanted = (
-            clone(model).fit(table),
-            clone(model).fit(X.toarray(), y, qid=qid, sample_weight=weight),
-        )
+        found = clone(model).fit(table)
+        wanted = clone(model).fit(X.toarray(), y, qid=qid, sample_weight=weight)
         np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-6, atol=1e-8)
     for inputs in ("standard", "quantile", "rank"):
         with pytest.raises(ValueError, match="zeros of a sparse matrix"):

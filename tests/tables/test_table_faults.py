@@ -410,12 +410,6 @@ def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):
         assert type(found.value) is ValueError
 
 
-def test_a_function_that_returns_the_same_iterator():
-    shared = iter([(ROWS.X, ROWS.y, ROWS.qid)])
-    with pytest.raises(ValueError, match="source must return a new iterator for every pass"):
-        scan(lambda: shared)
-
-
 @pytest.mark.parametrize("row", [0, 250, len(ROWS.y) - 1])
 def test_a_feature_that_is_infinite(tmp_path, row):
     """The message names the row of the file and the column, wherever queries are cut."""

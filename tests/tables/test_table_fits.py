@@ -78,18 +78,13 @@ def test_rank_rls(name, weighted):
     fits = [clone(model).fit(table) for table in tables(weight="w" if weighted else None)]
     for fitted in fits:
         close(fitted.coef_, wanted.coef_, 1e-10)
-        np.testing.assert_allclose(
-            fitted.predict(tables()[0]), wanted.predict(ROWS.X), rtol=1e-9, atol=1e-9
-        )
+        scores = fitted.predict(tables()[0])
+        np.testing.assert_allclose(scores, wanted.predict(ROWS.X), rtol=1e-9, atol=1e-9)
         assert fitted.uses_qid_ and fitted.form_ == "primal"
         assert list(fitted.feature_names_in_) == ROWS.names
     if "prior" not in name and wanted._column_sums is not None:
-        np.testing.assert_allclose(
-            fits[1].column_weights()["share"],
-            wanted.column_weights()["share"],
-            rtol=1e-8,
-            atol=1e-8,
-        )
+        shares = [one.column_weights()["share"] for one in (fits[1], wanted)]
+        np.testing.assert_allclose(*shares, rtol=1e-8, atol=1e-8)
 
 
 @given(
