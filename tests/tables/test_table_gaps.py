@@ -106,18 +106,6 @@ def test_a_column_without_values_is_zero_with_a_warning(missing):
     np.testing.assert_allclose(own.coef_, model.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
-@pytest.mark.parametrize("share", [0.01, 0.8])
-def test_infinity_stays_an_error(missing, share):
-    rows = with_gaps(make_rows())
-    rows.X[7 : 7 + int(share * len(rows.X)), 1] = np.inf
-    rows.X[:7, 1] = np.nan
-    with pytest.raises(ValueError, match=r"row 7, .*column 'f1'.*|row 7, column 'f1'"):
-        RankRLS(missing=missing).fit(table_of(rows, (60,), ()))
-    with pytest.raises(ValueError, match="X contains infinity: row 7, column 1"):
-        RankRLS(missing=missing).fit(rows.X, rows.y, qid=rows.qid)
-
-
 def test_validation_tables_take_the_values_of_the_training_rows():
     rows, held = with_gaps(make_rows()), with_gaps(make_rows(seed=3), 0.4, seed=1)
     tables = [table_of(one, (60,), ()) for one in (rows, held)]
