@@ -4,13 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 
 from pairgram import (
     Pairgram,
     PairwiseELM,
     PairwiseELMCV,
-    RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -136,8 +134,6 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
             ):
                 assert name == expected[column]
                 np.testing.assert_allclose(parts[name], np.asarray(made)[:, column] * weight)
-    with pytest.raises(NotFittedError):
-        RankRLS().column_names_  # noqa: B018
 
 
 @pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
@@ -230,30 +226,6 @@ def test_contributions_sum_to_the_score_but_for_a_constant(rows, model, form):
     assert sp.issparse(parts) == (form == "csr")
     error = parts.sum(axis=1) - model.predict(given)
     assert np.ptp(error) < (1e-4 if form == "float32" else 1e-12)
-
-
-def test_models_that_are_not_linear_in_the_columns_are_refused(rows):
-    X, y, qid = rows
-    for model in (RankRLS(kernel="rbf"), RankRLS(feature_map=RandomNodes(3, "tanh"))):
-        model = model.fit(X / UNITS, y, qid=qid)
-        for call in (model.column_weights, lambda m=model: m.contributions(X)):
-            with pytest.raises(ValueError, match="needs a model that is linear in the columns"):
-                call()
-
-
-def test_wrong_rows_are_refused(rows):
-    X, y, qid = rows
-    model = RankRLS().fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="weights needs qid with X"):
-        model.column_weights(X)
-    with pytest.raises(ValueError, match="qid only together with X"):
-        model.column_weights(qid=qid)
-    with pytest.raises(ValueError, match="5 features"):
-        model.contributions(X[:, :4])
-    X = X.copy()
-    X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="row 3"):
-        model.contributions(X)
 
 
 def test_weights_that_were_changed_need_rows(rows, tmp_path):

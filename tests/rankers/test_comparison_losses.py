@@ -168,15 +168,6 @@ def test_probabilities(tmp_path):
     search.save(tmp_path / "model.safetensors")
     loaded = load_model(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.probability_preferred(X[:5], X[5:10]), p)
-    with pytest.raises(ValueError, match="probability_preferred needs loss='logistic', got loss="):
-        RankSVM().fit(X, y).probability_preferred(X, X)
-    with pytest.raises(ValueError, match="Xb must have the 5 rows of Xa, got 4"):
-        search.probability_preferred(X[:5], X[:4])
-    ranks = RankSVM(loss="logistic", inputs="rank").fit(X, y)
-    after = RankSVM(loss="logistic", prior=ranks).fit(X, y)
-    for model in (ranks, after):
-        with pytest.raises(ValueError, match="probability_preferred compares single rows"):
-            model.probability_preferred(X, X)
 
 
 def test_probabilities_are_those_of_the_loss_that_was_fitted(tmp_path):
@@ -216,18 +207,3 @@ def test_probabilities_are_calibrated():
     for part in np.array_split(order, len(p) // 10_000):
         assert len(part) >= 10_000
         assert abs(p[part].mean() - outcome[part].mean()) < 0.03
-
-
-@pytest.mark.parametrize(
-    ("model", "margin", "message"),
-    [
-        (RankSVM(loss="logistic"), 2.0, "margin must be 1, or 0 for a tie, with loss='logistic'"),
-        (RankSVM(weighting="queries"), 1.0, "weighting must be 'pairs' beside y=Preferences"),
-        (RankSVMCV(scoring="log_loss"), 1.0, "scoring='log_loss' needs probabilities"),
-        (RankSVMCV(cv="leave-item-out"), 1.0, "cv must be a number of folds, a splitter or splits"),
-    ],
-)
-def test_refused(model, margin, message):
-    X, winner, loser, *_ = problem(7)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, Preferences(winner, loser, margin=margin))

@@ -254,30 +254,6 @@ def test_a_search_reports_the_C_that_was_given():
     assert PointwiseELMCV(Cs).fit(X, y, qid=qid).cv_results_["params"] == [{"C": C} for C in Cs]
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (PairwiseELM(0.0), "C must be a finite number > 0, got 0.0"),
-        (PairwiseELM("1"), "C must be a finite number > 0, got '1'"),
-        (PairwiseELM(pairs=None), "pairs must not be None: PointwiseELM fits the labels of rows"),
-        (PairwiseELMCV(pairs=["with_ties", None]), "pairs must not be None"),
-        (PointwiseELM(kernel="cosine"), "kernel must be"),
-        (PointwiseELM(kernel="rbf", gamma=-1.0), "gamma must be"),
-        (PointwiseELM(kernel="rbf", form="primal"), "form='primal' needs features"),
-        (PointwiseELM(form="both"), "form must be one of 'auto', 'primal', 'dual', got 'both'"),
-        (PointwiseELM(n_nodes=0), "n_nodes must be an integer >= 1, got 0"),
-        (PairwiseELM(1e-310), "C must be a finite number > 0, got 1e-310"),
-        (RankRLS(kernel="rbf", feature_map=RandomNodes()), "give kernel or feature_map, not both"),
-        (PointwiseELMCV([]), "Cs must be a non-empty 1-d array"),
-        (PointwiseELMCV([1.0, -2.0]), "Cs must be finite and > 0, got -2.0"),
-    ],
-)
-def test_errors_name_the_parameter(model, message):
-    X, y, qid = make_ranking(4, 5, random_state=0)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y, qid=qid)
-
-
 def test_the_dual_leaves_the_data_alone():
     X, y, qid = make_ranking(3, 4, n_features=30, random_state=0)
     before = X.copy()

@@ -108,11 +108,6 @@ def test_a_table_whose_rows_all_form_pairs_needs_two_labels():
     fit_that_warns(RankRLS(scope="global"), scan(frame.assign(y=1), label="y", qid="q"))
 
 
-def test_errors_of_pairs_that_count_not_take_the_place_of_the_warning():
-    with pytest.raises(ValueError, match="no pair of rows counts"):
-        RankRLS(pairs="without_ties").fit(rows(), LABELS, qid=QUERY)
-
-
 def test_many_fits_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

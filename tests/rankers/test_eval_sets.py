@@ -65,24 +65,3 @@ def test_models_without_settings_to_choose_warn_once(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(*ROWS, group=SIZES, eval_set=None, eval_group=None, eval_qid=None)
-
-
-@pytest.mark.parametrize(
-    ("named", "message"),
-    [
-        ({"eval_set": [HELD], "validation": (*HELD, QID[VALID])}, "validation and eval_set say"),
-        ({"eval_group": [HELD_SIZES]}, "eval_group came without eval_set"),
-        ({"eval_set": [HELD, HELD]}, r"eval_set must be \[\(X, y\)\], one set, got a list of 2"),
-        ({"eval_set": [X]}, "eval_set must be .*, got ndarray"),
-        (
-            {"eval_set": [HELD], "eval_group": [HELD_SIZES], "eval_qid": [QID[VALID]]},
-            "eval_group and eval_qid say the same",
-        ),
-        ({"eval_set": [HELD], "eval_group": [[3, 4]]}, "eval_group must add up to the"),
-        ({"eval_set": [HELD], "eval_group": [HELD_SIZES, HELD_SIZES]}, "eval_group must have one"),
-        ({"eval_set": [HELD]}, "but fit has query ids"),
-    ],
-)
-def test_sets_that_do_not_fit(named, message):
-    with pytest.raises(ValueError, match=message):
-        RankRLSCV().fit(*ROWS, group=SIZES, **named)

@@ -1,25 +1,19 @@
 """The evidence as what chooses: beside scikit-learn's process, and where there is none."""
 
 import numpy as np
-import pyarrow
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
 
 from pairgram import (
-    AutoRanker,
-    ELMRankCV,
     PairwiseELMCV,
     PointwiseELMCV,
     Preferences,
     RandomFourier,
     RankRLS,
     RankRLSCV,
-    RankSVMCV,
     fit_many,
     load_model,
-    make_ranking,
-    scan,
 )
 
 TOLD = {"scoring": "evidence", "weighting": "documents"}
@@ -167,46 +161,6 @@ def test_labels_without_noise():
     assert np.isfinite(model.scores_[:5]).all()
     tiny = RankRLSCV([1e-14, 1.0], **TOLD).fit(X, y, qid=qid)
     assert np.isnan(tiny.scores_[0]) and tiny.alpha_ == 1.0
-    with pytest.raises(ValueError, match="alphas must be larger for scoring='evidence'"):
-        RankRLSCV([1e-14], **TOLD).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="must not be 'evidence' for labels that differ in no"):
-        RankRLSCV(**TOLD).fit(X, qid * 1.0, qid=qid)
-
-
-QID = np.array([0, 0, 1, 1, 1, 2, 2])
-SEARCH = {"scoring": "evidence"}
-REFUSED = {
-    "lists of several sizes": (SEARCH, {}, "noise of a label would depend on the size of its list"),
-    "weighted queries": (TOLD, {"query_weight": 1.0 + QID}, "where query_weight differs"),
-    "other pairs": ({**TOLD, "pairs": "without_ties"}, {}, "labels make the weights"),
-    "a choice of pairs": ({**TOLD, "pairs": ["with_ties", None]}, {}, "cannot be compared"),
-    "targets": ({**TOLD, "target": ["label", "gain"]}, {}, "cannot be compared"),
-    "constraints": ({**TOLD, "positive": True}, {}, "weights are not normal"),
-    "no ridge": ({**TOLD, "alphas": [0.0, 1.0]}, {}, "with an alpha of 0"),
-    "folds": ({**TOLD, "cv": 2}, {}, "cv must not be given with scoring='evidence'"),
-    "groups": (TOLD, {"groups": QID}, "groups must not be given"),
-    "a validation set": (TOLD, {"validation": True}, "validation must not be given"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(case):
-    parameters, arguments, message = REFUSED[case]
-    rows = np.arange(14.0).reshape(7, 2) ** 2 % 5, np.arange(7.0) ** 2 % 3
-    if "validation" in arguments:
-        arguments = {"validation": (*rows, QID)}
-    with pytest.raises(ValueError, match=message):
-        RankRLSCV(**parameters).fit(*rows, qid=QID, **arguments)
-
-
-def test_who_has_no_evidence():
-    X, y, qid = make_ranking(10, 5, random_state=0)
-    for search in (RankSVMCV, ELMRankCV, AutoRanker):
-        with pytest.raises(ValueError, match="'evidence' is for RankRLSCV"):
-            search(scoring="evidence").fit(X, y, qid=qid)
-    table = scan(pyarrow.table({"a": X[:, 0], "y": y, "q": qid}), label="y", qid="q")
-    with pytest.raises(ValueError, match="scoring='evidence' needs all rows in memory: give a f"):
-        RankRLSCV(**TOLD).fit(table)
 
 
 def test_priors_and_offsets_are_subtracted():

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import norm, t
 
 from axes import every
-from pairgram import RankRLS, RankRLSCV, evaluate_run, fuse, load_model, make_ranking, write_run
+from pairgram import RankRLS, RankRLSCV, evaluate_run, fuse, load_model, write_run
 
 METHODS = ("rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda")
 BM25 = {"q1": {"a": 12.0, "b": 9.0, "c": 3.0}, "q2": {"a": 7.0, "d": 5.0}}
@@ -298,8 +298,6 @@ def test_a_model_fuses_other_queries_after_it_was_saved(tmp_path):
         fuse(named, method=nameless)
     with pytest.raises(ValueError, match=r"runs must be the 4 runs of the ranker, got \[0, 1\]"):
         fuse(runs[:2], method=nameless)
-    with pytest.raises(ValueError, match="qrels must be None: a fitted ranker learns nothing more"):
-        fuse(runs, qrels, nameless)
 
 
 # --- forms and errors --------------------------------------------------------------------------
@@ -325,64 +323,6 @@ def test_a_score_nan_is_no_document():
         expected, found = fuse([BM25, DENSE], method=method), fuse([with_nan, DENSE], method=method)
         for name, column in expected.run.items():
             np.testing.assert_array_equal(found.run[name], column)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("q Q0 a 1 2 t\nq Q0 b 2 nan t\n", ":2: found the score 'nan', want a finite number"),
-        ("q Q0 a 1 2 t\nq Q0 a 2 1 t\n", ":2: found document 'a' of query 'q' again, which line 1"),
-    ],
-)
-def test_wrong_files_are_named_with_the_line(tmp_path, text, message):
-    path = tmp_path / "a.run"
-    path.write_text(text)
-    with pytest.raises(ValueError) as error:
-        fuse([BM25, path])
-    assert f"{path}{message}" in str(error.value)
-
-
-INFINITE = {"q{1}": {"a": 1.0}, "q": {"a": 1.0, "b": float("-inf")}}
-WITHOUT_LISTS = RankRLSCV().fit(*make_ranking(6, 5, 2, random_state=0)[:2])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (([BM25],), ValueError, "runs must be at least two, got 1"),
-        (("a.run",), TypeError, "runs must be a dict or a list of runs, got str"),
-        (([BM25, 3],), TypeError, "runs[1] must be a path, a data frame"),
-        (({"a": BM25, "b": {"qid": ["q"]}},), ValueError, "runs['b'] must have a column docno"),
-        (
-            ([BM25, INFINITE],),
-            ValueError,
-            "runs[1] must have finite scores, got -inf of document 'b' of query 'q'",
-        ),
-        (([{}, {}],), ValueError, "runs must have documents with scores, got none"),
-        (([BM25, DENSE], None, "rff"), ValueError, "method must be one of 'rrf', 'combsum', "),
-        (([BM25, DENSE], None, "learnt"), ValueError, "qrels must be given for method='learnt'"),
-        (
-            ([BM25, DENSE], {"q1": {"a": 1}}, "rrf"),
-            ValueError,
-            "qrels is for method='learnt' alone, not method='rrf'",
-        ),
-        (([BM25, DENSE], {"z": {"a": 1}}), ValueError, "qrels and runs must have queries in comm"),
-        (([BM25, DENSE], None, WITHOUT_LISTS), ValueError, "method must be a ranker with inputs='"),
-        (
-            ([BM25, pd.DataFrame({"qid": [1, 1], "docno": [2, 2], "score": [1.0, 2.0]})],),
-            ValueError,
-            "runs[1]: found document '2' of query '1' again in row 1",
-        ),
-    ],
-)
-def test_wrong_arguments(arguments, error, message):
-    with pytest.raises(error, match=re.escape(message)):
-        fuse(*arguments)
-
-
-def test_names_of_runs_are_text():
-    with pytest.raises(TypeError, match="names that are text"):
-        fuse({1: {"q": {"a": 1.0}}, 2: {"q": {"a": 1.0}}})
 
 
 def test_borda_takes_the_lowest_number():

@@ -79,29 +79,6 @@ def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(data, fre
     RankSVM(feature_map=Nystroem(n_components=len(y) - 1)).fit(X, y, qid=qid)
 
 
-def test_wrong_parameters_are_named(data):
-    X, y, qid = data
-    for model, name in (
-        (RankSVM(feature_map=Nystroem(n_components=0)), "n_components"),
-        (RankSVM(feature_map=Nystroem(kernel="cauchy")), "kernel"),
-        (RankSVM(feature_map=Nystroem(landmarks="all")), "landmarks"),
-        (RankSVM(C=-1, feature_map=Nystroem()), "C"),
-        (RankSVM(feature_map=RandomFourier(n_components=None)), "n_components"),
-        (RankSVM(feature_map=RandomFourier(kernel="polynomial")), "kernel"),
-        (RankSVM(feature_map=RandomFourier(gamma=0)), "gamma"),
-    ):
-        with pytest.raises(ValueError, match=name):
-            model.fit(X, y, qid=qid)
-
-
-def test_a_callable_kernel_cannot_be_saved(data, tmp_path):
-    X, y, qid = data
-    model = RankSVM(feature_map=Nystroem(kernel=rbf_kernel, n_components=10, random_state=0))
-    model.fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="kernel is a Python callable"):
-        model.save(tmp_path / "model")
-
-
 def test_a_search_over_gamma_gives_what_a_fit_of_the_choice_gives(data):
     X, y, qid = data
     maps = [Nystroem(gamma=g, n_components=20, random_state=0) for g in (0.1, 1.0)]

@@ -1,16 +1,12 @@
 """What all rankers share: bad rows and labels are named, failed fits undo themselves, files."""
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse
 
-from axes import every
 from pairgram import (
     ELMRank,
     ELMRankCV,
     Nystroem,
-    Pairgram,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
@@ -50,94 +46,9 @@ def data():
     return make_ranking(12, 8, 5, random_state=0)
 
 
-@each
-@pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (-np.inf, "infinity")])
-def test_bad_rows_are_named_in_one_line(ranker, value, found, data):
-    X, y, qid = data
-    bad = X.copy()
-    bad[7, 3] = value
-    bad[8, 1] = value
-    with pytest.raises(ValueError, match=rf"^Input X contains {found}: row 7, column 3, .*$"):
-        ranker.fit(bad, y, qid=qid)
-    with pytest.raises(ValueError, match=rf"^Input X contains {found}: row 7, column 3, .*$"):
-        ranker.fit(X, y, qid=qid).predict(bad)
-
-
-@pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
-def test_bad_sparse_rows_are_named(make, data):
-    X, y, qid = data
-    bad = np.where(X > 0, X, 0)
-    bad[7] = [0, 1, 0, np.nan, 2]
-    for ranker in (RankRLS(), RankSVM(), RankRLS(kernel="rbf")):
-        with pytest.raises(ValueError, match=r"^Input X contains NaN: row 7, column 3, .*$"):
-            ranker.fit(make(bad), y, qid=qid)
-
-
-@pytest.mark.parametrize(
-    "ranker",
-    [RankRLS(), RankRLS(kernel="rbf"), RankRLS(feature_map=RandomNodes(4)), RankSVM(), ELMRank()],
-    ids=repr,
-)
-def test_bad_columns_of_frames_are_named(ranker, data):
-    X, y, qid = data
-    good = pd.DataFrame(X, columns=list("abcde"))
-    bad = good.copy()
-    bad.iloc[7, 3] = np.nan
-    message = (
-        r"^Input X contains NaN: row 7, column 3 \('d'\), counted from 0: "
-        r"fill such values .*missing='mean'$"
-    )
-    for call in (
-        lambda: ranker.fit(bad, y, qid=qid),
-        lambda: ranker.fit(good, y, qid=qid).predict(bad),
-        lambda: Pairgram.from_rows(bad, y, qid=qid),
-        lambda: RandomNodes(4).fit(bad),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-    message = r"^Input X of validation contains NaN: row 7, column 3 \('d'\)"
-    with pytest.raises(ValueError, match=message):
-        RankRLSCV().fit(good, y, qid=qid, validation=(bad, y, qid))
-    with pytest.raises(ValueError, match=r"row 7, column 3, counted from 0: fill"):
-        ranker.fit(pd.DataFrame(bad.to_numpy()), y, qid=qid)
-
-
-@pytest.mark.parametrize("ranker", [RankRLS(), RankRLSCV(), RankSVM(), ELMRank()], ids=repr)
-def test_ids_by_position_are_told_to_be_a_keyword(ranker, data):
-    X, y, qid = data
-    name = type(ranker).__name__
-    message = rf"^{name}\.fit takes X and y by position, got 3 .* as in fit\(X, y, qid=qid\)$"
-    with pytest.raises(TypeError, match=message):
-        ranker.fit(X, y, qid)
-    with pytest.raises(TypeError, match=rf"^{name}\.score takes X and y by position, got 3"):
-        ranker.fit(X, y, qid=qid).score(X, y, qid)
-
-
 def test_large_rows_are_not_infinite():
     require_finite(np.full((3, 2), 1e308), "X")  # whose sum overflows
     require_finite(np.full((3, 2), 3e38, np.float32), "X")
-
-
-@pytest.mark.parametrize(
-    "feature_map", [RandomNodes(5), RandomFourier(5), Nystroem(n_components=5)]
-)
-def test_bad_rows_of_feature_maps_are_named(feature_map, data):
-    bad = data[0].copy()
-    bad[7, 3] = np.nan
-    with pytest.raises(ValueError, match=r"^Input X contains NaN: row 7, column 3, .*$"):
-        feature_map.fit(bad)
-    with pytest.raises(ValueError, match=r"^Input X contains NaN: column 3, .*$"):
-        feature_map.fit(data[0]).transform(bad)
-
-
-@each
-@every(kind=[str, bytes, object, list])
-def test_labels_are_no_text(ranker, kind, data):
-    X, y, qid = data
-    text = y.astype(bytes if kind is bytes else str)
-    labels = {object: text.astype(object), list: text.tolist()}.get(kind, text)
-    with pytest.raises(ValueError, match=r"^y must be real numbers: got b?'\d\.0' in row 0$"):
-        ranker.fit(X, labels, qid=qid)
 
 
 def test_labels_are_not_missing(data):

@@ -7,15 +7,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
-    QuantileTransformer,
     StandardScaler,
 )
 
@@ -188,43 +185,3 @@ def test_a_ranker_gives_its_own():
     scorer = row_scorer(model, "float32")
     assert scorer.dtype == np.float32
     np.testing.assert_array_equal(scorer(X.astype("f")), model.row_scorer("f")(X.astype("f")))
-
-
-def test_what_is_refused():
-    X, y, _ = make_ranking(20, 10, 6, random_state=0)
-    with pytest.raises(TypeError, match=r"a ranker of pairgram .* got LinearRegression"):
-        row_scorer(LinearRegression().fit(X, y))
-    with pytest.raises(TypeError, match="a Pipeline that ends in LinearRegression"):
-        row_scorer(make_pipeline(StandardScaler(), LinearRegression()).fit(X, y))
-    with pytest.raises(ValueError, match="'quantiletransformer' is a QuantileTransformer"):
-        row_scorer(make_pipeline(QuantileTransformer(n_quantiles=9), RankRLS()).fit(X, y))
-    with pytest.raises(ValueError, match="adds offsets or the scores of a prior"):
-        row_scorer(
-            make_pipeline(
-                StandardScaler(), RankRLS(prior=FrozenEstimator(LinearRegression().fit(X, y)))
-            ).fit(X, y)
-        )
-    with pytest.raises(ValueError, match=r"X must be \(n, 6\), got shape \(200, 5\)"):
-        row_scorer(make_pipeline(StandardScaler(), RankRLS()).fit(X, y))(X[:, :5])
-    with pytest.raises(ValueError, match="fitted to columns without names, got DataFrame"):
-        row_scorer(make_pipeline(StandardScaler(), RankRLS()).fit(X, y))(pd.DataFrame(X))
-
-    rows = shop.frame()
-    scorer = row_scorer(shop.fitted("shop", rows))
-    for changed, message in (
-        ({"colour": None}, "X has no column 'colour'"),
-        ({"price": ["dear"] * 300}, r"'price' of X must hold numbers, got text \('dear' in row 0"),
-        ({"price": ["1"] * 300}, r"'price' of X must hold numbers, got text \('1' in row 0"),
-        ({"price": np.full(300, "1")}, "'price' of X must hold numbers, got text"),
-        ({"price": pd.date_range("1960", periods=300)}, "must hold numbers, got times"),
-        ({"rating": [[1.0]] * 300}, "column 'rating' of X must hold numbers, got lists"),
-        ({"rating": [1.0]}, "column 'rating' of X has 1 values, and column 'price' has 300"),
-        (
-            {"rating": np.ones((300, 1))},
-            r"column 'rating' of X must be \(n,\), got shape \(300, 1\)",
-        ),
-    ):
-        given = {**rows.to_dict("list"), **changed}
-        given = {name: values for name, values in given.items() if values is not None}
-        with pytest.raises(ValueError, match=message):
-            scorer(given)

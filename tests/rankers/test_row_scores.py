@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from axes import every
@@ -288,26 +287,6 @@ def test_they_are_refused_in_large_batches_and_any_container(fitted, name, suppo
                     model.predict(rows)
 
 
-def test_scores_that_overflow_are_refused_without_calling_the_rows_infinite():
-    X = np.full((3, 2), 1e308)
-    model = RankRLS().fit(np.eye(4)[:, :2], np.arange(4.0))
-    model.coef_ = np.array([10.0, 10.0])
-    with pytest.raises(ValueError, match="X too large: scores of its rows overflow"):
-        model.predict(X)
-    model.coef_ = np.array([1.0, 1e30])
-    with pytest.raises(ValueError, match="X too large: scores of its rows overflow"):
-        model.predict(np.full((3, 2), 1e20, np.float32))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_kernel_that_overflows_is_named_by_its_row(fitted, kind):
-    X = make_rows(700, 4)
-    X[650] = 1e150
-    message = "the polynomial kernel of rows 650 and 0 is inf: X or the kernel's parameters"
-    with pytest.raises(ValueError, match=message):
-        fitted("polynomial kernel").predict(KINDS[kind](X))
-
-
 # Containers --------------------------------------------------------------------------------------
 
 
@@ -348,27 +327,6 @@ def test_every_layout_has_the_scores_of_the_contiguous(fitted, name, layout):
     named = layout == "polars"
     with pytest.warns(UserWarning, match="has feature names") if named else nullcontext():
         np.testing.assert_array_equal(model.predict(rows), scores)
-
-
-def test_wrong_rows_get_scikit_learns_messages(fitted):
-    X = make_rows(5, 0)
-    wrong = [
-        (X[:, :5], "X has 5 features, but RankRLS is expecting 13 features"),
-        (X[0], "Expected 2D array, got 1D array"),
-        (X[:0], r"Found array with 0 sample\(s\)"),
-        (X[:, :0], r"0 feature\(s\)"),
-        (X.astype(complex), "Complex data not supported"),
-        (np.full((2, N_FEATURES), "a"), "X: columns 0, 1, .* must hold numbers, got text: enc"),
-        (pd.DataFrame(X[:, :5]), "X has 5 features, but RankRLS is expecting 13 features"),
-        (pd.DataFrame(X[:0]), r"Found array with 0 sample\(s\)"),
-    ]
-    for name in ("inputs", "sigmoid nodes", "rbf kernel"):
-        for rows, message in wrong:
-            with pytest.raises(ValueError, match=message):
-                fitted(name).predict(rows)
-    for rows in (X, pd.DataFrame(X)):
-        with pytest.raises(NotFittedError):
-            RankRLS().predict(rows)
 
 
 def test_names_of_features_are_checked_as_scikit_learn_does(fitted):

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.frozen import FrozenEstimator
 
 from pairgram import (
     ELMRank,
@@ -107,17 +106,6 @@ def test_missing_values():
     holes[::7, 2] = np.nan
     model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean"))
     np.testing.assert_array_equal(model.row_scorer()(holes), model.predict(holes))
-
-
-def test_what_a_scorer_cannot_do():
-    X, y, qid = make_ranking(20, 10, 6, random_state=0)
-    first = RankRLS(kernel="rbf", gamma=0.1).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="scores of a prior"):
-        RankRLS(prior=FrozenEstimator(first)).fit(X, y, qid=qid).row_scorer()
-    with pytest.raises(ValueError, match="only predict scores"):
-        RankRLS(kernel=lambda X, Z: X @ Z.T).fit(X, y, qid=qid).row_scorer()
-    with pytest.raises(ValueError, match="dtype must be"):
-        first.row_scorer(np.int64)
 
 
 @pytest.mark.parametrize("inputs", [None, "quantile"])

@@ -13,9 +13,10 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy import inf, nan
 from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
 
 import pairgram
 from pairgram import *
@@ -29,11 +30,23 @@ model = RankRLS().fit(frame[["a", "b", "c"]], y, qid=qid)
 sizes = pd.DataFrame({"size": ["S", "M"] * 15, "price": X[:, 0]})
 to_numbers = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
 text_model = make_pipeline(to_numbers, RankRLS()).fit(sizes, y, rankrls__qid=qid)
+sure = RankRLS(keep_covariance=True).fit(X, y, qid=qid)
+of_lists = RankRLS(inputs="rank", keep_covariance=True).fit(X, y, qid=qid)
+batch = fit_many(RankRLS(), frame, by="query", label="label")
+crossed = RankRLS(feature_map=Cross([0], [1, 2])).fit(X, y, qid=qid)
+scorer = row_scorer(make_pipeline(StandardScaler(), RankRLS()).fit(frame[["a", "b", "c"]], y))
+people, things = X[:4, :1], X[:5, 1:]
+votes = Preferences([0, 1, 2, 0], [1, 2, 3, 3])
 qrels = {"q": {"a": 1, "b": 0}}
 runs = {"a": {"q": {"a": 2.0, "b": 1.0}}, "b": {"q": {"a": 1.0, "b": 2.0}}}
 problem = _core.RankingProblem(
     np.arange(6) % 3.0, np.array([0, 6]), pairs="kept", weighting="pairs"
 )
+
+
+def fit(estimator, X=X, y=y, qid=qid, **named):
+    """Return the model of these rows."""
+    return estimator.fit(X, y, qid=qid, **named)
 
 
 def table(source=frame, **named):
