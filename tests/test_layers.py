@@ -48,7 +48,7 @@ LAYERS = {
     for floor, folder in enumerate(FLOORS)
     if folder != PUBLIC
 }
-OF_THE_COMMAND_LINE = {"typer", "rich", "click"}
+OF_THE_COMMAND_LINE = {"typer", "click"}
 
 PATHS = sorted(SOURCE.rglob("*.py"))
 

@@ -48,13 +48,6 @@ def run(*arguments):
     return result.stdout, result.stderr
 
 
-def error(*arguments):
-    result = CliRunner().invoke(app, ["recommend", *map(str, arguments)])
-    assert result.exit_code == 2, result.output
-    assert result.stdout == "" and result.stderr.count("\n") == 1
-    return result.stderr
-
-
 ALL = ("m.model", "users.parquet", "items.parquet")
 
 
@@ -83,18 +76,17 @@ def test_files_have_what_the_function_returns(files, tmp_path):
         assert rest == [list(map(str, row)) for row in found.itertuples(index=False)]
 
 
-def test_names_of_columns_and_candidates(files):
+def test_names_of_columns(files):
     _, people, things = files
     pq.write_table(people.rename_columns(["who", *people.column_names[1:]]), "users.parquet")
     import pyarrow.csv
 
     pyarrow.csv.write_csv(things.rename_columns(["sku", *things.column_names[1:]]), "items.csv")
-    pq.write_table(pa.table({"sku": [20, 40]}), "some.parquet")
     pair = ("--user-id", "who", "--item-id", "sku")
-    text, _ = run("m.model", "users.parquet", "items.csv", *pair, "--candidates", "some.parquet")
+    text, _ = run("m.model", "users.parquet", "items.csv", *pair)
     rows = [line.split("\t") for line in text.splitlines()]
     assert rows[0] == ["who", "rank", "sku", "score"]
-    assert len(rows) == 1 + 2 * N_USERS and {row[2] for row in rows[1:]} == {"20", "40"}
+    assert len(rows) == 1 + N_ITEMS * N_USERS and {row[2] for row in rows[1:]} >= {"20", "40"}
 
 
 def test_pairs_of_others_are_told(files):
@@ -103,10 +95,6 @@ def test_pairs_of_others_are_told(files):
     assert "seen.parquet has 1 pair of a user or an item that is in neither file" in note
     assert "'u99'" in note
     assert sum(line.startswith("u0\t") for line in text.splitlines()) == N_ITEMS - 1
-    pq.write_table(pa.table({"user": ["u99"], "item": [0]}), "seen.parquet")
-    assert "no pair has a user of USERS and an item of ITEMS" in error(
-        *ALL, "--exclude", "seen.parquet"
-    )
 
 
 def test_lists_are_evaluated(files, tmp_path):
@@ -127,10 +115,6 @@ def test_lists_are_evaluated(files, tmp_path):
     assert pq.read_table("out.parquet").num_rows == 3 * N_USERS
     shown, _ = run(*given)
     assert "ndcg@3" in shown and "coverage" in shown and "n_users_without" in shown
-    pq.write_table(pa.table({"user": ["u0"], "item": [0]}), "test.parquet")
-    assert "pairs that `exclude` left out" in error(*given)
-    assert "give --held-out or --output -" in error(*given, "-o", "-")
-    assert "--json is for --held-out" in error(*ALL, "--json")
 
 
 def test_users_without_columns(files):
@@ -143,37 +127,6 @@ def test_users_without_columns(files):
     rows = [line.split("\t") for line in text.splitlines()[1:]]
     assert [row[0] for row in rows] == [f"u{i}" for i in range(N_USERS)]
     assert len({row[2] for row in rows}) == 1
-
-
-def test_errors(files):
-    _, people, things = files
-    assert "--user-id" in error(*ALL, "--user-id", "person")
-    assert "users.parquet" in error(*ALL, "--user-id", "person")
-    assert "must be two columns, got 'a' for both" in error(
-        *ALL, "--user-id", "a", "--item-id", "a"
-    )
-    assert "--output users.parquet is the users file" in error(*ALL, "-o", "users.parquet")
-    held_out = ("--held-out", "seen.parquet", "-o", "seen.parquet")
-    assert "--output seen.parquet is the --held-out file" in error(*ALL, *held_out)
-    assert "--user-id rank: the lists have a column" in error(*ALL, "--user-id", "rank")
-    assert "--item-id score: the lists have a column" in error(*ALL, "--item-id", "score")
-    short = people.set_column(2, "taste", pa.array([[1.0]] * N_USERS))
-    pq.write_table(short, "short.parquet")
-    assert (
-        "column 'taste' of short.parquet must hold lists of 2 numbers, as in the fit, got"
-        in error("m.model", "short.parquet", "items.parquet")
-    )
-    pq.write_table(things.drop(["year"]), "few.parquet")
-    assert "items must have the column 'year'" in error("m.model", "users.parquet", "few.parquet")
-    pq.write_table(pa.table({"item": [7]}), "some.parquet")
-    assert "must have ids of items, got 7" in error(*ALL, "--candidates", "some.parquet")
-    RankRLS().fit(np.eye(3), np.arange(3)).save("arrays.model")
-    assert "knows no names of columns" in error("arrays.model", *ALL[1:])
-    twice = pa.concat_tables([people, people.slice(0, 1)])
-    pq.write_table(twice, "twice.parquet")
-    assert "must be ids, each of them once, got 'u0' twice" in error(
-        "m.model", "twice.parquet", "items.parquet"
-    )
 
 
 def test_ids_of_any_text_and_of_times(files):

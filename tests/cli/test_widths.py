@@ -1,4 +1,4 @@
-"""Tables of the command line fit the terminal, or $COLUMNS; with --wide they are whole."""
+"""Tables of the command line fit the terminal, or $COLUMNS."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_tables_fit(files: Path, monkeypatch: pytest.MonkeyPatch, columns: str |
         ("train", rows, *LABELS, "-o", files / "auto", "--model", "auto", "--time-budget", "1"),
         ("train", rows, *LABELS, "-o", model),
         ("evaluate", rows, *LABELS, "--model", model, *several, "--per-query"),
-        ("compare", rows, *LABELS, *scores, "--permutations", "99"),
+        ("compare", rows, *LABELS, *scores),
         ("inspect", model),
     ]
     if columns is None:  # besides tables it prints a line of 80
@@ -58,13 +58,3 @@ def test_tables_fit(files: Path, monkeypatch: pytest.MonkeyPatch, columns: str |
     for command in commands:
         lines = _lines(*command)
         assert lines and max(map(len, lines)) <= room, (command[0], max(lines, key=len))
-
-
-def test_wide_tables_are_whole(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    scores = sorted(files.glob("scores*.txt"))
-    given = ("compare", files / "rows.parquet", *LABELS, *scores, "--permutations", "99")
-    wide, narrow = _lines(*given, "--wide"), _lines(*given)
-    assert max(map(len, wide)) > 80 and "p_t_holm" in "\n".join(wide)
-    assert "p_t_holm" not in "\n".join(narrow)
-    assert _lines(*given) == narrow  # one command's width is not the next one's

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 from pairgram.cli import report
 from pairgram.cli.app import app
 from pairgram.cli.fitting import PROTOCOL_METRICS
-from pairgram.cli.options import load_scores, names_of, parse_grid, parse_range
+from pairgram.cli.options import load_scores, names_of, parse_grid
 from pairgram.cli.report import print_table, show, show_alphas, significant
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "load_scores",
     "names_of",
     "parse_grid",
-    "parse_range",
     "print_table",
     "report",
     "run",

@@ -205,13 +205,13 @@ class Parameter(NamedTuple):
 
 # The help has the options in this order. "Class.name" is what "name" is for this class alone.
 _OF_ESTIMATORS: Mapping[str, Parameter] = {
-    "alpha": Parameter(AT_LEAST_0, "--alpha X", "Ridge >= 0, in place of a choice among --alphas."),
+    "alpha": Parameter(AT_LEAST_0),
     "alphas": Parameter(
         None,
         "--alphas GRID",
-        "Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers; 2^-30:2^20:2 is every second "
-        "one) or auto (a grid that fits the data). [default: auto; for letor the grid of the "
-        "model's paper]",
+        "Ridges to try: one, or several such as 0.1,1,10 or 2^-15:2^24 (all whole powers; "
+        "2^-30:2^20:2 is every second one). [default: a grid that fits the data; for letor that of "
+        "the model's paper]",
     ),
     "C": Parameter(POSITIVE),
     "Cs": Parameter(
@@ -227,11 +227,10 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             fits=lambda value: value is None or callable(value),
         ),
         "--pairs NAME",
-        "Weight of a pair of rows: {names}. with_ties and without_ties weigh each pair 1, the next "
-        "two by the difference of 2^label or of the labels, and clicks by the sum of the labels, "
-        "which are then clicks / propensities; none fits single rows. "
-        "Repeat it to try several. [default: the model's: with_ties and without_ties for "
-        "rankrls, else with_ties]",
+        "Weight of a pair of rows: {names}. The first two weigh each pair 1, the next two by the "
+        "difference of 2^label or of the labels, and clicks by their sum; none fits single rows. "
+        "Repeat it to try several. [default: with_ties and without_ties for rankrls, else "
+        "with_ties]",
         stored=optional(choice(*words(PairsName))),
         many=True,
     ),
@@ -242,16 +241,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "What to fit: {names} (2^label - 1, as in NDCG). Repeat it to try both. [default: label]",
         many=True,
     ),
-    "scale": Parameter(
-        FLAG, "--scale/--no-scale", "Scale features before the ridge.", default=False
-    ),
-    "keep_covariance": Parameter(
-        FLAG,
-        "--keep-covariance",
-        "Keep the uncertainty of the scores, for predict --std and propose. --pairs is then "
-        "with_ties.",
-        default=False,
-    ),
+    "scale": Parameter(FLAG, "--scale", "Scale features before the ridge.", default=False),
+    "keep_covariance": Parameter(FLAG),
     "inputs": Parameter(
         optional(choice(*words(InputsName))),
         "--inputs NAME",
@@ -261,10 +252,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         many=True,
     ),
     "positive": Parameter(
-        None,
-        "--positive FEATURES",
-        "Features whose weights must be >= 0: all, some such as 1,2,5, or names of columns of a "
-        "table. [default: none]",
         stored=Setting(
             "True, False, or a list of names or numbers of columns",
             lambda value: FLAG.fits(value) or _are_columns(value),
@@ -284,43 +271,24 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "What has weight 1 in the objective: {names}. Weights of rows are --weight.",
         default="pairs",
     ),
-    "scope": Parameter(
-        choice(*words(Scope)),
-        "--scope NAME",
-        "Which rows form pairs: {names} (all rows). [default: query; global for elmrank]",
-    ),
+    "scope": Parameter(choice(*words(Scope))),
     "form": Parameter(choice(*words(Form))),
     "n_nodes": Parameter(COUNT, "--nodes N", "Number of random nodes. [default: the model's]"),
     "activation": Parameter(
         None,
         "--activation NAME",
-        "Activation of the nodes: {names}. With sigmoid+gaussian, half of the nodes have each; "
-        "elmrank takes only one. [default: the model's]",
+        "Activation of the nodes: {names}. [default: linear; sigmoid for elmrank]",
         stored=Setting(
             f"{ACTIVATION.wanted}, or a list of these",
             lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(value),
             ACTIVATION.names,
         ),
     ),
-    "weight_range": Parameter(
-        None,
-        "--weight-range A:B",
-        "Uniform range of the nodes' weights. [default: -1:1]",
-        stored=RANGE,
-    ),
-    "bias_range": Parameter(
-        None,
-        "--bias-range A:B",
-        "Uniform range of the nodes' biases. [default: the model's]",
-        stored=RANGE,
-    ),
+    "weight_range": Parameter(stored=RANGE),
+    "bias_range": Parameter(stored=RANGE),
     "ELMRank.bias_range": Parameter(stored=optional(RANGE)),
     "distribution": Parameter(choice("uniform", "normal")),
-    "n_estimators": Parameter(
-        COUNT,
-        "--estimators N",
-        "Number of draws of the nodes of elmrank, whose scores are averaged. [default: 1]",
-    ),
+    "n_estimators": Parameter(COUNT),
     "random_state": Parameter(
         None,
         "--random-state N",
@@ -330,7 +298,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "kernel": Parameter(
         None,
         "--kernel NAME",
-        "Kernel in place of features or nodes. {names}. Kernels other than linear cost rows^2 "
+        "Kernel in place of features or nodes: rbf, laplacian, polynomial, linear, tanimoto or "
+        "minmax; for rank-fourier rbf, laplacian or cauchy. Kernels other than linear cost rows^2 "
         "memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
         stored=optional(choice(*words(KernelName))),
     ),
@@ -346,7 +315,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         optional(POSITIVE),
         "--gamma GRID",
         "Gamma of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
-        "polynomial (gamma a.b + coef0)^degree. Several values to try are written like --alphas. "
+        "polynomial (gamma a.b + 1)^3. Several values to try are written like --alphas. "
         "[default: 1 / features; for letor the grid of the model's paper]",
     ),
     "degree": Parameter(
@@ -354,31 +323,20 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             f"an integer from 1 to {MAX_DEGREE}",
             lambda value: _UP_TO_MAX.fits(value) and value == int(value),
             low=1,
-        ),
-        "--degree N",
-        "Degree of --kernel polynomial. [default: 3]",
+        )
     ),
-    "coef0": Parameter(AT_LEAST_0, "--coef0 X", "Constant of --kernel polynomial. [default: 1]"),
+    "coef0": Parameter(AT_LEAST_0),
     "n_components": Parameter(
         COUNT,
         "--components N",
-        "Number of features that approximate the kernel. For rank-nystroem, all takes the kernel "
-        "itself. [default: 500]",
+        "Number of features that approximate the kernel. [default: 500]",
     ),
     "Nystroem.n_components": Parameter(optional(COUNT)),
     "orthogonal": Parameter(FLAG),
-    "landmarks": Parameter(
-        choice(*words(Landmarks)),
-        "--landmarks NAME",
-        "Landmarks of rank-nystroem: {names}. [default: uniform]",
-    ),
+    "landmarks": Parameter(choice(*words(Landmarks))),
     "Nystroem.tol": Parameter(AT_LEAST_0),
     "loss": Parameter(choice(*words(Loss))),
-    "tol": Parameter(
-        POSITIVE,
-        "--tol X",
-        "RankSVMs stop when the gradient is this share of that at weights 0. [default: 0.001]",
-    ),
+    "tol": Parameter(POSITIVE),
     "max_iter": Parameter(COUNT),
     "time_budget": Parameter(
         optional(POSITIVE),
@@ -394,9 +352,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     ),
 }
 _OF_ROWS: Mapping[str, Parameter] = {
-    "label": Parameter(
-        None, "--label COLUMN", "Column of the labels of a table. predict ignores it."
-    ),
+    "label": Parameter(None, "--label COLUMN", "Column of the labels of a table."),
     "qid": Parameter(
         None,
         "--qid COLUMN",
@@ -438,24 +394,7 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "--missing NAME",
         "What replaces missing features of a table: {names}. Mean and median are those of the "
         "column in the training rows. The model file keeps these values, and predict uses them. "
-        "Update and forget take zero alone. [default: missing features are an error]",
-    ),
-    "feature_log": Parameter(
-        choice(*words(LoggingEngine)),
-        "--feature-log ENGINE",
-        "FILE has a JSON response of this engine on every line, with logged features and a member "
-        "qid: {names}. --qrels has the labels.",
-    ),
-    "qrels": Parameter(
-        None,
-        "--qrels FILE",
-        "File of TREC relevance judgements, for --feature-log or for TREC runs.",
-    ),
-    "client": Parameter(
-        None,
-        "--dask ADDRESS",
-        "Scheduler of a Dask cluster, such as tcp://host:8786, that reads the table and works on "
-        "it. [default: this machine]",
+        "[default: missing features are an error]",
     ),
     "group_queries": Parameter(
         None,
@@ -469,12 +408,6 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "--valid FILE",
         "Validation file to choose settings by; a table if FILE is one. [default: leave-query-out, "
         "or folds]",
-    ),
-    "offset": Parameter(
-        None,
-        "--offset FILE",
-        "File with a score for each row of FILE, as --scores of evaluate takes it. These are added "
-        "to the scores of the model.",
     ),
     "convention": Parameter(
         choice(*words(Convention)),
@@ -492,7 +425,7 @@ _OF_ROWS: Mapping[str, Parameter] = {
 
 PARAMETERS = {**_OF_ESTIMATORS, **_OF_ROWS}
 # The parameters that are options of every command that fits a model.
-OF_MODELS = [name for name, one in _OF_ESTIMATORS.items() if one.option and name != "alpha"]
+OF_MODELS = [name for name, one in _OF_ESTIMATORS.items() if one.option]
 
 
 def stored(*keys: str) -> dict[str, Setting]:
@@ -511,7 +444,7 @@ def stored(*keys: str) -> dict[str, Setting]:
 
 def option_of(name: str) -> str:
     """Return the option of a parameter, such as ``--nodes``."""
-    return PARAMETERS[name].option.replace("/", " ").partition(" ")[0]
+    return PARAMETERS[name].option.partition(" ")[0]
 
 
 def check(key: str, value: object) -> Any:

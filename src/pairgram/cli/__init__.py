@@ -1,6 +1,6 @@
 """The command line, ``pairgram``. A module holds one or two commands; `models` lists the models.
 
-It needs typer and rich, the extra ``pairgram[cli]``. Nothing else in this package needs them.
+It needs typer, the extra ``pairgram[cli]``. Nothing else in this package needs them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def main() -> None:
     try:
         from pairgram.cli.app import run
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
+        if (error.name or "").partition(".")[0] not in ("typer", "click"):
             raise
         sys.stderr.write("pairgram: the command line needs: pip install 'pairgram[cli]'\n")
         sys.exit(2)

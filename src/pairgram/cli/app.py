@@ -13,13 +13,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import pairgram
-from pairgram.cli import options as opt
 from pairgram.cli.export import export
 from pairgram.cli.fitting import letor, train
 from pairgram.cli.inspection import inspect
-from pairgram.cli.options import with_width
 from pairgram.cli.recommend import recommend
-from pairgram.cli.report import Command, Commands, print_json, print_lines, print_table, show_rows
+from pairgram.cli.report import Command, Commands, print_lines, print_table
 from pairgram.cli.scoring import compare, evaluate, fuse, predict
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
@@ -34,14 +32,12 @@ DATA: dict[str, Any] = {
 }
 
 
-def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
-    """Return choices, scores and times of a random order, pointwise RLS and RankRLS.
+def run_demo(seed: int) -> list[tuple[Any, ...]]:
+    """Return scores, choices and times of pointwise RLS and RankRLS.
 
     Both models choose alpha by leave-query-out. The pointwise model gets centred data, which acts
     like an intercept. Without it the comparison would not be fair.
     """
-    import numpy as np
-
     X, y, qid = pairgram.make_ranking(**DATA, random_state=seed)
     train = qid < N_TRAIN
     test = ~train
@@ -50,38 +46,21 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
         ("RLS, pointwise", [None], X_train - X_train.mean(axis=0), y_train - y_train.mean()),
         ("RankRLS, pairwise", ["with_ties", "without_ties"], X_train, y_train),
     )
-    pairgram.RankRLSCV(pairs=["with_ties"]).fit(
-        X_train[:120], y_train[:120], qid=qid[:120]
-    )  # loads libraries
-    order = np.random.default_rng(seed).permutation(int(test.sum()))
-    rows: list[dict[str, Any]] = [
-        {"model": "random order", "alpha": None, "pairs": None, "seconds": None}
-    ]
-    scores = [order.astype(np.float64)]
+    # Loads libraries, so that no time has that of loading them.
+    pairgram.RankRLSCV().fit(X_train[:120], y_train[:120], qid=qid[:120])
+    rows = []
     for name, pairs, features, labels in models:
         start = time.perf_counter()
-        model = pairgram.RankRLSCV(
-            pairs=pairs,  # type: ignore[arg-type]
-            scoring="pairwise_accuracy",
-            n_threads=n_threads,
-        )
+        model = pairgram.RankRLSCV(pairs=pairs, scoring="pairwise_accuracy")  # type: ignore[arg-type]
         model.fit(features, labels, qid=qid[train])
         seconds = time.perf_counter() - start
-        rows.append(
-            {"model": name, "alpha": model.alpha_, "pairs": model.pairs_, "seconds": seconds}
-        )
-        scores.append(model.predict(X[test]))
-    values = pairgram.evaluate(METRICS, y[test], np.array(scores), qid[test], n_threads=n_threads)
-    return [
-        {**row, "test": {name: float(values[name][i]) for name in METRICS}}
-        for i, row in enumerate(rows)
-    ]
+        values = pairgram.evaluate(METRICS, y[test], model.predict(X[test]), qid[test])
+        rows.append((name, *values.values(), model.alpha_, seconds))
+    return rows
 
 
 def demo(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the data.")] = 0,
-    threads: opt.Threads = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Learn to rank synthetic data; nothing is downloaded.
 
@@ -89,38 +68,14 @@ def demo(
     nothing about the order within the query. Pointwise least squares fits it nevertheless, and
     loses accuracy. Pairs within a query do not see it. Both models choose their ridge by exact
     leave-query-out on the training queries, and are tested on other queries.
-
-    \b
-    Examples:
-      pairgram demo
-      pairgram demo --seed 1 --json
     """
-    start = time.perf_counter()
-    rows = run_demo(seed, threads)
-    seconds = time.perf_counter() - start
-    if as_json:
-        print_json({"seed": seed, "data": DATA, "n_train": N_TRAIN, "models": rows})
-        return
     size = f"{N_TRAIN} queries to train on, {DATA['n_queries'] - N_TRAIN} to test on"
     print_table(
         ("model", *METRICS, "alpha", "seconds"),
-        [
-            (
-                row["model"],
-                *row["test"].values(),
-                row["alpha"] or "",
-                "" if row["seconds"] is None else row["seconds"],
-            )
-            for row in show_rows(rows)
-        ],
+        run_demo(seed),
         title=f"{size}, {DATA['n_documents']} documents of {DATA['n_features']} features each",
     )
-    print_lines(
-        [
-            "metrics are those of the test queries; seconds are those of fitting and choosing",
-            f"{seconds:.2f} s in all",
-        ]
-    )
+    print_lines(["metrics are those of the test queries, seconds those of fitting and choosing"])
 
 
 # The signals that ask a process to end. Windows has no SIGHUP.
@@ -148,7 +103,7 @@ commands = (
     demo,
 )
 for command in commands:
-    app.command(cls=Command)(with_width(command))
+    app.command(cls=Command)(command)
 
 
 def run() -> None:

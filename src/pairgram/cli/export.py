@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,16 +16,15 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.parameters import EngineName, check_text, words
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
-from pairgram.cli.tables import Columns
+from pairgram.cli.tables import Columns, with_columns
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
 
 ENGINES = [name.replace("_", "-") for name in words(EngineName)]
-# Who scales columns.
-NORMALIZERS = ("fold", "engine")
 
 
+@with_columns("qid", "one_query")
 def export(
     model: opt.ModelFile,
     to: Annotated[
@@ -62,13 +60,6 @@ def export(
         ),
     ] = None,
     store: Annotated[str | None, typer.Option(metavar="NAME", help="Solr's feature store.")] = None,
-    normalizers: Annotated[
-        str,
-        typer.Option(
-            metavar=f"<{'|'.join(NORMALIZERS)}>",
-            help="Multiply scales into the weights, or let the engine scale (solr, ltr-plugin).",
-        ),
-    ] = "fold",
     shift: Annotated[
         str | None,
         typer.Option(
@@ -86,13 +77,8 @@ def export(
             "warns of scores below 0 too, which the engine refuses.",
         ),
     ] = None,
-    qid: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the query ids of a table of --verify."),
-    ] = None,
-    one_query: Annotated[
-        bool, typer.Option("--one-query", help="All rows of --verify are one query.")
-    ] = False,
+    *,
+    columns: Columns,
 ) -> None:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python.
 
@@ -108,32 +94,28 @@ def export(
       pairgram export model.safetensors --to sql --features names.txt
     """
     check_text("--to", to, ENGINES)
-    check_text("--normalizers", normalizers, NORMALIZERS)
     if to in ("elasticsearch", "opensearch"):
         to = "ltr-plugin"
     read = None if verify is None else Path(verify)
-    opt.check_output(output, model=model, features=features, verify=read)
-    if (qid is not None or one_query) and verify is None:
-        raise ValueError(f"{'--one-query' if one_query else '--qid'} is for a table of --verify")
-    if fields is not None and to not in ("solr", "ltr-plugin"):
-        raise ValueError("--fields is for --to solr, ltr-plugin, elasticsearch and opensearch")
-    if shift is not None and to != "ltr-plugin":
-        raise ValueError("--shift is for --to ltr-plugin, elasticsearch and opensearch")
+    opt.check_output(output, model, features, read)
+    if verify is None and columns.make_table():
+        raise ValueError("--qid and --one-query are for a table of --verify")
+    for option, value, engines in (
+        ("--fields", fields, ("solr", "ltr-plugin", "elasticsearch", "opensearch")),
+        ("--shift", shift, ("ltr-plugin", "elasticsearch", "opensearch")),
+        ("--store", store, ("solr",)),
+    ):
+        if value is not None and to not in engines:
+            raise ValueError(f"{option} is for --to {', '.join(engines)}")
     if shift is not None and verify is None:
         raise ValueError("--shift needs the scores of --verify FILE")
-    if store is not None and to != "solr":
-        raise ValueError("--store is for --to solr")
     ranker = pairgram.load_model(model)
     names = _names(features, ranker)
     own: dict[str, Any] = {"features": names}
     given: tuple[Any, Any] = (None, None)
     if verify is not None:
-        given = _rows_of(verify, Columns(qid=qid, one_query=one_query), ranker)
+        given = _rows_of(verify, columns, ranker)
     rows, ids = given
-    if to in ("solr", "ltr-plugin"):
-        own["normalizers"] = normalizers
-    elif normalizers == "engine":
-        raise ValueError("--normalizers engine is for --to solr and --to ltr-plugin")
     if store is not None:
         own["store"] = store
     if fields is not None:
@@ -155,18 +137,11 @@ def export(
     if beside and str(output) == "-":
         raise ValueError(f"--to {to} needs --output FILE: {next(iter(beside))} stands beside it")
     for file in beside:
-        inputs = {"model": model, "features": features, "verify": read}
-        opt.check_output(output.with_name(file), output=output, **inputs)
+        opt.check_output(output.with_name(file), output, model, features, read)
     _write(exported, output)
     for file, content in beside.items():
         _write(content, output.with_name(file))
     if verify is not None:
-        if to == "sql" and find_spec("duckdb") is None:
-            exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
-            warn(
-                "note: DuckDB is missing, so this verifies the form for SQLite, and not the text "
-                "that was written"
-            )
         with _names_are_known():
             parity = pairgram.export.verify(exported, ranker, rows, ids)
         warn(f"{verify}: {parity}")
@@ -193,9 +168,8 @@ def _rows_of(file: str, columns: Columns, ranker: BaseEstimator) -> tuple[Any, A
     if not columns.make_table(file):
         data = opt.load_data(Path(file), n_features=opt.width_of(ranker))
         return data.X, data.qid
-    with columns.cluster() as client:
-        table = columns.scan(file, client, opt.columns_of(ranker))
-    columns.require_queries(file, table)
+    table = columns.scan(file, opt.columns_of(ranker))
+    columns.require(file, table, not columns.one_query, needs_labels=False)
     return table, None
 
 

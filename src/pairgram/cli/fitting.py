@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ import typer
 
 import pairgram
 from pairgram._support.files import printable, shown
-from pairgram._support.parameters import AT_LEAST_0, check_setting
+from pairgram._support.parameters import check
 from pairgram.cli import options as opt
 from pairgram.cli.models import (
     MODELS,
@@ -27,17 +27,12 @@ from pairgram.cli.models import (
     trials,
     with_settings,
 )
-from pairgram.cli.options import Settings, load_scores, name_of, option
+from pairgram.cli.options import Settings, name_of, option
 from pairgram.cli.report import (
-    PlotFile,
-    check_picture,
     count,
-    draw_search,
     print_json,
     print_table,
-    progress,
     show_rows,
-    warn,
     working,
 )
 from pairgram.cli.tables import Columns, note_assumed, refuse_with_table, with_columns
@@ -47,7 +42,6 @@ if TYPE_CHECKING:
     from pairgram.datasets import LetorData
     from pairgram.tables.table import Table
 
-N_FOLDS = 5
 PROTOCOL_METRICS = (
     *(f"ndcg@{k}" for k in range(1, 11)),
     "mean_ndcg",
@@ -70,7 +64,7 @@ def letor(
     metric: Annotated[
         str, typer.Option(metavar="NAME", help="Metric to choose by on the validation part.")
     ] = "map",
-    convention: opt.Convention = "letor",
+    convention: Annotated[str, option("convention")] = "letor",
     settings: Settings,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
@@ -112,10 +106,11 @@ def letor(
     measuring: Any = {"convention": convention, "n_threads": threads}
     results = []
     with opt.warnings_as_notes():
-        for fold in progress(folds, "folds", N_FOLDS):
+        for fold in folds:
             search = entry.search(settings, scoring)
             start = time.perf_counter()
-            search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
+            with working(f"fitting {fold.name}"):
+                search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
             seconds = time.perf_counter() - start
             result: dict[str, Any] = {"fold": fold.name, "params": chosen(search)}
             for part in ("valid", "test"):
@@ -143,11 +138,7 @@ def letor(
 def _print_report(report: dict[str, Any], convention: str) -> None:
     metric, folds, mean = report["metric"], report["folds"], report["mean"]
     params = show_rows([fold["params"] for fold in folds])
-    varied = [
-        name
-        for name in params[0]
-        if name in ("alpha", "C") or len({row[name] for row in params}) > 1
-    ]
+    varied = [name for name in params[0] if len({row[name] for row in params}) > 1]
     shown = list(dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10")))
     print_table(
         ("fold", *varied, f"valid {metric}", *(f"test {shown[0]}", *shown[1:]), "seconds"),
@@ -171,15 +162,17 @@ def _print_report(report: dict[str, Any], convention: str) -> None:
             math.fsum(fold["seconds"] for fold in folds) / len(folds),
         ),
     )
-    cuts = range(1, 11)
     print_table(
-        ("k", *(f"mean test {name}" for name in ("ndcg@k", "p@k"))),
-        [(k, *(mean["test"][f"{name}@{k}"] for name in ("ndcg", "p"))) for k in cuts],
+        ("k", "mean test ndcg@k", "mean test p@k"),
+        [(k, mean["test"][f"ndcg@{k}"], mean["test"][f"p@{k}"]) for k in range(1, 11)],
     )
 
 
 @with_settings
-@with_columns
+@with_columns(
+    *("label", "qid", "one_query", "features", "exclude", "missing"),
+    *("weight", "groups", "propensity", "group_queries"),
+)
 def train(
     file: opt.Rows,
     output: Annotated[
@@ -187,16 +180,12 @@ def train(
     ],
     *,
     model: ModelOrAuto = None,
-    alpha: Annotated[float | None, option("alpha")] = None,
     valid: Annotated[str | None, option("validation")] = None,
     settings: Settings,
     columns: Columns,
-    offset: opt.Offset = None,
     metric: opt.ChoiceMetric = None,
-    convention: opt.Convention = "default",
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
-    plot: PlotFile = None,
     as_json: opt.Json = False,
 ) -> None:
     """Fit a model, choose its settings, and write it to a file.
@@ -227,8 +216,7 @@ def train(
       pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
       pairgram train train.txt -o model.safetensors --time-budget 5
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
-      pairgram train train.txt -o model.safetensors --model rankrls --plot scores.png
-      pairgram train train.txt -o model.safetensors --alpha 100 --pairs without_ties
+      pairgram train train.txt -o model.safetensors --alphas 100 --pairs without_ties
       pairgram train train.txt -o model.safetensors --prior last-week.safetensors
       pairgram train train.txt -o model.safetensors --pairs gain_difference --scale
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
@@ -237,52 +225,42 @@ def train(
     from pairgram.data.queries import one_query_meant
 
     path, valid_path = Path(file), None if valid is None else Path(valid)
-    opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
-    read = {"input": path, "validation": valid_path, "qrels": columns.qrels}
-    opt.check_output(output, prior=settings.get("prior"), offset=offset, plot=plot, **read)
-    check_picture(plot)
+    opt.check_one_stdin(path, valid_path)
+    opt.check_output(output, settings.get("prior"), path, valid_path)
     if opt.is_stream(output):
         raise ValueError(
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
         )
-    if valid is not None and offset is not None:
-        raise ValueError("give --offset or --valid, not both: rows of --valid would need offsets")
-    if alpha is not None:
-        if "alphas" in settings:
-            raise ValueError("give --alpha or --alphas, not both")
-        check_setting("--alpha", alpha, AT_LEAST_0)
-        settings = {**settings, "alphas": [alpha]}
     settings, metric = _with_pairs(settings, model, metric, columns)
     on_table = columns.make_table(file, valid)
-    is_replaced = model is None and default_model(settings, False) != "rankrls"
     model = default_model(settings, on_table) if model is None else model
     entry = get_model(model, settings)
     if on_table:
         if not columns.one_query:  # else all rows are read into memory
             require_table(model, settings)
-        refuse_with_table(offset=offset, float32=float32, sparse=sparse)
+        refuse_with_table(float32=float32, sparse=sparse)
     settings = entry.with_inputs(settings, sparse)
-    scoring = opt.choice_metric(metric, convention, entry.metric)
-    search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
-    search, columns = _filling(search, columns)
+    metric = metric or entry.metric
+    known = metric is None or metric == opt.EVIDENCE
+    search = entry.search(settings, metric if known else opt.metric_of(str(metric), "default"))
+    # The search fills missing values itself.
+    search.set_params(missing=check("missing", columns.missing))
+    columns = replace(columns, missing=None)
     start = time.perf_counter()
     if on_table:
-        size = _fit_table(search, columns, settings, file, valid, is_replaced, output, entry)
+        size = _fit_table(search, columns, settings, file, valid, output, entry)
     else:
         data, held_out = _load_both(path, valid_path, entry, settings, float32, sparse)
         opt.require_ids(path, data, search, columns.one_query)
         opt.warn_of_no_ids(path, data)
-        given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
         size = len(data.y), opt.n_queries(data)
         start = time.perf_counter()
         with opt.warnings_as_notes(), working("fitting"), one_query_meant():
-            search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
+            search.fit(data.X, data.y, qid=data.qid, validation=held_out)
     seconds = time.perf_counter() - start
     search.save(output)
-    if plot is not None:
-        draw_search(plot, search)
     held_by = (
-        _held_out(entry, search, columns.groups is not None, size[1])
+        _held_out(search, columns.groups is not None, size[1])
         if valid_path is None
         else name_of(valid_path)
     )
@@ -290,7 +268,6 @@ def train(
         "model": model,
         "params": chosen(search),
         "metric": search.scoring_.name,
-        "convention": convention,
         "held_out": held_by,
         "score": float(search.best_score_),
         **dict(zip(("n_rows", "n_queries"), size, strict=True)),
@@ -320,11 +297,9 @@ def train(
     )
     if made:
         print_table(
-            list(made[0]),
-            [_cells(row) for row in show_rows(made)],
+            [*made[0], ""],
+            [[*_cells(row), "*" * (row["outcome"] == "best")] for row in show_rows(made)],
             title="what was tried; features and kernels must lead by a standard error",
-            marked=[row["outcome"] for row in made].index("best"),
-            optional=("seconds",),
         )
 
 
@@ -349,30 +324,24 @@ def _fit_table(
     settings: Settings,
     file: str,
     valid: str | None,
-    is_replaced: bool,
     output: Path,
     entry: Model,
 ) -> tuple[int, int]:
-    """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
+    """Fit a search to a table."""
     from pairgram.data.queries import one_query_meant
 
-    with columns.reading(settings.get("n_threads")) as (client, watch):
-        table, assumed = _scanned(file, columns, settings, client)
+    with columns.reading(settings.get("n_threads")) as watch:
+        table, assumed = columns.scan_assuming(file)
         table.refuse_output(output, "--output")
         held_out = None
         if valid is not None:
             same = replace(columns, exclude=None)  # the features are those of the training rows
-            held_out = same.scan(valid, client, [*table.layout.features], table.n_features)
+            held_out = same.scan(valid, [*table.layout.features], table.n_features)
             held_out.refuse_output(output, "--output")
             table = table.widened(held_out.n_features)
             columns.require(valid, held_out, search._needs_queries)
             held_out = watch(held_out)
         columns.require(file, table, search._needs_queries)
-        if is_replaced and not columns.one_query:
-            warn(
-                "note: the model is rankrls, because auto would need all rows in memory: if they "
-                "fit, take --model auto"
-            )
         table = watch(table)
         survey = table.survey()
         # The rows of a single list are held out one by one, which needs all of them.
@@ -419,15 +388,6 @@ def _fit_assuming(
         fit()
 
 
-def _filling(search: BaseEstimator, columns: Columns) -> tuple[Any, Columns]:
-    """Return a search that fills missing values as --missing says, and columns that do not."""
-    from pairgram._support.parameters import check
-
-    return search.set_params(missing=check("missing", columns.missing)), replace(
-        columns, missing=None
-    )
-
-
 def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) -> None:
     from pairgram._support.checks import ONE_QUERY, ArgumentError
 
@@ -437,16 +397,6 @@ def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) 
         if error.found == ONE_QUERY:
             error.text += ": give --valid, --metric evidence, or --model auto, which reads all rows"
         raise
-
-
-def _scanned(
-    file: str, columns: Columns, settings: Settings, client: Any
-) -> tuple[Table, list[str]]:
-    """Return the table of a file, which has the columns of --positive, and what was assumed."""
-    table, assumed = columns.scan_assuming(file, client)
-    named = table.layout.features if table.schema is not None else ()
-    _require_positive(settings, table.n_features, name_of(Path(file)), named)
-    return table, assumed
 
 
 def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any, dict[str, Any]]:
@@ -508,43 +458,13 @@ def _load_both(
 
 
 def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: bool) -> LetorData:
-    """Read a LETOR file, with the features of --prior, and check that it has those of --positive.
-
-    Raises
-    ------
-    ValueError
-        If the file has more features than the model of --prior, or lacks one of --positive.
-    """
+    """Read a LETOR file; it has at most the features of the model of --prior."""
     options: dict[str, Any] = {"float32": float32, "sparse": sparse}
     options["n_threads"] = settings.get("n_threads")
     if "prior" in settings:
         width = opt.width_of(entry.search(settings, None).prior.estimator)
         return opt.load_data_of(settings["prior"], width, path, **options)
-    data = opt.load_data(path, **options)
-    _require_positive(settings, data.X.shape[1], name_of(path))
-    return data
-
-
-def _require_positive(
-    settings: Settings, n_features: int, name: str, named: Sequence[str] = ()
-) -> None:
-    """Raise a ValueError if a file lacks a feature of --positive."""
-    from pairgram._support.checks import did_you_mean
-
-    positive = settings.get("positive", True)
-    positive = () if positive is True else positive
-    for column in positive:
-        if isinstance(column, str) and column not in named:
-            found = f"columns {', '.join(named)}" if named else "numbers in place of names"
-            raise ValueError(
-                f"--positive: found {column!r}, but the features of {name} have {found}"
-                f"{did_you_mean(column, named)}"
-            )
-    last = max((column + 1 for column in positive if isinstance(column, int)), default=0)
-    if last > n_features:
-        raise ValueError(
-            f"--positive: found feature {last}, but {name} has {count(n_features, 'feature')}"
-        )
+    return opt.load_data(path, **options)
 
 
 def _cells(row: dict[str, Any]) -> list[Any]:
@@ -555,7 +475,7 @@ def _cells(row: dict[str, Any]) -> list[Any]:
     return ["" if value is None else value for value in shown.values()]
 
 
-def _held_out(entry: Model, search: BaseEstimator, has_groups: bool, n_queries: int) -> str:
+def _held_out(search: BaseEstimator, has_groups: bool, n_queries: int) -> str:
     """Return as text what was held out if there was no validation set."""
     if search.scoring_.name == opt.EVIDENCE:
         return "nothing held out"
@@ -565,4 +485,4 @@ def _held_out(entry: Model, search: BaseEstimator, has_groups: bool, n_queries: 
         return f"{n_splits} folds of groups" if has_groups else f"{n_splits} folds"
     if n_queries == 1:
         return "leave-row-out"
-    return "leave-group-out" if has_groups else entry.held_out
+    return "leave-group-out" if has_groups else "leave-query-out"

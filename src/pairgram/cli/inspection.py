@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model or Pairgram file.")],
-    top: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How many features, or keys, to print.")
-    ] = 10,
-    every: Annotated[bool, typer.Option("--all", help="Print all of them.")] = False,
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="How many features to print.")] = 10,
     as_json: opt.Json = False,
 ) -> None:
     """Print what a model file holds.
@@ -34,7 +31,7 @@ def inspect(
     hold spreads, as for linear nodes, features are sorted by |weight|. Other nodes and kernels have
     no weights of features. For a pipeline it prints the steps too, and features are the columns
     that the ranker gets. For a file of statistics (Pairgram.save) it prints settings and counts,
-    and for a file of many models (BatchFit.save) the first keys.
+    and for a file of many models (BatchFit.save) how many they are.
 
     \b
     Examples:
@@ -45,17 +42,16 @@ def inspect(
 
     kind, _, _ = read_file(file)
     report: dict[str, Any] = {"file": str(file), "kind": kind, "version": written_by(file)}
-    n_shown = None if every else top
     if kind == "Pairgram":
         report |= _statistics(file)
     elif kind == "BatchFit":
-        report |= _batch(file, n_shown)
+        report |= _batch(file)
     else:
-        report |= _model(file, n_shown)
+        report |= _model(file, top)
     if as_json:
         print_json(report)
         return
-    weights = report.pop("models" if kind == "BatchFit" else "largest_weights", None)
+    weights = report.pop("largest_weights", None)
     parameters = report.pop("parameters")
     if "steps" in report:
         report["steps"] = ", ".join(report["steps"])
@@ -69,7 +65,7 @@ def inspect(
         print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
 
 
-def _model(file: Path, top: int | None) -> dict[str, Any]:
+def _model(file: Path, top: int) -> dict[str, Any]:
     from pairgram.rankers.scores import input_weights
 
     loaded = pairgram.load_model(file)
@@ -108,31 +104,19 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     return report
 
 
-def _batch(file: Path, top: int | None) -> dict[str, Any]:
+def _batch(file: Path) -> dict[str, Any]:
     batch = pairgram.BatchFit.load(file)
     first = next(model for model in batch.models if model is not None)
     own = ("alpha", "C", "prior", "feature_map", "n_threads")  # of each model, or of its class
     parameters = first.get_params(deep=False).items()
-    table = {"key": batch.keys, **batch.table}
-    columns = {
-        name: values[:top].tolist()
-        for name, values in table.items()
-        if name not in ("problem", "target") and any(value == value for value in values.tolist())
-    }
-    if not any(columns["error"]):
-        del columns["error"]
     fallback = batch.fallback
-    told = {name: value for name, value in parameters if name not in own}
     return {
-        "parameters": told,
+        "parameters": {name: value for name, value in parameters if name not in own},
         "n_models": len(batch),
         "n_failed": sum(model is None for model in batch.models),
         "kind_of_each": type(first).__name__,
         "n_features": opt.width_of(first),
         "fallback": type(fallback).__name__ if hasattr(fallback, "predict") else fallback,
-        "models": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
     }
 
 
@@ -206,18 +190,19 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     Parameters of nodes are left out if there is a kernel, as are those that the kernel does not
     use, and constraints that there are not.
     """
-    feature_map = parameters.get("feature_map") or {}
-    shown = {**parameters, "feature_map": feature_map.get("kind")}
-    for name, value in feature_map.items():
-        if shown.get(name) is None and name != "kind":
-            shown[name] = value
+    of_map = dict(parameters.get("feature_map") or {})
+    shown = {**parameters, "feature_map": of_map.pop("kind", None)}
+    shown |= {name: value for name, value in of_map.items() if shown.get(name) is None}
     kernel = shown.get("kernel")
-    constraints = ("positive", "l1_ratio", "n_nonzero_coefs")
-    hidden = {name for name in constraints if not shown.get(name)}
-    hidden |= {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
-    hidden |= {name for name in ("kernel", "feature_map", "inputs") if shown.get(name) is None}
-    if kernel is not None and "n_nodes" in shown:
+    hidden = {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
+    if kernel is not None:
         hidden |= {"n_nodes", "activation", "weight_range", "bias_range", "random_state"}
+    for name in (
+        *("positive", "l1_ratio", "n_nonzero_coefs"),
+        *("kernel", "feature_map", "inputs"),
+    ):
+        if not shown.get(name):
+            hidden.add(name)
     return {name: value for name, value in shown.items() if name not in hidden}
 
 

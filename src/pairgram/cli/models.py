@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,7 @@ from pairgram._support.parameters import (
     check_text,
     option_of,
 )
-from pairgram.cli.options import KERNELS, Settings, heeds, parse_grid, sharing
+from pairgram.cli.options import Settings, heeds, parse_grid, sharing
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -43,8 +44,6 @@ class Model:
         The settings that the model uses, besides ``n_threads``. Others are refused.
     protocol : mapping of str to list of float
         The grids of ``pairgram letor``, by the names of the settings.
-    held_out : str
-        What ``search`` holds out if there is no validation set.
     kernels : tuple of str
         The kernels that the model accepts.
     metric : str or None
@@ -61,7 +60,6 @@ class Model:
     kind: str
     takes: AbstractSet[str]
     protocol: Mapping[str, Any] = field(default_factory=dict)
-    held_out: str = "leave-query-out"
     kernels: tuple[str, ...] = ()
     metric: str | None = None
     in_memory: bool = False
@@ -107,44 +105,27 @@ def _prior(path: Path) -> Any:
     return FrozenEstimator(model)
 
 
-def _for_elm_pairwise(given: Settings) -> Settings:
-    if None in given["pairs"]:
-        raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
-    return given
-
-
 def _for_elmrank(given: Settings) -> Settings:
-    pairs = given["pairs"]
-    if None in pairs or len(pairs) > 1:
-        raise ValueError("--model elmrank takes one --pairs, and not none")
-    if isinstance(given.get("activation"), list):
-        raise ValueError("--model elmrank takes one --activation, not a mix of them")
-    return {**given, "pairs": pairs[0]}
-
-
-def _for_fourier(given: Settings) -> Settings:
-    if given["n_components"] is None:
-        raise ValueError("--components all is for --model rank-nystroem")
-    return _on_maps(given, "RandomFourier")
+    if len(given["pairs"]) > 1:
+        raise ValueError("--model elmrank takes one --pairs")
+    return {**given, "pairs": given["pairs"][0]}
 
 
 def _on_maps(given: Settings, kind: str = "Nystroem") -> Settings:
     """Return settings with feature maps, one for every gamma, in place of those of a kernel."""
     of_map = {name: given[name] for name in _MAP if name in given}
-    gammas = of_map.pop("gamma", None)
-    if not (gammas and heeds(of_map["kernel"], "gamma")):
-        gammas = [None]
+    gammas = of_map.pop("gamma", [None])
     maps = [getattr(pairgram, kind)(gamma=gamma, **of_map) for gamma in gammas]
     return {name: given[name] for name in given if name not in _MAP} | {"feature_map": maps}
 
 
-_NODES = {"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"}
-_KERNEL = {"kernel", "gamma", "degree", "coef0"}
+_NODES = {"Cs", "n_nodes", "activation", "random_state"}
+_KERNEL = {"kernel", "gamma"}
 _ELM = _NODES | _KERNEL | {"inputs", "prior"}
-_SVM = {"Cs", "weighting", "tol", "inputs", "prior"}
-_KERNEL_SVM = _SVM | {"kernel", "gamma", "n_components", "random_state"}
-_MAP = _KERNEL | {"n_components", "random_state", "landmarks"}
-_RLS = _KERNEL | {"alphas", "target", "scale", "weighting", "inputs", "positive", "prior"}
+_SVM = {"Cs", "weighting", "inputs", "prior"}
+_MAP = _KERNEL | {"n_components", "random_state"}
+_KERNEL_SVM = _SVM | _MAP
+_RLS = _KERNEL | {"alphas", "target", "scale", "weighting", "inputs", "prior"}
 _OF_MAPS = {"n_components": 500, "kernel": "rbf", "random_state": 0}
 _KERNELS = tuple(KERNEL_PARAMETERS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
@@ -163,7 +144,7 @@ MODELS: Mapping[str, Model] = {
     ),
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries with and without tied pairs",
-        *("RankRLSCV", _RLS | {"pairs", "scope", "keep_covariance"}, _RLS_GRID),
+        *("RankRLSCV", _RLS | {"pairs"}, _RLS_GRID),
         kernels=_KERNELS,
         defaults={"pairs": ["with_ties", "without_ties"], "target": ["label"]},
     ),
@@ -178,7 +159,6 @@ MODELS: Mapping[str, Model] = {
         *("PairwiseELMCV", _ELM | {"pairs"}, _ELM_GRID),
         kernels=_KERNELS,
         defaults={"pairs": ["with_ties"], "random_state": 0},
-        adapt=_for_elm_pairwise,
     ),
     "elm-pointwise": Model(
         "the same on rows",
@@ -187,8 +167,8 @@ MODELS: Mapping[str, Model] = {
         defaults={"random_state": 0},
     ),
     "elmrank": Model(
-        "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
-        *("ELMRankCV", _NODES | {"alphas", "pairs", "scope", "n_estimators", "inputs"}),
+        "two regularisers on 100 sigmoid nodes, pairs of all rows",
+        *("ELMRankCV", _NODES | {"alphas", "pairs", "inputs"}),
         metric="pairwise_squared_error",
         in_memory=True,
         defaults={"pairs": ["with_ties"], "random_state": 0},
@@ -200,7 +180,7 @@ MODELS: Mapping[str, Model] = {
     ),
     "rank-nystroem": Model(
         "the same on 500 Nystroem features of a kernel",
-        *("RankSVMCV", _KERNEL_SVM | {"landmarks", "degree", "coef0"}, _KERNEL_SVM_GRID),
+        *("RankSVMCV", _KERNEL_SVM, _KERNEL_SVM_GRID),
         kernels=_KERNELS,
         defaults=_OF_MAPS,
         adapt=_on_maps,
@@ -210,7 +190,7 @@ MODELS: Mapping[str, Model] = {
         *("RankSVMCV", _KERNEL_SVM, _KERNEL_SVM_GRID),
         kernels=FOURIER_KERNEL.names,
         defaults=_OF_MAPS,
-        adapt=_for_fourier,
+        adapt=partial(_on_maps, kind="RandomFourier"),
     ),
 }
 
@@ -244,42 +224,21 @@ def get_model(name: str, settings: Settings) -> Model:
     for setting in settings:
         if setting not in model.takes and setting != "n_threads":
             others = ", ".join(other for other, entry in MODELS.items() if setting in entry.takes)
-            option = "--alpha or --alphas" if setting == "alphas" else option_of(setting)
-            raise ValueError(f"--model {name} takes no {option}; {others} can")
+            raise ValueError(f"--model {name} takes no {option_of(setting)}; {others} can")
     kernel = settings.get("kernel", model.defaults.get("kernel"))
-    if kernel is not None and kernel not in model.kernels:
-        known = ", ".join(model.kernels)
-        raise ValueError(f"--kernel of --model {name} is one of {known}, got {kernel!r}")
-    for setting in ("gamma", "degree", "coef0"):
-        if setting in settings and not heeds(kernel, setting):
-            having = ", ".join(k for k in model.kernels if setting in KERNELS[k])
-            raise ValueError(
-                f"{option_of(setting)} is for --kernel {having}, but "
-                + ("no kernel is given" if kernel is None else f"the kernel is {kernel}")
-            )
+    if kernel is not None:
+        check_text("--kernel", kernel, model.kernels)
+    if "gamma" in settings and not heeds(kernel, "gamma"):
+        raise ValueError(f"--gamma is for --kernel rbf, laplacian and others, got {kernel!r}")
     return model
 
 
 def _settings(**given: Any) -> Settings:
     """Return the values of the options of models; raise a ValueError if two do not go together."""
-    for name in ("n_nodes", "activation", "weight_range", "bias_range", "random_state"):
+    for name in ("n_nodes", "activation", "random_state"):
         if "kernel" in given and name in given:
             raise ValueError(f"give --kernel or {option_of(name)}, not both: nodes have no kernel")
-    if "positive" in given and "prior" in given:
-        raise ValueError("give --positive or --prior, not both: signs are those of all weights")
-    if "positive" in given and given.get("kernel", "linear") != "linear":
-        raise ValueError("give --positive or --kernel, not both: a kernel has no weights")
-    if given.get("keep_covariance"):
-        given.setdefault("pairs", ["with_ties"])
     return given
-
-
-def _kernels_by_model() -> str:
-    names: dict[tuple[str, ...], list[str]] = {}
-    for name, model in MODELS.items():
-        if model.kernels:
-            names.setdefault(model.kernels, []).append(name)
-    return "; ".join(f"{', '.join(of)}: {', '.join(kernels)}" for kernels, of in names.items())
 
 
 def _model_option(default: str = "") -> Any:
@@ -296,7 +255,7 @@ ModelOrAuto = Annotated[
         " [default: auto; rankrls for tables, or if options are given that auto does not take]"
     ),
 ]
-with_settings = sharing("settings", OF_MODELS, _settings, kernel=_kernels_by_model())
+with_settings = sharing("settings", OF_MODELS, _settings)
 
 
 def chosen(model: BaseEstimator) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from glob import glob
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -29,7 +30,7 @@ from pairgram._support.parameters import (
     check_text,
     choice,
 )
-from pairgram.cli.report import count, print_wide, warn, working
+from pairgram.cli.report import count, warn, working
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,40 +98,33 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
 
     if path.suffix.lower() in (".parquet", ".pq"):
         scores = _scores_of_parquet(path)
-        n_scores = len(scores)
     else:
-        scores, n_scores = np.empty(n_rows), 0
         with opened(path) as file:
             found = kind_of_binary(file.peek(1024)[:1024])
             if found is not None:
                 raise ValueError(f"{name_of(path)}: found {found}, want a score on every line")
-            for score in _scores(file, name_of(path)):
-                if n_scores == n_rows:
-                    raise ValueError(
-                        f"{name_of(path)}:{n_rows + 1}: found more scores than the {n_rows} rows"
-                    )
-                scores[n_scores] = score
-                n_scores += 1
-    if n_scores != n_rows:
+            # One more than the rows is enough to see that they are too many.
+            lines = islice(_scores(file, name_of(path)), n_rows + 1)
+            scores = np.fromiter(lines, np.float64)
+    if len(scores) > n_rows:
+        raise ValueError(f"{name_of(path)}: found more scores than the {n_rows} rows")
+    if len(scores) < n_rows:
         raise ValueError(
-            f"{name_of(path)}: found {n_scores} scores, want one for each of {n_rows} rows"
+            f"{name_of(path)}: found {len(scores)} scores, want one for each of {n_rows} rows"
         )
     return scores
 
 
 def _scores_of_parquet(path: Path) -> NDArray[Any]:
     """Read the column of scores that ``pairgram predict`` writes."""
-    from pairgram._support.checks import NO_COLUMN, ArgumentError
+    from pairgram._support.checks import ArgumentError
     from pairgram.tables.scan import read_labels
 
     try:
         return read_labels(path, SCORE)[0]
     except ArgumentError as error:
-        if error.found != NO_COLUMN:
-            raise
         error.parameter, error.place = None, name_of(path)
-        text = str(error).removeprefix(": ")
-        raise ValueError(f"{text}: pairgram predict writes such a column") from None
+        raise
 
 
 def _scores(file: IO[bytes], name: str) -> Iterator[float]:
@@ -143,16 +137,13 @@ def _scores(file: IO[bytes], name: str) -> Iterator[float]:
             continue
         if blank:
             raise ValueError(f"{name}:{blank}: found '', want a score, one number per line")
-        text = found[:60].decode("ascii", "backslashreplace")
-        if len(line) > MAX_LINE:
-            raise ValueError(f"{name}:{number}: found {text!r}..., want at most {MAX_LINE} bytes")
-        if found.lower().lstrip(b"+-") == b"nan":
-            raise ValueError(f"{name}:{number}: found NaN, want a score, a number")
-        if _SCORE.fullmatch(found) is None:
-            raise ValueError(f"{name}:{number}: found {text!r}, want a score, one number per line")
-        score = float(found)
-        if math.isinf(score) and b"n" not in found.lower():
-            raise ValueError(f"{name}:{number}: found {text!r}, too large for a float64")
+        score = float(found) if _SCORE.fullmatch(found) else math.nan
+        if math.isnan(score) or (math.isinf(score) and b"n" not in found.lower()):
+            text = found[:60].decode("ascii", "backslashreplace")
+            raise ValueError(
+                f"{name}:{number}: found {text!r}, want a score, one number per line that fits "
+                "into float64"
+            )
         yield score
 
 
@@ -178,8 +169,8 @@ def heeds(kernel: str | None, parameter: str) -> bool:
     return kernel is not None and parameter in KERNELS.get(kernel, ())
 
 
-def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float] | None:
-    """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``; ``auto`` gives None.
+def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
+    """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``.
 
     ``b^i:b^j`` stands for b to all whole powers from i to j, and ``b^i:b^j:s`` for every s-th of
     them. Repeated values count once.
@@ -196,12 +187,8 @@ def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float] | N
     ValueError
         If the text is none of these, or a value is not finite and > 0.
     """
-    if text.strip() == "auto":
-        return None
     values: list[float] = []
     for item in text.split(","):
-        if item.strip() == "auto":
-            raise ValueError(f"{option}: auto stands alone, got {text!r}")
         parts = item.split(":")
         (base, low), (other, high) = (_power(end, option) for end in (parts[0], parts[:2][-1]))
         if len(parts) == 1:
@@ -216,44 +203,12 @@ def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float] | N
     return list(dict.fromkeys(values))
 
 
-def parse_activation(text: str, option: str) -> str | list[str]:
-    """Return the names in a mix such as ``sigmoid+gaussian``, or a plain name as it is."""
-    names = [name.strip() for name in text.split("+")]
-    for name in names:
-        check_text(option, name, names_of("activation"))
-    return names if len(names) > 1 else names[0]
-
-
-def parse_components(text: str, option: str) -> int | None:
-    """Return the number of components, or None for ``all``."""
-    if text.strip() == "all":
-        return None
-    if re.fullmatch(r"\s*[0-9]{1,9}\s*", text) and int(text) > 0:
-        return int(text)
-    raise ValueError(f"{option} must be an integer >= 1 or all, got {text!r}")
-
-
 def parse_names(text: str, option: str) -> list[str]:
     """Return the names in a text such as ``a,b``."""
     names = [name.strip() for name in text.split(",")]
     if "" in names or len(set(names)) < len(names):
         raise ValueError(f"{option} takes different names such as a,b,c; got {text!r}")
     return names
-
-
-def parse_features(text: str, option: str) -> bool | list[int] | list[str]:
-    """Return True for ``all``, the numbers from 0 of features such as ``1,2,5``, or their names."""
-    if text.strip() == "all":
-        return True
-    items = [item.strip() for item in text.split(",")]
-    if all(re.fullmatch("[1-9][0-9]{0,8}", item) for item in items):
-        return [int(item) - 1 for item in items]
-    if all(items) and not any(re.fullmatch("[-+.0-9]+", item) for item in items):
-        return items
-    raise ValueError(
-        f"{option} takes all, features counted from 1 such as 1,2,5, or names of columns of a "
-        f"table; got {text!r}"
-    )
 
 
 def _power(text: str, option: str) -> tuple[float, int]:
@@ -265,7 +220,7 @@ def _power(text: str, option: str) -> tuple[float, int]:
     except ValueError:
         pass
     raise ValueError(
-        f"{option} takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24, or auto; got {text!r}"
+        f"{option} takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24; got {text!r}"
     )
 
 
@@ -279,50 +234,30 @@ def _positive(base: float, exponent: int, item: str, option: str) -> float:
     return value
 
 
-def parse_range(text: str, option: str) -> tuple[float, float]:
-    """Return the two ends of a range such as ``-1:1``. Errors name the option."""
-    try:
-        low, high = map(float, text.split(":"))
-    except ValueError:
-        low, high = math.nan, math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{option} is two numbers such as -1:1, the lower one first; got {text!r}")
-    return low, high
-
-
 # What makes values of the texts of options, by parameters, or by what a text looks like.
 _PARSERS: Mapping[str, Callable[[str, str], Any]] = {
     "alphas": partial(parse_grid, zero=True),
-    "activation": parse_activation,
-    "n_components": parse_components,
     "GRID": parse_grid,
-    "A:B": parse_range,
-    "FEATURES": parse_features,
     "A,B,...": parse_names,
 }
-_TYPES = {"": bool, "N": int, "X": float, "SECONDS": float, "FILE": Path, "MODEL": Path}
+_TYPES = {"": bool, "N": int, "SECONDS": float, "MODEL": Path}
 
 
-def option(name: str, help_names: str = "", note: str = "") -> Any:
-    """Return the declaration of a parameter's option.
-
-    In the help, `help_names` takes the place of its names, and `note` that of its default.
-    """
+def option(name: str, note: str = "") -> Any:
+    """Return the declaration of a parameter's option; in its help `note` replaces its default."""
     parameter = PARAMETERS[name]
     flags, _, metavar = parameter.option.partition(" ")
     setting = parameter.setting or parameter.stored
     return typer.Option(
         flags,
         metavar=metavar or None,
-        help=parameter.help.replace("{names}", help_names or ", ".join(names_of(name))) + note,
+        help=parameter.help.replace("{names}", ", ".join(names_of(name))) + note,
         min=setting.low if setting is not None and name not in _PARSERS else None,
         show_default=parameter.default is not None and not note,
     )
 
 
-def sharing(
-    keyword: str, names: Iterable[str], make: Callable[..., Any], **help_names: str
-) -> Callable[..., Any]:
+def sharing(keyword: str, names: Iterable[str], make: Callable[..., Any]) -> Callable[..., Any]:
     """Return a decorator that gives a command options in place of its `keyword`.
 
     Parameters
@@ -333,10 +268,8 @@ def sharing(
     make : callable
         What returns the value of the keyword. It gets the parsed values of the options that are
         given, and that differ from the defaults.
-    **help_names : str
-        What the help lists as the names that a parameter takes, if not those of `PARAMETERS`.
     """
-    shared = [_declared(name, help_names.get(name, "")) for name in names]
+    shared = [_declared(name) for name in names]
 
     def with_options_of_names(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
@@ -362,28 +295,7 @@ def sharing(
     return with_options_of_names
 
 
-def with_width(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with --wide, if it prints tables, or JSON in their place."""
-    own = inspect.signature(command, eval_str=True)
-    if "as_json" not in own.parameters:
-        return command
-    option = inspect.Parameter(
-        "wide", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Wide
-    )
-    parameters = [*own.parameters.values(), option]
-
-    @functools.wraps(command)
-    def with_wide(*, wide: bool, **options: Any) -> None:
-        print_wide(wide)
-        command(**options)
-
-    # Depending on its version, typer reads one or the other.
-    with_wide.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_wide.__annotations__ = {p.name: p.annotation for p in parameters}
-    return with_wide
-
-
-def _declared(name: str, help_names: str) -> inspect.Parameter:
+def _declared(name: str) -> inspect.Parameter:
     """Return the option of a parameter as an argument of a command."""
     parameter = PARAMETERS[name]
     metavar = parameter.option.partition(" ")[2]
@@ -392,7 +304,7 @@ def _declared(name: str, help_names: str) -> inspect.Parameter:
         kind = list[str]
     if parameter.default is None:
         kind = kind | None
-    annotation: Any = Annotated[kind, option(name, help_names)]
+    annotation: Any = Annotated[kind, option(name)]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default, annotation=annotation
     )
@@ -429,7 +341,6 @@ ModelFile = Annotated[
 ChoiceMetric = Annotated[
     str | None,
     typer.Option(
-        "--metric",
         metavar="NAME",
         help="Metric to choose by; with rankrls, rls and the ELMs also evidence, the likelihood of "
         "the labels, which holds nothing out. [default: ndcg@10, or pairwise_accuracy for labels "
@@ -437,7 +348,6 @@ ChoiceMetric = Annotated[
         show_default=False,
     ),
 ]
-Convention = Annotated[str, option("convention")]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -457,20 +367,12 @@ Qrels = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File of TREC relevance judgements, for TREC runs."),
 ]
-Offset = Annotated[Path | None, option("offset")]
 Threads = Annotated[int | None, option("n_threads")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Hold features in single precision.")]
 Sparse = Annotated[
     bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Wide = Annotated[
-    bool,
-    typer.Option(
-        "--wide", help="Print tables as wide as they are, not in parts that fit the terminal."
-    ),
-]
-Given = Path | bool | None  # the value of an option that may be left out
 
 
 @contextmanager
@@ -491,36 +393,30 @@ def is_stream(path: Path) -> bool:
     return named or path.is_fifo() or path.is_char_device()
 
 
-def check_output(path: Path, **inputs: Path | None) -> None:
+def check_output(path: Path, *inputs: Path | None) -> None:
     """Raise an error, before any work, if the output is an input or its folder is missing.
 
-    Parameters
-    ----------
-    path : Path
-    **inputs : Path or None
-        The input files, folders and patterns, by their names in the message.
+    Inputs are files, folders and patterns.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
     if path.is_dir():
         raise IsADirectoryError(f"{shown(path)}: want a file to write, this is a folder")
-    for name, read in inputs.items():
+    for read in inputs:
         if read is None:
             continue
+        is_one = is_stdin(read) or read.exists()
+        found = [read] if is_one else map(Path, glob(str(read), recursive=True))
         is_same = str(path) != "-" and path.absolute() == read.absolute()
-        if is_same or same_file(path, read):
-            raise ValueError(f"--output {shown(path)} is the {name} file")
-        found = () if is_stdin(read) or read.exists() else glob(str(read), recursive=True)
         above = path.is_file() and read.is_dir() and read.resolve() in path.resolve().parents
-        if above or any(same_file(path, Path(file)) for file in found):
-            raise ValueError(f"--output {shown(path)} is one of the {name} files")
+        if is_same or above or any(same_file(path, file) for file in found):
+            raise ValueError(f"--output {shown(path)} is one of the files to read")
 
 
-def check_one_stdin(**inputs: Path | None) -> None:
-    """Raise a ValueError if two inputs are standard input; the message has their names."""
-    names = [name for name, path in inputs.items() if is_stdin(path)]
-    if len(names) > 1:
-        raise ValueError(f"{' and '.join(names)} cannot both be -, standard input")
+def check_one_stdin(*inputs: Path | None) -> None:
+    """Raise a ValueError if two inputs are standard input."""
+    if sum(map(is_stdin, inputs)) > 1:
+        raise ValueError("only one file can be -, standard input")
 
 
 def metric_of(name: str, convention: str) -> Metric:
@@ -530,29 +426,6 @@ def metric_of(name: str, convention: str) -> Metric:
         return pairgram.get_metric(name, cast(Any, convention))
     except ValueError as error:
         raise ValueError(f"--metric: {error}") from None
-
-
-def checked_names(metrics: list[str] | None, convention: str | None) -> None:
-    """Raise a ValueError for several names in one, and for an unknown convention."""
-    for name in metrics or ():
-        if "," in name:
-            raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
-    metric_of("map", convention or "default")
-
-
-def choice_metric(
-    name: str | None, convention: str, default: str | None = None
-) -> Metric | str | None:
-    """Return what to choose by: a metric, "evidence", or None if it depends on the labels."""
-    if name == EVIDENCE:
-        if convention != "default":
-            raise ValueError("--convention is for metrics, and evidence is not one")
-        return name
-    if name is not None and "," in name:
-        raise ValueError(f"--metric takes one name to choose by, got {name!r}")
-    name = name or default
-    metric = metric_of(name or "ndcg@10", convention)  # checks the convention too
-    return None if name is None and convention == "default" else metric
 
 
 def load_data(
@@ -598,15 +471,9 @@ def load_run(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def predict_file(
-    model_path: Path,
-    path: Path,
-    *,
-    hint: str = "",
-    offset: Path | None = None,
-    n_threads: int | None,
-    **options: Any,
+    model_path: Path, path: Path, *, sparse: bool, n_threads: int | None
 ) -> tuple[LetorData, NDArray[Any]]:
-    """Return the data of a file and a model's scores of its rows; `offset` is a file of scores.
+    """Return the data of a LETOR file and a model's scores of its rows.
 
     If the file names fewer features than the model has, a note says so. This is not an error,
     because the format leaves zeros out.
@@ -614,36 +481,31 @@ def predict_file(
     Raises
     ------
     ValueError
-        If the file names more features than the model has, or if the model file is not a model (if
-        it is a LETOR file, the message ends with `hint`); or if the model needs an offset and there
-        is none, or the other way round.
+        If the file names more features than the model has, or if the model file is not a model.
     """
     from pairgram._support.arrays import predicted, without_names
 
-    model = load_model_file(model_path, hint)
+    model = load_model_file(model_path)
     width = width_of(model)
-    data = load_data_of(model_path, width, path, n_threads=n_threads, **options)
+    data = load_data_of(model_path, width, path, sparse=sparse, n_threads=n_threads)
     named = _largest_feature(path, data.X, n_threads)
     if named < width:
         others = "the other counts" if width == named + 1 else "the others count"
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
-    given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
     if hasattr(model, "feature_names_in_"):
         ordered = "its features are taken in the order of the model's columns"
         warn(f"note: {name_of(path)} has no names of columns: {ordered}")
     try:
-        return data, predicted(without_names(model), data.X, data.qid, **given)
+        return data, predicted(without_names(model), data.X, data.qid)
     except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
-        if getattr(error, "parameter", None) == "offset":
-            raise ValueError(f"--offset: {error}") from None
         if not hasattr(model, "steps"):  # of a pipeline, which may choose columns by their names
             raise
         raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
 
 
-def load_model_file(path: Path, hint: str = "") -> Any:
-    """Return the model of a file; the message for a LETOR file ends with `hint`."""
+def load_model_file(path: Path) -> Any:
+    """Return the model of a file."""
     from pairgram.datasets.letor import looks_like_letor
 
     if is_stdin(path):
@@ -653,7 +515,7 @@ def load_model_file(path: Path, hint: str = "") -> Any:
     except ValueError as error:
         if not looks_like_letor(path):
             raise
-        raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
+        raise ValueError(f"{error}, but looks like a LETOR file: MODEL comes first") from None
 
 
 def load_data_of(model_path: Path, width: int, path: Path, **options: Any) -> LetorData:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,12 +54,6 @@ def recommend(
             "both columns of ids.",
         ),
     ] = None,
-    candidates: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Table of the items to choose from. [default: all of ITEMS]"
-        ),
-    ] = None,
     held_out: Annotated[
         str | None,
         typer.Option(
@@ -85,8 +81,6 @@ def recommend(
       pairgram recommend model.safetensors users.parquet items.parquet --k 10 \\
         --exclude train.parquet --held-out test.parquet
     """
-    tables = {"users": users, "items": items, "exclude": exclude, "candidates": candidates}
-    given = {name: Path(file) for name, file in tables.items() if file is not None}
     if held_out is None:
         output = output or Path("-")
         if as_json:
@@ -94,14 +88,14 @@ def recommend(
     elif str(output) == "-":
         raise ValueError("give --held-out or --output -, not both: metrics go to standard output")
     if output is not None:
-        known = None if held_out is None else Path(held_out)
-        opt.check_output(output, model=model, **{"--held-out": known}, **given)
+        tables = (Path(one) for one in (users, items, exclude, held_out) if one is not None)
+        opt.check_output(output, model, *tables)
         for option, column in (("--user-id", user_id), ("--item-id", item_id)):
             if column in ("rank", "score"):
                 raise ValueError(f"{option} {column}: the lists have a column of this name")
     if user_id == item_id:
         raise ValueError(f"--user-id and --item-id must be two columns, got {user_id!r} for both")
-    fitted = opt.load_model_file(model, ": the order is MODEL USERS ITEMS")
+    fitted = opt.load_model_file(model)
     names = [str(name) for name in getattr(fitted, "feature_names_in_", ())]
     if not names:
         raise ValueError(
@@ -116,7 +110,6 @@ def recommend(
                 (items, item_id, "--item-id"),
             )
         )
-        chosen = None if candidates is None else _ids(candidates, item_id, "--item-id")
         ids: Any = None
         if exclude is not None or held_out is not None:
             ids = _ids(users, user_id, "--user-id"), _ids(items, item_id, "--item-id")
@@ -127,7 +120,6 @@ def recommend(
             user_ids=of_users[1],
             item_ids=of_items[1],
             exclude=without,
-            candidates=chosen,
             n_threads=threads,
         )
         report: dict[str, Any] = {}
@@ -170,23 +162,19 @@ def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, A
         return pairgram.scan(file, qid=column, features=own), None
 
 
-class _naming:
+@contextmanager
+def _naming(file: str, option: str) -> Iterator[None]:
     """Within this context, errors name the file, and the option of a column that is not there."""
+    from pairgram._support.checks import ArgumentError
 
-    def __init__(self, file: str, option: str) -> None:
-        self.file, self.option = file, option
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from pairgram._support.checks import ArgumentError
-
-        if isinstance(error, ArgumentError):
-            if error.place is not None:
-                error.place = printable(self.file)
-            if error.parameter == "qid":
-                error.parameter = self.option
+    try:
+        yield
+    except ArgumentError as error:
+        if error.place is not None:
+            error.place = printable(file)
+        if error.parameter == "qid":
+            error.parameter = option
+        raise
 
 
 def _ids(file: str, column: str, option: str) -> Any:
@@ -206,25 +194,18 @@ def _known_pairs(
     from pairgram.data.queries import plain_ids
     from pairgram.rankers.recommend import places_of
 
-    def named(at: int) -> str:
-        user, item = (plain_ids(own[[at]])[0] for own in pairs)
-        return f"{user!r} and {item!r}"
-
-    options = ("--user-id", "--item-id")
-    pairs = [_ids(file, column, option) for column, option in zip(columns, options, strict=True)]
+    pairs = [
+        _ids(file, column, option)
+        for column, option in zip(columns, ("--user-id", "--item-id"), strict=True)
+    ]
     there = np.ones(len(pairs[0]), bool)
     for own, ids in zip(pairs, known, strict=True):
         there &= places_of(own, ids) >= 0
-    if not there.any():
-        raise ValueError(
-            f"{option} {printable(file)}: no pair has a user of USERS and an item of ITEMS, such "
-            f"as {named(0)}"
-        )
     if not there.all():
-        first = int(np.argmin(there))
-        n_others = count(int((~there).sum()), "pair")
-        warn(
-            f"note: {printable(file)} has {n_others} of a user or an item that is in neither file, "
-            f"such as {named(first)}"
-        )
+        user, item = (plain_ids(own[~there][:1])[0] for own in pairs)
+        lost = f"{printable(file)} has {count(int((~there).sum()), 'pair')} of a user or an item"
+        text = f"{lost} that is in neither file, such as {user!r} and {item!r}"
+        if not there.any():
+            raise ValueError(f"{option} {text}")
+        warn(f"note: {text}")
     return pairs[0][there], pairs[1][there]

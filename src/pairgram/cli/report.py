@@ -1,4 +1,4 @@
-"""Print results on standard output, all else on standard error, and draw pictures to files."""
+"""Print results on standard output, and all else on standard error."""
 
 from __future__ import annotations
 
@@ -7,64 +7,20 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
-from importlib.util import find_spec
-from io import StringIO
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from itertools import zip_longest
+from typing import Any, NoReturn
+from unicodedata import east_asian_width
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import pairgram
-from pairgram._support.files import naming, printable, replacing, shown
+from pairgram._support.files import naming, printable, shown
 from pairgram._support.parameters import PARAMETERS, option_of
-
-if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
-
-ENDINGS = (".png", ".svg", ".pdf")
-
-PlotFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Draw a picture; its name ends with .png, .svg or .pdf."),
-]
-
-
-def check_picture(path: Path | None) -> None:
-    """Raise an error, before any work, if a picture cannot be drawn to a file."""
-    if path is None:
-        return
-    if path.suffix.lower() not in ENDINGS:
-        raise ValueError(f"--plot wants a name that ends with .png, .svg or .pdf, got {path.name}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
-    if find_spec("matplotlib") is None:
-        raise ImportError("--plot needs matplotlib: pip install 'pairgram[plots]'")
-
-
-def draw(path: Path, picture: Callable[[Any], Any], width: float = 6.4) -> None:
-    """Write the picture that a function draws in an axes."""
-    from matplotlib.figure import Figure
-
-    figure: Any = Figure(figsize=(width, 4.0), layout="constrained")
-    picture(figure.subplots())
-    with replacing(path) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
-
-
-def draw_search(path: Path, search: BaseEstimator) -> None:
-    """Draw the scores of a search: along alpha or C, or over two settings."""
-    if hasattr(search, "trials_"):
-        draw(path, lambda ax: pairgram.plots.settings(search, "features", "inputs", ax), 8.0)
-    elif hasattr(search, "alphas_") and hasattr(search, "Cs_"):
-        draw(path, lambda ax: pairgram.plots.settings(search, "alpha", "C", ax), 8.0)
-    else:
-        draw(path, lambda ax: pairgram.plots.scores(search, ax))
-
 
 # typer does not export the base class of its usage errors. Its package depends on the version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -78,16 +34,13 @@ FEW_OPTIONS = 20
 PANELS = {
     "First options": "output model scores run valid metric label qid features exclude missing "
     "time-budget",
-    "Data": "one-query weight groups propensity clicks position item feature-log qrels offset "
-    "group-queries dask float32 sparse",
+    "Data": "one-query weight groups propensity qrels group-queries float32 sparse",
     "Model": "",
-    "Choice": "alphas Cs convention",
-    "Output and machine": "plot threads json wide keep per-query std help",
+    "Output and machine": "convention threads json per-query help",
 }
 
 
-# Whether tables may be wider than the terminal. A text that is broken keeps some columns.
-_wide: ContextVar[bool] = ContextVar("wide", default=False)
+# Where standard output is no terminal, and the widest text that is not broken.
 WIDEST, NARROWEST = 1000, 12
 
 
@@ -99,16 +52,18 @@ class Command(TyperCommand):
         params = self.get_params(ctx)
         is_long = len(params) > FEW_OPTIONS
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
-        sections |= {name: [] for name in (PANELS if is_long else ())}
+        sections |= {name: [] for name in (PANELS if is_long else ("Options",))}
         for param in params:
             record = param.get_help_record(ctx)
-            if record is not None:
-                other = "Model" if is_long else "Options"
+            if record is None:
+                continue
+            title = "Options"
+            if param.param_type_name == "argument":
+                title = "Arguments"
+            elif is_long:
                 words = {option.lstrip("-") for option in param.opts}
-                panel = next((n for n, own in PANELS.items() if words & {*own.split()}), other)
-                title = panel if is_long else other
-                is_argument = param.param_type_name == "argument"
-                sections.setdefault("Arguments" if is_argument else title, []).append(record)
+                title = next((n for n, own in PANELS.items() if words & {*own.split()}), "Model")
+            sections[title].append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
@@ -233,151 +188,102 @@ def _finite(value: object) -> Any:
     return value
 
 
-def print_wide(wide: bool) -> None:
-    """Let tables be wider than the terminal, or not."""
-    _wide.set(wide)
-
-
 def print_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
     *,
     title: str | None = None,
-    marked: int | None = None,
     footer: Sequence[Any] | None = None,
     cell: Callable[[Any], str] | None = None,
     n_keys: int = 1,
-    optional: Collection[str] = (),
 ) -> None:
     """Print rows under column names, with numbers aligned right. Without names there is no head.
 
     A table that is wider than the terminal, or than $COLUMNS, is printed in several parts, each
-    with some columns; texts are broken that take too much room alone. --wide
-    prints it as it is.
+    with some columns; a text that takes too much room alone is broken.
 
     Parameters
     ----------
     columns, rows, title
         The table. Cells may be anything that `show` takes.
-    marked : int or None
-        The row to mark with an asterisk.
     footer : sequence or None
-        A last row below a line.
+        A last row below a blank line.
     cell : callable or None
         The function that returns the text of a cell. None takes `show`.
     n_keys : int
         The number of the first columns, which say what a row is, and are in every part.
-    optional : collection of str
-        Columns that are left out if the terminal has no room for all columns.
     """
-    from rich.cells import cell_len
-
-    rows = [list(row) for row in rows]
-    if not rows and title is not None:  # which says that there are none
-        print_lines([title])
-        return
-    cells = rows if footer is None else [*rows, footer]
-    made = []
-    for i, name in enumerate(columns or [""] * len(rows[0])):
-        values = [row[i] for row in cells]
-        texts = [(cell or show)(value) for value in values]
-        is_number = all(isinstance(value, (int, float)) or value == "" for value in values)
-        width = max(map(cell_len, [name, *texts]))
-        made.append(_Column(name, texts, is_number, width))
     knows = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))  # a file or pipe has no width
-    room = shutil.get_terminal_size().columns if knows and not _wide.get() else WIDEST
-    for part in _parts(made, optional, n_keys, room - 3 * (marked is not None)):
-        _print_part(part, bool(columns), footer is not None, title, marked, room)
-        title = None
+    room = shutil.get_terminal_size().columns if knows else WIDEST
+    if title is not None:
+        print_lines(_broken(title, room))
+    cells = [list(row) for row in rows]
+    if not cells:  # which the title says
+        return
+    n_rows = len(cells) + bool(columns)
+    cells += [] if footer is None else [list(footer)]
+    made = []
+    for i, values in enumerate(zip(*cells, strict=True)):
+        is_number = all(isinstance(value, (int, float)) or value == "" for value in values)
+        made.append(_Column([*columns[i : i + 1], *map(cell or show, values)], is_number))
+    parts = [made[:n_keys]]
+    for column in made[n_keys:]:
+        if len(parts[-1]) == n_keys or _taken([*parts[-1], column]) <= room:
+            parts[-1].append(column)
+        else:
+            parts.append([*made[:n_keys], column])
+    for part in parts:
+        while _taken(part) > room:
+            longest = max(part, key=lambda column: 0 if column.is_number else column.width)
+            if longest.is_number or longest.width <= NARROWEST:
+                break
+            longest.width -= 1
+        lines = [_line(part, row) for row in zip(*(one.texts for one in part), strict=True)]
+        if footer is not None:
+            lines.insert(n_rows, "")
+        if columns:
+            lines.insert(1, " " + "─" * (_taken(part) - 1))
+        print_lines(["", *lines])
 
 
-class _Column(NamedTuple):
-    """A column of a table: its name, the texts of its cells, that of the footer last."""
+class _Column:
+    """A column of a table: the texts of its cells, after its name if the table has names."""
 
-    name: str
-    texts: list[str]
-    is_number: bool
-    width: int
+    def __init__(self, texts: list[str], is_number: bool) -> None:
+        self.texts, self.is_number = texts, is_number
+        self.width = max(map(_width, texts))
+
+    def padded(self, text: str) -> str:
+        blank = " " * (self.width - _width(text))
+        return blank + text if self.is_number else text + blank
+
+
+def _width(text: str) -> int:
+    """Return how many columns of the terminal a text takes: wide characters take two."""
+    return sum(1 + (east_asian_width(letter) in "WF") for letter in text)
+
+
+def _broken(text: str, width: int) -> list[str]:
+    """Return the lines of a text, none of which is wider."""
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _taken(columns: list[_Column]) -> int:
     """Return how many columns of the terminal a table takes."""
-    return 1 + sum(column.width for column in columns) + 2 * (len(columns) - 1)
+    return sum(column.width + 2 for column in columns) - 1
 
 
-def _widths(columns: list[_Column], room: int) -> list[int]:
-    """Return widths with which columns fit the room; the widest texts are made narrower."""
-    widths = [column.width for column in columns]
-    for _ in range(_taken(columns) - room):
-        texts = [width * (not one.is_number) for width, one in zip(widths, columns, strict=True)]
-        if max(texts) <= NARROWEST:
-            break
-        widths[texts.index(max(texts))] -= 1
-    return widths
-
-
-def _parts(
-    every: list[_Column], optional: Collection[str], n_keys: int, room: int
-) -> list[list[_Column]]:
-    """Return the columns of every part of a table, whose parts are no wider than the room."""
-
-    def fits(chosen: list[_Column]) -> bool:
-        return _taken(chosen) <= room
-
-    if not fits(every):
-        every = [column for column in every if column.name not in optional]
-    if fits(every):
-        return [every]
-    parts: list[list[_Column]] = []
-    for column in every[n_keys:]:
-        if parts and fits([*parts[-1], column]):
-            parts[-1].append(column)
-        else:
-            parts.append([*every[:n_keys], column])
-    return parts or [every]
-
-
-def _print_part(
-    columns: list[_Column],
-    has_names: bool,
-    has_footer: bool,
-    title: str | None,
-    marked: int | None,
-    room: int,
-) -> None:
-    """Print some columns of a table. Texts are broken if they take more than the room."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=SIMPLE_HEAD,
-        padding=(0, 0, 0, 1),
-        pad_edge=False,
-        show_header=has_names,
-        show_footer=has_footer,
+def _line(columns: list[_Column], row: Sequence[str]) -> str:
+    """Return a row of a table; texts that are wider than their column go on below it."""
+    cells = [
+        [text] if _width(text) <= column.width else _broken(text, column.width)
+        for column, text in zip(columns, row, strict=True)
+    ]
+    lines = (
+        " " + "  ".join(column.padded(text) for column, text in zip(columns, line, strict=True))
+        for line in zip_longest(*cells, fillvalue="")
     )
-    widths = _widths(columns, room - 3 * (marked is not None))
-    for column, width in zip(columns, widths, strict=True):
-        justify: Any = "right" if column.is_number else "left"
-        foot = column.texts[-1] if has_footer else ""
-        own: Any = {"no_wrap": width == column.width, "overflow": "fold", "max_width": width}
-        table.add_column(Text(column.name), Text(foot), justify=justify, **own)
-    if marked is not None:
-        table.add_column("")
-    rows = list(zip(*(column.texts for column in columns), strict=True))
-    for number, row in enumerate(rows[:-1] if has_footer else rows):
-        best = number == marked
-        star = [Text("*" if best else "")] if marked is not None else []
-        table.add_row(*map(Text, row), *star, style="bold green" if best else None)
-    page = StringIO()  # a broken pipe is then an error here, not in rich
-    # The width has room for every cell, because rich would cut numbers.
-    console = Console(file=page, force_terminal=sys.stdout.isatty(), width=WIDEST)
-    if title is not None:
-        console.print(Text(title, style="bold"), width=room)
-    console.print(table)
-    print_lines(line.rstrip() for line in page.getvalue().rstrip().split("\n"))
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def significant(value: object) -> str:
@@ -432,27 +338,18 @@ def show_alphas(alphas: Sequence[float]) -> list[str]:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show on standard error what is being done, if it is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.text import Text
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on standard error what is being done, if it is a terminal; yield what shows more."""
 
-    with Console(stderr=True).status(Text(what)):  # a path may look like markup
-        yield
+    def tell(text: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{printable(text)}\x1b[K", end="", file=sys.stderr, flush=True)
 
-
-def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
-    """Iterate with a progress bar on standard error, if it is a terminal."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
+    tell(what)
+    try:
+        yield tell
+    finally:
+        tell("")
 
 
 @contextmanager
@@ -465,35 +362,23 @@ def passes() -> Iterator[Callable[..., Any]]:
     if not sys.stderr.isatty():
         yield lambda table, counts=True: table
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Speed(ProgressColumn):
-        def render(self, task: Any) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
-
-    columns = (
-        TextColumn("pass {task.fields[number]}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} rows"),
-        Speed(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task, number = bar.add_task("", total=None, number=1), 0
+    number, start = 0, 0.0
+    with working("") as tell:
 
         def watch(table: Any, counts: bool = True) -> Any:
             n_rows: int | None = None
             done = 0
 
             def advance(n: int) -> None:
-                nonlocal done, number
+                nonlocal done, number, start
                 if done == 0:
-                    number += 1
-                    bar.reset(task, total=n_rows, number=number)
+                    number, start = number + 1, time.monotonic()
                 done += n
-                bar.advance(task, n)
+                seconds = time.monotonic() - start
+                speed = done / max(seconds, 1e-3)
+                of = "" if n_rows is None else f" of {n_rows:,}"
+                left = "" if n_rows is None else f", {(n_rows - done) / speed:.0f} s left"
+                tell(f"pass {number}: {done:,}{of} rows, {speed:,.0f} rows/s{left}")
                 if done == n_rows:
                     done = 0
 

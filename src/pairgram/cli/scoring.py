@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields, replace
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
 import pairgram
-from pairgram._support.files import WRITTEN, naming, replacing, shown
-from pairgram._support.parameters import FusionName, Reference, check_text, option_of, words
+from pairgram._support.files import WRITTEN, naming, replacing
+from pairgram._support.parameters import FusionName, check_text
 from pairgram.cli import options as opt
 from pairgram.cli.options import load_scores, name_of, option, parse_names
 from pairgram.cli.report import (
-    PlotFile,
-    check_picture,
     count,
-    draw,
     print_json,
     print_lines,
     print_table,
@@ -32,15 +28,13 @@ from pairgram.cli.report import (
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
     from pairgram.rankers.fuse import Fusion
 
 COMPARED = ("ndcg@10", "map")
 ALL_ROWS = "all rows"  # the name of the only query of rows without ids
-# Columns of which a narrow terminal shows others that say the same.
-LEFT_OUT = ("p_t", "p_t_holm", "value_against")
 
 
+@with_columns("label", "qid")
 def compare(
     files: Annotated[
         list[str],
@@ -62,12 +56,7 @@ def compare(
         ),
     ] = None,
     *,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the labels of a table.")
-    ] = None,
-    qid: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the query ids of a table.")
-    ] = None,
+    columns: Columns,
     qrels: opt.Qrels = None,
     baseline: Annotated[
         str | None,
@@ -78,18 +67,10 @@ def compare(
         ),
     ] = None,
     convention: opt.RunConvention = None,
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="Confidence level of the intervals.")
-    ] = 0.95,
-    permutations: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Permutations of the randomisation test.")
-    ] = 100_000,
     queries: Annotated[
         int, typer.Option(metavar="N", min=0, help="Queries to print for every pair of systems.")
     ] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random draws.")] = 0,
     threads: opt.Threads = None,
-    plot: PlotFile = None,
     as_json: opt.Json = False,
 ) -> None:
     """Compare the scores of several systems, query by query.
@@ -98,11 +79,7 @@ def compare(
     every pair of systems, the difference, the numbers of queries that are better, equal and worse,
     and p-values of the paired randomisation test (p) and t test (p_t). p_holm and p_t_holm are
     corrected for the number of pairs, but not for the number of metrics. The third has the queries
-    that differ most in the first metric. --plot draws the first row of the differences, query by
-    query. Only labels and query ids of a table are read.
-
-    A narrow terminal shows tables in parts, and without p_t, p_t_holm and value_against. --json has
-    everything, with the files as they were given.
+    that differ most in the first metric. Only labels and query ids of a table are read.
 
     \b
     Examples:
@@ -110,12 +87,9 @@ def compare(
       pairgram compare test.txt a.scores b.scores c.scores --baseline a.scores --metric map
       pairgram compare test.parquet a.scores b.parquet --label relevance --qid query_id
       pairgram compare --qrels qrels.txt a.run b.run --metric map --metric ndcg@10
-      pairgram compare test.txt a.scores b.scores --plot differences.png
       pairgram compare test.txt a.scores b.scores --json | jq .differences
     """
-    opt.checked_names(metric, convention)
     systems = [Path(file) for file in (files if qrels is not None else files[1:])]
-    columns = Columns(label=label, qid=qid, by_id=True)
     if qrels is not None and columns.make_table():
         raise ValueError("--label and --qid are for tables, not for --qrels and runs")
     if len(systems) < 2:
@@ -126,17 +100,8 @@ def compare(
         check_text("--baseline", baseline, names)
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
-    settings: dict[str, Any] = {
-        "baseline": baseline,
-        "confidence": confidence,
-        "n_permutations": permutations,
-        "n_changed": queries,
-        "random_state": seed,
-        "n_threads": threads,
-    }
-    inputs = {f"FILE {number}": Path(file) for number, file in enumerate(files, 1)}
-    opt.check_one_stdin(**inputs, **{"--qrels": qrels})
-    check_picture(plot)
+    settings: Any = {"baseline": baseline, "n_changed": queries, "n_threads": threads}
+    opt.check_one_stdin(*map(Path, files), qrels)
     if qrels is not None:
         runs = {str(path): opt.load_run(path) for path in systems}
         judged, listed = opt.load_qrels(qrels), metric or COMPARED
@@ -148,8 +113,6 @@ def compare(
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
         scores = {str(path): load_scores(path, len(y)) for path in systems}
         result = pairgram.compare(y, ids, scores, wanted_metrics, **settings)
-    if plot is not None:
-        draw(plot, lambda ax: pairgram.plots.differences(result, ax=ax))
     if as_json:
         print_json({"file": str(files[0] if qrels is None else qrels), **result.to_dict()})
         return
@@ -162,7 +125,7 @@ def compare(
             for name, column in table.items()
         ]
         rows = zip(*columns_of_table, strict=True)
-        print_table(list(table), rows, title=title, n_keys=number + 2, optional=LEFT_OUT)
+        print_table(list(table), rows, title=title, n_keys=number + 2)
 
 
 def fuse(
@@ -207,7 +170,6 @@ def fuse(
         Path | None,
         typer.Option(metavar="FILE", help="Model file to write the learnt weights to."),
     ] = None,
-    tag: Annotated[str, typer.Option(metavar="NAME", help="Name of the fused run.")] = "pairgram",
     threads: opt.Threads = None,
 ) -> None:
     """Fuse TREC runs into one: reciprocal rank fusion, CombSUM, CombMNZ, Borda, or learnt weights.
@@ -226,38 +188,30 @@ def fuse(
     """
     from pairgram.datasets.trec import run_lines
 
-    inputs: dict[str, Any] = {f"RUN {at}": Path(file) for at, file in enumerate(files, 1)}
-    inputs |= {"--qrels": qrels, "--model": model}
-    opt.check_one_stdin(**inputs)
+    inputs = (*map(Path, files), qrels, model)
+    opt.check_one_stdin(*inputs)
     if len(files) < 2:
         raise ValueError(f"fuse needs at least two runs, got {count(len(files), 'file')}")
     if method is not None:
         check_text("--method", method, get_args(FusionName))
-        if (method == "learnt") != (qrels is not None):
-            raise ValueError("--qrels is for --method learnt, which needs it")
-    if model is not None and (method is not None or qrels is not None):
-        raise ValueError("--model is given in place of --method and --qrels")
+    if model is not None and method is not None:
+        raise ValueError("give --model or --method, not both")
     if save_model is not None and qrels is None:
         raise ValueError("--save-model needs --qrels: nothing is learnt without judgements")
     for path in (output, save_model):
         if path is not None:
-            opt.check_output(path, **inputs)
+            opt.check_output(path, *inputs)
     if save_model is not None:
-        opt.check_output(output, **{"--save-model": save_model})
+        opt.check_output(output, save_model)
     runs = [opt.load_run(Path(file)) for file in files]
     judged = None if qrels is None else opt.load_qrels(qrels)
     how: Any = method if model is None else opt.load_model_file(model)
-    if model is not None and getattr(getattr(how, "inputs_", None), "kind", None) != "runs":
-        raise ValueError(f"--model {model}: must be a ranker with inputs='runs', got one without")
     names = [] if model is None else list(getattr(how, "feature_names_in_", ()))
     if names and len(names) != len(runs):
-        listed = ", ".join(map(shown, names))
-        raise ValueError(
-            f"--model fuses {len(names)} runs ({listed}), got {count(len(runs), 'file')}"
-        )
+        raise ValueError(f"--model fuses {len(names)} runs ({', '.join(names)}), got {len(runs)}")
     given: Any = dict(zip(names, runs, strict=True)) if names else runs
     fused = pairgram.fuse(given, judged, how, n_threads=threads)
-    lines = run_lines(**fused.run, tag=tag)
+    lines = run_lines(**fused.run, tag="pairgram")
     if save_model is not None:
         fused.model.save(save_model)
     if fused.n_judged is not None:
@@ -288,17 +242,14 @@ def _short(names: list[str]) -> dict[str, str]:
 def _labels(file: str, columns: Columns, threads: int | None) -> tuple[Any, Any]:
     """Return the labels and the query ids of a LETOR file or a table."""
     if columns.make_table(file):
-        return columns.labels(file)
+        return columns.labels(file, "")
     data = opt.load_data(Path(file), n_threads=threads)
     if data.qid is None:
         raise ValueError(f"{name_of(Path(file))}: found no qid, want qid:ID in every row")
     return data.y, data.qid
 
 
-HINT = ": the order is MODEL FILE"
-
-
-@with_columns
+@with_columns("qid", "one_query", "features", "exclude", "group_queries")
 def predict(
     model: opt.ModelFile,
     file: opt.Rows,
@@ -314,29 +265,16 @@ def predict(
     ] = Path("-"),
     *,
     keep: Annotated[str | None, option("keep")] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            "--std",
-            metavar="REFERENCE",
-            help="Write standard deviations too: of the differences of scores from the mean score "
-            "of their list (list) or of the training rows (training). The model must have been "
-            "trained with --keep-covariance.",
-        ),
-    ] = None,
     columns: Columns,
-    offset: opt.Offset = None,
     threads: opt.Threads = None,
-    float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
 ) -> None:
     """Score the documents of a file, one number per line, or as a column of a table.
 
     Scores stand in the order of the rows of the file. A higher score is better. Each number is the
     shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must
-    have one; write 0 if there is none. A model that was trained with --offset needs the offsets of
-    these rows. A table may be larger than memory, and needs no labels. A model that was trained on
-    named columns finds them by their names.
+    have one; write 0 if there is none. A table may be larger than memory, and needs no labels. A
+    model that was trained on named columns finds them by their names.
 
     \b
     Examples:
@@ -344,67 +282,37 @@ def predict(
       pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
       pairgram predict model.safetensors 'new/*.parquet' --keep doc_id --output scores.parquet
       pairgram predict model.safetensors new.csv --keep name --output scores.csv
-      pairgram predict model.safetensors new.parquet --qid q --std list --output scores.parquet
     """
     path, has_columns = Path(file), output.suffix.lower() in WRITTEN
-    opt.check_one_stdin(FILE=path, **{"--offset": offset})
-    opt.check_output(output, input=path, model=model, offset=offset, qrels=columns.qrels)
+    opt.check_output(output, path, model)
     if keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
-    if columns.make_table(file) or has_columns or reference is not None:
+    if columns.make_table(file) or has_columns:
         from pairgram._support.arrays import reads_lists
         from pairgram.rankers import scores as row_scores
 
-        if reference is not None:
-            check_text("--std", reference, words(Reference))
-        certain: Any = {} if reference is None else {"return_std": True, "reference": reference}
-
-        refuse_with_table(offset=offset, float32=float32, sparse=sparse)
+        refuse_with_table(sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
-        loaded = opt.load_model_file(model, HINT)
-        with _scored(loaded, file, columns, threads) as (loaded, table, watch):
+        loaded = opt.load_model_file(model)
+        with columns.reading(threads) as watch:
+            table = columns.scan(file, opt.columns_of(loaded), opt.width_of(loaded))
             table.refuse_output(output, "--output")
             if reads_lists(loaded):
-                columns.require_queries(file, table)
+                columns.require(file, table, True, needs_labels=False)
+            table = watch(table, False)
             if has_columns:
-                row_scores.predict(loaded, watch(table, False), output=output, keep=kept, **certain)
+                row_scores.predict(loaded, table, output=output, keep=kept)
             else:
-                batches = row_scores.predict(loaded, watch(table, False), keep=[], **certain)
-                write_lines(output, chain.from_iterable(map(_lines, batches)))
+                batches = row_scores.predict(loaded, table, keep=[])
+                write_lines(output, (score for batch in batches for score in batch[0].to_numpy()))
         return
     try:
-        _, scores = opt.predict_file(
-            *(model, path),
-            hint=HINT,
-            offset=offset,
-            float32=float32,
-            sparse=sparse,
-            n_threads=threads,
-        )
+        _, scores = opt.predict_file(model, path, sparse=sparse, n_threads=threads)
     except ValueError as error:
         if not getattr(error, "lacks_label", False):
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
     write_lines(output, scores)
-
-
-def _lines(batch: Any) -> Iterable[Any]:
-    """Return the lines of a batch: a score each, or with tabs also what else there is."""
-    columns = [column.to_numpy() for column in batch.columns]
-    return (
-        columns[0]
-        if len(columns) == 1
-        else ("\t".join(map(str, row)) for row in zip(*columns, strict=True))
-    )
-
-
-@contextmanager
-def _scored(
-    model: BaseEstimator, file: str, columns: Columns, threads: int | None
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield a model, the table of a file with its features, and what shows the passes over it."""
-    with columns.reading(threads) as (client, watch):
-        yield model, columns.scan(file, client, opt.columns_of(model), opt.width_of(model)), watch
 
 
 def write_lines(output: Path, lines: Iterable[Any]) -> None:
@@ -432,24 +340,16 @@ def write_table(output: Path, columns: dict[str, Any]) -> None:
         with naming(output), replacing(output) as raw:
             pyarrow.parquet.write_table(pyarrow.table(arrays), raw)
         return
-    commas = output.name.lower().endswith(
-        (".csv", *(f".csv{end}" for end in (".gz", ".xz", ".bz2")))
+    rows = zip(
+        *((c.astype(str) if c.dtype.kind == "M" else c).tolist() for c in columns.values()),
+        strict=True,
     )
-    write_lines(output, _table_lines(columns, "," if commas else "\t"))
-
-
-def _table_lines(columns: dict[str, Any], separator: str) -> Iterator[str]:
-    """Yield the lines of a table of text."""
-    text = io.StringIO()
+    lines: list[str] = []
+    text: Any = SimpleNamespace(write=lines.append)  # of every row alone
     end = "\r\n"  # text with one of these is quoted
-    writer = csv.writer(text, delimiter=separator, lineterminator=end)
-    texts = (c.astype(str) if c.dtype.kind == "M" else c for c in columns.values())
-    rows = zip(*(column.tolist() for column in texts), strict=True)
-    for row in (tuple(columns), *rows):
-        writer.writerow(row)
-        yield text.getvalue().removesuffix(end)
-        text.seek(0)
-        text.truncate()
+    separator = "," if ".csv" in output.name.lower() else "\t"
+    csv.writer(text, delimiter=separator, lineterminator=end).writerows([tuple(columns), *rows])
+    write_lines(output, (line.removesuffix(end) for line in lines))
 
 
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
@@ -461,7 +361,10 @@ def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
     return open(path, "ab")  # /dev/stderr may lead to a file
 
 
-@with_columns
+@with_columns(
+    *("label", "qid", "one_query", "features", "exclude"),
+    *("weight", "propensity", "group_queries"),
+)
 def evaluate(
     file: Annotated[
         str | None,
@@ -480,6 +383,7 @@ def evaluate(
     ] = None,
     metric: opt.Metrics = None,
     *,
+    qrels: opt.Qrels = None,
     run: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TREC run, with --qrels in place of FILE.")
     ] = None,
@@ -488,9 +392,7 @@ def evaluate(
     ] = False,
     columns: Columns,
     convention: opt.RunConvention = None,
-    offset: opt.Offset = None,
     threads: opt.Threads = None,
-    float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -517,42 +419,42 @@ def evaluate(
       pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query
       pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10
     """
-    opt.checked_names(metric, convention)
-    qrels = columns.qrels if columns.feature_log is None else None
     if qrels is not None or run is not None:
-        _refuse_with_runs(
-            FILE=file,
-            scores=scores,
-            model=model,
-            offset=offset,
-            float32=float32,
-            sparse=sparse,
-        )
-        if columns.make_table() or columns.one_query:
-            raise ValueError("options of tables are for tables, not for --qrels and --run")
+        if file or scores or model or sparse or columns.make_table() or columns.one_query:
+            raise ValueError("--qrels and --run take no FILE, and none of the options of files")
         convention = convention or "trec"
         found = _of_run(qrels, run, metric or opt.EVALUATED_RUN, convention, threads)
     else:
-        if file is None:
-            raise ValueError("evaluate needs FILE, or --qrels and --run")
-        if (scores is None) == (model is None):
-            raise ValueError("evaluate needs --scores or --model, one of them")
-        if offset is not None and model is None:
-            raise ValueError("--offset is for --model: --scores are final")
-        opt.check_one_stdin(FILE=Path(file), **{"--scores": scores, "--offset": offset})
+        if file is None or (scores is None) == (model is None):
+            raise ValueError("evaluate needs FILE with --scores or --model, or --qrels with --run")
+        path = Path(file)
+        opt.check_one_stdin(path, scores)
         convention = convention or "default"
         default = opt.EVALUATED if columns.propensity is None else ("ips_dcg@10",)
         wanted = [opt.metric_of(name, convention) for name in metric or default]
-        if columns.make_table(file):
-            refuse_with_table(offset=offset, float32=float32, sparse=sparse)
-            if model is not None:
-                found = _of_table(file, model, wanted, columns, threads, per_query)
-            else:
-                assert scores is not None
-                found = _of_scored_table(file, scores, wanted, columns, threads)
+        on_table = columns.make_table(file)
+        if on_table:
+            refuse_with_table(sparse=sparse)
+        if on_table and model is not None:
+            found = _of_table(file, model, wanted, columns, threads, per_query)
         else:
-            reading = {"float32": float32, "sparse": sparse, "n_threads": threads}
-            found = _of_rows(Path(file), scores, model, wanted, offset, reading)
+            if on_table:
+                if replace(columns, label=None, qid=None, one_query=False) != Columns():
+                    raise ValueError(
+                        "--scores are final: of the options of tables, they go with --label, --qid "
+                        "and --one-query alone"
+                    )
+                y, ids = columns.labels(file)
+            elif model is not None:
+                data, values = opt.predict_file(model, path, sparse=sparse, n_threads=threads)
+            else:
+                data = opt.load_data(path, sparse=sparse, n_threads=threads)
+            if not on_table:
+                opt.warn_of_no_ids(path, data)
+                y, ids = data.y, data.qid
+            if scores is not None:
+                values = load_scores(scores, len(y))
+            found = _of_values(file, y, values, ids, wanted, threads)
     _print_evaluated(found, convention, per_query, as_json)
 
 
@@ -569,20 +471,13 @@ class _Evaluated(NamedTuple):
     values: dict[str, Any]
 
 
-def _refuse_with_runs(**options: Any) -> None:
-    for name, value in options.items():
-        if value:
-            given = name if name == "FILE" else f"--{name}"
-            raise ValueError(f"{given} is not for TREC runs: give --qrels and --run alone")
-
-
 def _of_run(
     qrels: Path | None, run: Path | None, names: Sequence[str], convention: str, threads: int | None
 ) -> _Evaluated:
     """Evaluate a TREC run, with a note on queries that it lacks."""
     if qrels is None or run is None:
         raise ValueError("--qrels and --run belong together: give both")
-    opt.check_one_stdin(**{"--qrels": qrels, "--run": run})
+    opt.check_one_stdin(qrels, run)
     judged, lists = opt.load_qrels(qrels), opt.load_run(run)
     common: Any = {"convention": convention, "n_threads": threads}
     means = pairgram.evaluate_run(judged, lists, names, **common)
@@ -602,8 +497,9 @@ def _of_table(
 
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
-    loaded = opt.load_model_file(model, HINT)
-    with _scored(loaded, file, columns, threads) as (loaded, table, watch):
+    loaded = opt.load_model_file(model)
+    with columns.reading(threads) as watch:
+        table = columns.scan(file, opt.columns_of(loaded), opt.width_of(loaded))
         columns.require(file, table, True)
         table = watch(table)
         with one_query_meant():
@@ -616,38 +512,6 @@ def _of_table(
     if by_query:
         found = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     return _Evaluated(file, survey.n_rows, survey.n_queries, found, values)
-
-
-def _of_scored_table(
-    file: str, scores: Path, wanted: list[Any], columns: Columns, threads: int | None
-) -> _Evaluated:
-    """Evaluate scores of the rows of a table, whose labels and query ids alone are read."""
-    others = replace(columns, label=None, qid=None, one_query=False)
-    for field in fields(others):
-        if getattr(others, field.name) not in (None, False):
-            option = option_of(field.name)
-            raise ValueError(f"{option} is for --model: --scores are final, and need no more")
-    y, ids = columns.labels(file)
-    return _of_values(file, y, load_scores(scores, len(y)), ids, wanted, threads)
-
-
-def _of_rows(
-    path: Path,
-    scores: Path | None,
-    model: Path | None,
-    wanted: list[Any],
-    offset: Path | None,
-    reading: dict[str, Any],
-) -> _Evaluated:
-    """Evaluate scores or a model on a LETOR file."""
-    if model is not None:
-        data, values = opt.predict_file(model, path, offset=offset, **reading)
-    else:
-        assert scores is not None
-        data = opt.load_data(path, **reading)
-        values = load_scores(scores, len(data.y))
-    opt.warn_of_no_ids(path, data)
-    return _of_values(str(path), data.y, values, data.qid, wanted, reading["n_threads"])
 
 
 def _of_values(
@@ -666,11 +530,11 @@ def _of_values(
 
 def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json: bool) -> None:
     names = list(found.means)
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     if by_query:
-        columns = [found.values[name] for name in ("qid", *names)]
-        lists = [column if isinstance(column, list) else column.tolist() for column in columns]
-        rows = list(zip(*lists, strict=True))
+        columns = (found.values[name] for name in ("qid", *names))
+        for one, *values in zip(*columns, strict=True):  # an id may be a time
+            rows.append((one if isinstance(one, (int, float, str)) else str(one), *values))
     if as_json:
         report = {
             "file": found.file,
@@ -680,8 +544,6 @@ def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json
             "metrics": found.means,
         }
         if by_query:
-            if not all(isinstance(row[0], (int, float, str)) for row in rows):  # such as times
-                rows = [(str(row[0]), *row[1:]) for row in rows]
             report["queries"] = [dict(zip(("qid", *names), row, strict=True)) for row in rows]
         print_json(report)
         return

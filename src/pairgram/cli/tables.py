@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
-from pairgram.cli.options import Given, sharing, warnings_as_notes
+from pairgram.cli.options import sharing, warnings_as_notes
 from pairgram.cli.report import count, passes, warn
 
 if TYPE_CHECKING:
@@ -37,62 +36,34 @@ class Columns:
     groups: str | None = None
     propensity: str | None = None
     missing: str | None = None
-    client: str | None = None
     group_queries: bool = False
-    feature_log: str | None = None
-    qrels: Path | None = None
-    by_id: bool = False  # whether every query must have an id
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
-        if files and self.qrels is not None and self.feature_log is None:
-            raise ValueError("--qrels is for --feature-log, and for TREC runs")
         if self.one_query and self.qid is not None:
             raise ValueError("give --qid or --one-query, not both")
-        return replace(self, qrels=None, one_query=False, by_id=False) != Columns() or any(
+        return replace(self, one_query=False) != Columns() or any(
             file is not None and _is_table(file) for file in files
         )
 
     @contextmanager
-    def reading(self, n_threads: int | None) -> Iterator[tuple[Any, Callable[..., Any]]]:
-        """Yield the client of --dask, or None, and what shows the passes over a table.
+    def reading(self, n_threads: int | None) -> Iterator[Callable[..., Any]]:
+        """Yield what shows the passes over a table.
 
         Within, so many threads read, and warnings are notes.
         """
         from pairgram._support.machine import at_most_threads, resolve_n_threads
 
         threads = at_most_threads(resolve_n_threads(n_threads))
-        with threads, warnings_as_notes(), self.cluster() as client, passes() as watch:
-            yield client, watch
+        with threads, warnings_as_notes(), passes() as watch:
+            yield watch
 
-    @contextmanager
-    def cluster(self) -> Iterator[Any]:
-        """Yield the client of --dask, or None."""
-        if self.client is None:
-            yield None
-            return
-        try:
-            from distributed import Client
-
-            connect: Any = Client
-        except ImportError as error:
-            raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
-        try:
-            client = connect(self.client, timeout=10)
-        except (OSError, TypeError, ValueError) as error:
-            raise ValueError(f"--dask {self.client}: found no cluster there: {error}") from None
-        with client:
-            yield client
-
-    def scan(
-        self, file: str, client: Any, features: list[str] | None = None, width: int = 0
-    ) -> Table:
+    def scan(self, file: str, features: list[str] | None = None, width: int = 0) -> Table:
         """Return the table of a file.
 
         Parameters
         ----------
         file : str
-        client : distributed.Client or None
         features : list of str or None
             The columns of features if --features does not name them.
         width : int
@@ -103,24 +74,23 @@ class Columns:
 
         if file == "-":
             raise ValueError("FILE must not be -, standard input, if it is a table")
+        exclude = self.exclude
         if features and not self.features:
-            for name in {*features}.intersection(self.exclude or ()):
+            for name in {*features}.intersection(exclude or ()):
                 raise ValueError(f"--exclude {name}: the features are known, and this is one")
-        chosen = self.features or features or None
-        source, own = self._source(file, chosen is None)
-        if features and not self.features:
-            own.pop("exclude", None)  # no other column is a feature
+            exclude = None  # no other column is a feature
         try:
             table = scan(
-                source,
-                **own,
-                features=chosen,
+                file,
+                label=self.label,
+                qid=self.qid,
+                features=self.features or features or None,
+                exclude=exclude,
                 weight=self.weight,
                 groups=self.groups,
                 propensity=self.propensity,
                 missing=self.missing,  # type: ignore[arg-type]
                 group_queries=self.group_queries,
-                client=client,
             )
         except ArgumentError as error:
             if error.place is not None:
@@ -130,29 +100,26 @@ class Columns:
             table = replace(table, source_has_queries=True)
         return table.widened(width)
 
-    def scan_assuming(
-        self, file: str, client: Any, features: list[str] | None = None, width: int = 0
-    ) -> tuple[Table, list[str]]:
+    def scan_assuming(self, file: str) -> tuple[Table, list[str]]:
         """Return the table of a file to learn from, and words on what was assumed of its columns.
 
-        The arguments are those of `scan`. If nothing says what features are, columns that hold no
-        numbers are left out.
+        If nothing says what features are, columns that hold no numbers are left out.
         """
         from pairgram._support.checks import NO_COLUMN, NO_NUMBERS, ArgumentError
 
         left_out: dict[str, str] = {}
         try:
-            table = self.scan(file, client, features, width)
+            table = self.scan(file)
         except ArgumentError as error:
-            if self.features or features or error.found != NO_NUMBERS:
+            if self.features or error.found != NO_NUMBERS:
                 raise
             left_out = error.kinds
             try:
                 others = [*(self.exclude or ()), *left_out]
-                table = replace(self, exclude=others).scan(file, client, None, width)
+                table = replace(self, exclude=others).scan(file)
             except ArgumentError as none_left:
                 raise error if none_left.found == NO_COLUMN else none_left from None
-        if self.features or features or self.feature_log is not None or table.schema is None:
+        if self.features or table.schema is None:
             return table, []
         names = [printable(str(name)) for name in table.layout.features]
         shown = ", ".join(names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
@@ -162,24 +129,7 @@ class Columns:
             assumed.append(f"left out {', '.join(kinds)}")
         return table, assumed
 
-    def _source(self, file: str, takes_all: bool) -> tuple[Any, dict[str, Any]]:
-        """Return what is scanned, and its columns that are no features."""
-        if self.feature_log is None:
-            return file, {"label": self.label, "qid": self.qid, "exclude": self.exclude}
-        if self.label is not None or self.qid is not None:
-            raise ValueError("--label and --qid are not for --feature-log: --qrels has the labels")
-        import pyarrow
-
-        from pairgram.datasets.feature_log import read_feature_log
-
-        engine: Any = self.feature_log
-        found = read_feature_log(file, engine, qrels=self.qrels)
-        columns = {name: pyarrow.array(values.tolist()) for name, values in found.items()}
-        exclude = [*(self.exclude or ()), "docno", "position"] if takes_all else None
-        label = "label" if "label" in found else None
-        return pyarrow.table(columns), {"label": label, "qid": "qid", "exclude": exclude}
-
-    def labels(self, file: str) -> tuple[Any, Any]:
+    def labels(self, file: str, hint: str = ONE_LIST) -> tuple[Any, Any]:
         """Return the labels and the query ids of a table, which alone are read."""
         from pairgram._support.checks import ArgumentError
         from pairgram.tables.scan import read_labels
@@ -189,29 +139,23 @@ class Columns:
         except ArgumentError as error:
             if self.label is not None or error.parameter != "label":
                 raise
-            raise self._lacking(file, True, self.qid is None) from None
+            raise self._lacking(file, True, self.qid is None, hint) from None
         if ids is None and not self.one_query:
-            raise self._lacking(file, False, True)
+            raise self._lacking(file, False, True, hint)
         return y, ids
 
-    def require(self, file: str, table: Table, needs_queries: bool) -> None:
+    def require(
+        self, file: str, table: Table, needs_queries: bool, needs_labels: bool = True
+    ) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
-        if self.feature_log is not None and self.qrels is None:
-            raise ValueError(f"{printable(file)}: want --qrels, the labels of its documents")
-        lacks_labels = table.schema is not None and table.layout.label is None
+        lacks_labels = needs_labels and table.schema is not None and table.layout.label is None
         lacks_queries = needs_queries and not table.has_queries
         if lacks_labels or lacks_queries:
             raise self._lacking(file, lacks_labels, lacks_queries)
 
-    def require_queries(self, file: str, table: Table) -> None:
-        """Raise a ValueError if a table lacks query ids."""
-        if not (table.has_queries or self.one_query):
-            raise self._lacking(file, False, True)
-
-    def _lacking(self, file: str, labels: bool, queries: bool) -> ValueError:
+    def _lacking(self, file: str, labels: bool, queries: bool, hint: str = ONE_LIST) -> ValueError:
         """Return the error for a table some of whose columns no option names."""
-        ids = QUERY_IDS + ONE_LIST * (not self.by_id)
-        wanted = [LABEL] * labels + [ids] * (queries and not self.one_query)
+        wanted = [LABEL] * labels + [QUERY_IDS + hint] * (queries and not self.one_query)
         return ValueError(f"{printable(file)}: found a table, want {'; and '.join(wanted)}")
 
 
@@ -221,16 +165,16 @@ def note_assumed(assumed: list[str]) -> None:
         warn(f"note: {'; '.join(assumed)}: --features, --exclude and --missing say otherwise")
 
 
-_OPTIONS = [field.name for field in fields(Columns) if field.name != "by_id"]
-with_columns = sharing("columns", _OPTIONS, Columns)
+def with_columns(*names: str) -> Callable[..., Any]:
+    """Return a decorator that gives a command options of columns in place of ``columns``."""
+    return sharing("columns", names, Columns)
 
 
-def refuse_with_table(**options: Given) -> None:
+def refuse_with_table(**options: bool) -> None:
     """Raise a ValueError if an option is given that only LETOR files in memory take."""
-    for name, value in options.items():
-        if value:
-            option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} is for LETOR files that are held in memory, not for tables")
+    for name, given in options.items():
+        if given:
+            raise ValueError(f"--{name} is for LETOR files that are held in memory, not for tables")
 
 
 def _is_table(file: str) -> bool:
