@@ -99,3 +99,37 @@ def plugin_log(features, **others):
     """Return what the plugin of OpenSearch logged of one document."""
     hit = {"_id": "a", "fields": {"_ltrlog": [{"main": features, **others}]}}
     return [{"qid": 1, "hits": {"hits": [hit]}}]
+
+
+def saved(model=model, name="model"):
+    """Return the path of the file of a model."""
+    path = Path(FOLDER.name) / name
+    save_model(model, path)
+    return path
+
+
+rows = file("".join(f"{i % 3} qid:{i // 5} 1:{i} 2:{i * i % 5}\n" for i in range(12)), "rows.txt")
+csv = file(frame.to_csv(index=False), "rows.csv")
+out = Path(FOLDER.name) / "out"
+
+
+def shell(*arguments):
+    """Run a command of the shell; what it prints when it fails is the error."""
+    from typer.testing import CliRunner
+
+    from pairgram.cli.app import app
+
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    if result.exit_code:
+        assert result.exit_code == 2 and not result.stdout
+        raise ValueError(result.stderr.splitlines()[-1].removeprefix("pairgram: error: "))
+
+
+def train(*options, rows=rows):
+    """Run the command that trains a model."""
+    shell("train", rows, "-o", out, *options)
+
+
+def evaluate_scores(scores):
+    """Run the command that evaluates a file with this text."""
+    shell("evaluate", rows, "--scores", file(scores, "scores"))

@@ -237,6 +237,7 @@ def _positive(base: float, exponent: int, item: str, option: str) -> float:
 # What makes values of the texts of options, by parameters, or by what a text looks like.
 _PARSERS: Mapping[str, Callable[[str, str], Any]] = {
     "alphas": partial(parse_grid, zero=True),
+    "activation": lambda text, option: check_text(option, text, names_of("activation")),
     "GRID": parse_grid,
     "A,B,...": parse_names,
 }
