@@ -57,41 +57,6 @@ def test_runs_know_ids_by_their_texts(qrels):
     assert evaluate_run(nested, run, "map") == {"map": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        (
-            {"qid": ["1", None], "docno": ["a", "a"], "score": [1.0, 1.0]},
-            "query ids of run must not be missing, got None in row 1",
-        ),
-        (
-            pd.DataFrame({"qid": [1, np.nan], "docno": ["a", "a"], "score": [1.0, 1.0]}),
-            "query ids of run must not be missing, got nan in row 1",
-        ),
-        (
-            pd.DataFrame({"qid": [1, 1], "docno": ["a", np.nan], "score": [1.0, 1.0]}),
-            "documents of run must not be missing, got nan in row 1",
-        ),
-        (
-            {1: {"a": 1.0}, "1": {"a": 2.0}},
-            "query ids of run must have different texts, got 1 and '1', which are different ids",
-        ),
-        (
-            {"qid": [1, "1"], "docno": ["a", "b"], "score": [1.0, 1.0]},
-            "query ids of run must have different texts, got 1 and '1'",
-        ),
-        (
-            {1: {"10": 1.0, 10: 2.0}},
-            "documents of query '1' of run must have different texts, got '10' and 10",
-        ),
-        ({1: {"a": 1.0}, None: {"a": 2.0}}, "query ids of run must not be missing, got None"),
-    ],
-)
-def test_ids_that_runs_cannot_tell_apart(run, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate_run({"1": {"a": 1}}, run, "map")
-
-
 # What makes arrays, sets or numbers of ids, each in its own way.
 READERS = {
     "array", "asanyarray", "asarray", "ascontiguousarray", "Categorical", "Counter", "factorize",

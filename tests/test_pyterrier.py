@@ -116,29 +116,22 @@ def test_an_experiment_and_a_pipeline_of_scikit_learn():
 def test_results_that_do_not_fit():
     from pairgram.pyterrier import Ranker
 
+    ranker = Ranker(RankRLS())
+    for results, qrels, words in (
+        (RESULTS, pd.concat([QRELS, QRELS[:1]]), "qrels must judge a document once"),
+        (RESULTS, QRELS[["qid", "docno"]], "qrels must have the columns"),
+        (RESULTS, QRELS.assign(qid="other"), "qrels must judge a result: none of the 480"),
+        (RESULTS, QRELS.assign(label=np.nan), "qrels has no label for 'q"),
+        (RESULTS[:0], QRELS, "must have results"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ranker.fit(results, qrels)
     with pytest.raises(NotFittedError, match="this Ranker is not fitted"):
-        Ranker(RankRLS()).transform(RESULTS)
-    ranker = Ranker(RankRLS()).fit(RESULTS, QRELS)
-    narrow = RESULTS.assign(features=list(X[:, :3]))
+        ranker.transform(RESULTS)
+    ranker.fit(RESULTS, QRELS)
     with pytest.raises(ValueError, match=r"3 features.* expecting 5"):
-        ranker.transform(narrow)
-    with pytest.raises(ValueError, match="qrels must judge a document once"):
-        ranker.fit(RESULTS, pd.concat([QRELS, QRELS[:1]]))
-    with pytest.raises(ValueError, match="qrels must have the columns"):
-        ranker.fit(RESULTS, QRELS[["qid", "docno"]])
-    with pytest.raises(ValueError, match="qrels must judge a result: none of the 480"):
-        ranker.fit(RESULTS, QRELS.assign(qid="other"))
-    with pytest.raises(ValueError, match="qrels has no label for 'q"):
-        ranker.fit(RESULTS, QRELS.assign(label=np.nan))
-    with pytest.raises(ValueError, match="must have results"):
-        ranker.fit(RESULTS[:0], QRELS)
+        ranker.transform(RESULTS.assign(features=list(X[:, :3])))
     assert ranker.transform_outputs(["qid", "docno", "score"]) == ["qid", "docno", "score", "rank"]
     assert len(ranker.transform(RESULTS[:0])) == 0
-
-
-def test_validation_results_need_their_judgements():
-    from pairgram.pyterrier import Ranker
-
-    train, valid, _ = split()
     with pytest.raises(ValueError, match="give topics_and_results_valid and qrels_valid, or"):
-        Ranker(RankRLSCV()).fit(Retriever()(train), QRELS, Retriever()(valid))
+        ranker.fit(RESULTS, QRELS, RESULTS)

@@ -16,7 +16,12 @@ from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 import pairgram
 from pairgram import *
@@ -64,6 +69,26 @@ def put(values, place, value):
     values = np.array(values, dtype=object if isinstance(value, str) else None)
     values[place] = value
     return values
+
+
+def mask(values):
+    """Mask the entries of row 7, in all columns but the first."""
+    where = np.zeros(np.shape(values), dtype=bool)
+    where[7 if where.ndim == 1 else (7, slice(1, None))] = True
+    return np.ma.array(values, mask=where)
+
+
+def broken(make=sp.csr_array, **parts):
+    """Return a sparse matrix of ones, 50 x 5, with one wrong number in a part."""
+    matrix = make(np.ones((50, 5)))
+    for name, (place, value) in parts.items():
+        (matrix.coords[1] if name == "columns" else getattr(matrix, name))[place] = value
+    return matrix
+
+
+def mapped(function):
+    """Fit a model whose feature map is this function."""
+    RankRLS(feature_map=FunctionTransformer(function)).fit(X, y, qid=qid)
 
 
 FOLDER = tempfile.TemporaryDirectory()
@@ -133,3 +158,68 @@ def train(*options, rows=rows):
 def evaluate_scores(scores):
     """Run the command that evaluates a file with this text."""
     shell("evaluate", rows, "--scores", file(scores, "scores"))
+
+
+N = 10
+METRIC = ("ndcg", 5, "exp2", "log2", "order", 0.0, 1.0, 1.0, "relevant", 0.0)
+OF_PROBLEMS = ("labels", "offsets", "order", "row_weights", "query_weights", "pairs", "weighting")
+OF_PROBLEMS += ("level_values", "omega")
+
+
+def call(name, **changes):
+    """Call compiled code with arguments that fit each other, but for the changes."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(N) % 3.0
+    arguments = {"labels": labels, "offsets": np.array([0, 4, N])}
+    if name == "evaluate_metrics":
+        arguments |= {"scores": rng.normal(size=(2, N)), "order": None}
+        arguments |= {"specs": [METRIC], "n_threads": 1}
+        return _core.evaluate_metrics(**(arguments | changes))
+    arguments |= {"pairs": "dropped", "weighting": "pairs"}
+    features = {"features": rng.normal(size=(N, 2)), "targets": labels[:, None].copy()}
+    if name == "leave_query_out":
+        features |= {"basis": np.eye(2), "eigenvalues": np.ones(2), "projection": np.ones(2)}
+        features |= {"alphas": np.array([2.0, 1.0])}
+    own = {key: changes.pop(key) for key in list(changes) if key in OF_PROBLEMS}
+    made = _core.RankingProblem(**(arguments | own))
+    if name == "RankingProblem":
+        return made
+    return getattr(_core, name)(made, **(features | changes))
+
+
+def metric(field, value):
+    """Evaluate a metric one of whose fields has this value."""
+    call("evaluate_metrics", specs=[(*METRIC[:field], value, *METRIC[field + 1 :])])
+
+
+def unaligned(array, by=1):
+    """Return a copy that begins so many bytes after an aligned address."""
+    buffer = bytearray(array.nbytes + by)
+    copy = np.frombuffer(buffer, array.dtype, offset=by).reshape(array.shape)
+    copy[...] = array
+    assert copy.flags.c_contiguous and not copy.flags.aligned
+    return copy
+
+
+def format_letor(**changes):
+    """Return lines of a LETOR file of these parts of a CSR matrix."""
+    indptr, indices = np.array([0, 2, 3]), np.array([0, 1, 0])
+    arguments = {"values": np.ones(3), "indptr": indptr, "indices": indices, "labels": np.zeros(2)}
+    arguments |= {"first": 0, "n_rows": 2, "ids": None, "comments": None, "zero_based": False}
+    return _core.format_letor(**(arguments | changes))
+
+
+def functions(**changes):
+    """Return functions of columns between these knots."""
+    good = {"knots": np.array([0.0, 1.0, 2.0]), "values": np.zeros(3), "ends": np.array([1, 3])}
+    return _core.InputColumns.functions(**good | changes, keeps_inputs=False)
+
+
+def taken(first, second):
+    """Take the rows of a parsed file twice."""
+    options = {"n_features": -1, "zero_based": False, "keep_comments": False}
+    parser = _core.LetorParser64(name="a", **options, piece_size=100, n_threads=1)
+    parser.feed(b"1 qid:1 1:2 2:3\n0 qid:1 2:5\n")
+    parser.finish()
+    getattr(parser, first)()
+    getattr(parser, second)()
