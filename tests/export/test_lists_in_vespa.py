@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pairgram import RandomNodes, RankRLS, RankRLSCV, export, fuse, make_ranking, scan
+from pairgram import RankRLS, RankRLSCV, export, fuse, make_ranking, scan
 
 NAMES = ["lexical", "closeness(field, embedding)"]
 
@@ -95,37 +95,3 @@ def test_ties_differ_as_the_documentation_says(data):
     error = [60 / 61 - mean, 60 / 62 - mean, 60 / 63 - mean, 60 / 64 - mean]
     wanted = np.abs(error - np.median(error)).max()
     assert export.verify(exported, model, tied).max_error == pytest.approx(wanted)
-
-
-def test_what_is_refused_by_name(data):
-    X, y, qid = data
-    runs = RankRLS(inputs="runs").fit(X, y, qid=qid)
-    full = np.nan_to_num(X)
-    for phase in ("first", "second"):
-        with pytest.raises(ValueError, match="phase must be 'global', which alone compares"):
-            export.to_vespa(runs, "m", features=NAMES, phase=phase)
-    for kind in ("rank", "raw+rank", "list-standard"):
-        model = RankRLS(inputs=kind).fit(full, y, qid=qid)
-        with pytest.raises(ValueError, match=r"of a list.* fit with inputs='runs'"):
-            export.to_vespa(model, "m", features=NAMES)
-        with pytest.raises(ValueError, match=r"compare every row .* take other inputs") as error:
-            export.to_onnx(model)
-        assert "to_vespa" not in str(error.value)
-    for function in (
-        lambda model: export.to_solr(model, "m", features=NAMES),
-        lambda model: export.to_ltr_plugin(model, "m", features=NAMES),
-        lambda model: export.to_ranklib(model, features=NAMES),
-        lambda model: export.to_sql(model, features=NAMES),
-        export.to_python,
-        export.to_onnx,
-    ):
-        with pytest.raises(ValueError, match="or to_vespa, whose global phase"):
-            function(runs)
-    nodes = RankRLS(inputs="runs", feature_map=RandomNodes(5, random_state=0)).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="this model has hidden nodes: fit without feature_map"):
-        export.to_vespa(nodes, "m", features=NAMES)
-    plain = RankRLS().fit(full, y, qid=qid)
-    assert "global-phase" in export.to_vespa(plain, "m", features=NAMES, phase="global")
-    for given in ({"rerank_count": 0}, {"rerank_count": 10, "phase": "first"}):
-        with pytest.raises(ValueError, match="rerank_count must be at least 1, and phase"):
-            export.to_vespa(plain, "m", features=NAMES, **given)

@@ -2,11 +2,9 @@
 
 import json
 import os
-import pickle
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from fuzz import forge
 from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, load_model, make_ranking
@@ -56,8 +54,6 @@ def test_a_model_comes_back(tmp_path, data):
     assert loaded.get_params() == model.get_params()
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert loaded.score(X, y, qid=qid) == model.score(X, y, qid=qid)
-    with pytest.raises(ValueError, match="score needs qid"):
-        loaded.score(X, y)
 
 
 def test_a_tuned_model_comes_back_as_what_it_chose(tmp_path, data):
@@ -76,37 +72,15 @@ def test_feature_names_come_back(tmp_path, data):
     RankRLS().fit(frame, y, qid=qid).save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert loaded.feature_names_in_.tolist() == list("abcde")
-    with pytest.raises(ValueError, match="feature names should match"):
-        loaded.predict(frame[list("badce")])
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path, data):
     X, y, qid = data
-    path = tmp_path / "model"
-    for wrong, message in (
-        ({"alpha": -1}, "cannot be saved: alpha must be a finite number >= 0, got -1"),
-        ({"alpha": float("nan")}, "alpha must be a finite number >= 0, got nan"),
-        ({"scale": 1}, "scale must be True or False, got 1"),
-        ({"n_threads": 2**63}, r"n_threads must be None or an integer >= 1, got 92"),
-        (
-            {"pairs": "all"},
-            "pairs must be one of 'with_ties', 'without_ties', 'gain_difference', "
-            "'label_difference', 'clicks', or None, got",
-        ),
-    ):
-        model = RankRLS().fit(X, y, qid=qid).set_params(**wrong)
-        with pytest.raises(ValueError, match=message):
-            model.save(path)
-    with pytest.raises(ValueError, match="cannot be saved: coef_ must be finite"):
-        write_file(path, "RankRLS", {"coef_": np.array([1.0, np.nan, 2.0])}, SETTINGS)
-    assert not path.exists()
-
-
-def test_callables_are_refused(tmp_path, data):
-    X, y, qid = data
-    model = RankRLS(pairs=lambda a, b: abs(a - b)).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="pairs is a Python callable, which a file cannot hold"):
+    model = RankRLS().fit(X, y, qid=qid).set_params(alpha=-1)
+    with pytest.raises(ValueError, match="cannot be saved: alpha must be a finite number >= 0"):
         model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="cannot be saved: coef_ must be finite"):
+        write_file(tmp_path / "model", "RankRLS", {"coef_": np.array([1.0, np.nan, 2.0])}, SETTINGS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -144,31 +118,6 @@ def test_files_of_former_versions_are_told(tmp_path):
         Pairgram.from_bytes(contents)
 
 
-def test_foreign_files_are_refused(tmp_path):
-    path = tmp_path / "foreign"
-    save_file({"a": np.zeros(2)}, path)
-    with pytest.raises(ValueError, match="its format is None and not 'pairgram-2'"):
-        load_model(path)
-    for foreign in (b"no model at all", b"", pickle.dumps({"a": 1})):
-        path.write_bytes(foreign)
-        with pytest.raises(ValueError) as caught:
-            load_model(path)
-        message = f"{path}: not a model that pairgram wrote (a safetensors file)"
-        assert str(caught.value) == message
-        with pytest.raises(ValueError, match="not a file that pairgram wrote"):
-            Pairgram.load(path)
-    Pairgram.from_rows(np.eye(3), [0, 1, 2]).save(path)
-    with pytest.raises(
-        ValueError, match=r"holds statistics, want a model: Pairgram\.load reads it"
-    ):
-        load_model(path)
-    RankRLS().fit(np.eye(3), [0, 1, 2]).save(path)
-    with pytest.raises(ValueError, match="holds a model, 'RankRLS', want Pairgram: load_model rea"):
-        Pairgram.load(path)
-    with pytest.raises(FileNotFoundError):
-        load_model(tmp_path / "missing")
-
-
 @pytest.mark.parametrize("kind", [FileNotFoundError, NotADirectoryError])
 def test_a_missing_folder_is_named(tmp_path, kind):
     folder = tmp_path / "none"
@@ -202,23 +151,17 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_settings_are_json(tmp_path):
     path = tmp_path / "model"
-    for value in (
-        object(),
-        np.zeros(2),
-        np.longdouble(1),
-        1j,
-        [np.datetime64("2020-01-01")],
-        {1, 2},
-    ):
-        kind = type(value).__name__
-        with pytest.raises(ValueError, match=f"n_threads, of type {kind}, cannot be saved: a file"):
-            write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "n_threads": value})
-    with pytest.raises(ValueError, match="deep, of type dict, cannot be saved: keys must be"):
-        write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": {(1, 2): 3}})
     itself = []
     itself.append(itself)
-    with pytest.raises(ValueError, match="deep, of type list, cannot be saved: Circular"):
-        write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": itself})
+    for value, words in (
+        (object(), "of type object, cannot be saved: a file"),
+        (np.zeros(2), "of type ndarray, cannot be saved: a file"),
+        ([np.datetime64("2020-01-01")], "of type list, cannot be saved: a file"),
+        ({(1, 2): 3}, "of type dict, cannot be saved: keys must be"),
+        (itself, "of type list, cannot be saved: Circular"),
+    ):
+        with pytest.raises(ValueError, match=f"deep, {words}"):
+            write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": value})
     assert not path.exists()
     write_file(path, "RankRLS", ARRAYS, SETTINGS)
     assert read_file(path)[2] == json.loads(json.dumps(SETTINGS))

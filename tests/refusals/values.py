@@ -12,7 +12,9 @@ import polars as pl
 import pyarrow as pa
 import scipy.sparse as sp
 from numpy import inf, nan
+from safetensors.numpy import save as safetensors_of
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -25,7 +27,7 @@ from sklearn.preprocessing import (
 
 import pairgram
 from pairgram import *
-from pairgram import _core, clicks, export, make_ranking
+from pairgram import _core, clicks, export, make_ranking, plots
 from pairgram.metrics import Metric
 
 X, y, qid = make_ranking(6, 5, 3, random_state=0)
@@ -35,6 +37,9 @@ model = RankRLS().fit(frame[["a", "b", "c"]], y, qid=qid)
 sizes = pd.DataFrame({"size": ["S", "M"] * 15, "price": X[:, 0]})
 to_numbers = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
 text_model = make_pipeline(to_numbers, RankRLS()).fit(sizes, y, rankrls__qid=qid)
+plain = RankRLS().fit(X, y, qid=qid)
+curved = RankRLS(kernel="rbf").fit(X, y, qid=qid)
+fused = RankRLS(inputs="runs").fit(X, y, qid=qid)
 sure = RankRLS(keep_covariance=True).fit(X, y, qid=qid)
 of_lists = RankRLS(inputs="rank", keep_covariance=True).fit(X, y, qid=qid)
 batch = fit_many(RankRLS(), frame, by="query", label="label")
