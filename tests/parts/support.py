@@ -11,12 +11,13 @@ from pairgram._support.machine import (
     single_threaded_blas,
     until,
 )
-from pairgram._support.tabled import Tabled
+from pairgram._support.tabled import html_of, latex_of, text_of
 
 __all__ = [
-    "Tabled",
     "cached_property",
     "deadline",
+    "html_of",
+    "latex_of",
     "limits",
     "machine",
     "real_array",
@@ -25,5 +26,6 @@ __all__ = [
     "resolve_n_threads",
     "shown",
     "single_threaded_blas",
+    "text_of",
     "until",
 ]

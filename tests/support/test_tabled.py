@@ -1,46 +1,36 @@
 """Results that are tables: text, notebooks, frames, papers."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from pairgram import RankRLSCV, compare, make_ranking
-from parts.support import Tabled
+from parts.support import html_of, latex_of, text_of
 
-
-class Two(Tabled):
-    """Two tables, of which the second is empty."""
-
-    def _tables(self):
-        first = {
-            "name_of": np.array(["a & b", "<c>_%"], dtype=object),
-            "value": np.array([0.5, 1e-5]),
-            "count": np.array([1, 20]),
-        }
-        return {"first": ("one <title>", first), "none": ("empty", {"x": np.empty(0)})}
+TABLE = {
+    "name_of": np.array(["a & b", "<c>_%"], dtype=object),
+    "value": np.array([0.5, 1e-5]),
+    "count": np.array([1, 20]),
+}
 
 
 def test_text_has_numbers_at_the_right():
-    assert str(Two()).splitlines() == [
-        "one <title>",
+    assert text_of(TABLE).splitlines() == [
         "name_of   value  count",
         "a & b    0.5000      1",
         "<c>_%     1e-05     20",
-        "",
-        "empty",
     ]
+    assert text_of({"x": np.empty(0)}) == html_of({"x": np.empty(0)}) == ""
 
 
 def test_notebooks_get_what_the_text_has():
-    found = Two()._repr_html_()
-    assert "<p>one &lt;title&gt;</p><table>" in found and found.endswith("<p>empty</p>")
+    found = html_of(TABLE)
     assert '<td style="text-align:left">&lt;c&gt;_%</td>' in found
     assert '<td style="text-align:right">20</td>' in found
 
 
 def test_papers_get_rules_and_escapes():
-    assert Two().to_latex().splitlines() == [
+    assert latex_of(TABLE).splitlines() == [
         r"\begin{tabular}{lrr}",
         r"\toprule",
         r"name\_of & value & count \\",
@@ -50,26 +40,12 @@ def test_papers_get_rules_and_escapes():
         r"\bottomrule",
         r"\end{tabular}",
     ]
-
-
-def test_names_of_papers_are_no_commands():
-    class Runs(Tabled):
-        def _tables(self):
-            return {"runs": ("", {"run": np.array(["[1] a|b", "*", "~\\^"], dtype=object)})}
-
-    assert Runs().to_latex().splitlines()[4:7] == [
+    names = {"run": np.array(["[1] a|b", "*", "~\\^"], dtype=object)}
+    assert latex_of(names).splitlines()[4:7] == [
         r"{[}1] a\textbar{}b \\",
         r"{*} \\",
         r"\textasciitilde{}\textbackslash{}\textasciicircum{} \\",
     ]
-
-
-def test_frames_have_the_numbers_as_they_are():
-    pd.testing.assert_frame_equal(Two().to_frame(), pd.DataFrame(Two()._tables()["first"][1]))
-    assert Two().to_frame("none").empty
-    for make in (Two().to_frame, Two().to_latex):
-        with pytest.raises(ValueError, match="table must be one of 'first', 'none', got 'other'"):
-            make("other")
 
 
 def test_results_of_the_library_are_tables():
@@ -80,6 +56,13 @@ def test_results_of_the_library_are_tables():
         frame = compared.to_frame(name)
         assert frame.to_dict("list") == {n: c.tolist() for n, c in getattr(compared, name).items()}
     assert set(compared.to_frame("changed")["metric"]) == {"map"}
+    assert compared.to_latex("means") == latex_of(compared.means)
+    assert str(compared).startswith(
+        f"20 queries, 95 % intervals\n{text_of(compared.means)}\n\nDiff"
+    )
+    assert f"<p>{title}</p>{html_of(compared.means)}" in compared._repr_html_()
+    with pytest.raises(ValueError, match="table must be one of 'means', 'differences', 'changed'"):
+        compared.to_frame("other")
     best = model.to_frame().iloc[0]
     assert best["param_alpha"] == model.alpha_ and best["mean_test_score"] == model.best_score_
     assert len(model.to_frame()) == len(model.alphas_) and "params" not in model.to_frame()

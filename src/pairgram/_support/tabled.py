@@ -1,75 +1,13 @@
-"""Results that are tables: as text, in notebooks, as frames and for papers."""
+"""Tables as text, in notebooks and for papers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from html import escape
 from typing import Any
 
 from numpy.typing import NDArray
 
-from pairgram._support.parameters import check_text
-
 Table = dict[str, NDArray[Any]]
-
-
-class Tabled(ABC):
-    """A result that is one table or more."""
-
-    @abstractmethod
-    def _tables(self) -> dict[str, tuple[str, Table]]:
-        """Return the title and the columns of every table that is shown, by its name."""
-
-    def __str__(self) -> str:
-        """Return the tables as text."""
-        parts = self._tables().values()
-        return "\n\n".join(f"{title}\n{text_of(table)}".strip("\n") for title, table in parts)
-
-    def _repr_html_(self) -> str:
-        parts = self._tables().values()
-        return "".join(f"<p>{escape(title)}</p>{_html(table)}" for title, table in parts)
-
-    def to_frame(self, table: str | None = None) -> Any:
-        """Return a table as a frame of pandas, which must be installed.
-
-        Parameters
-        ----------
-        table : str or None, default=None
-            The name of the table, if there are several. None takes the first.
-
-        Raises
-        ------
-        ValueError
-            If there is no such table. The message names those that there are.
-        """
-        import pandas
-
-        return pandas.DataFrame(self._table(table))
-
-    def to_latex(self, table: str | None = None) -> str:
-        r"""Return a table for a paper: a ``tabular`` with the rules of the package booktabs.
-
-        Parameters
-        ----------
-        table : str or None, default=None
-            As in `to_frame`.
-
-        Raises
-        ------
-        ValueError
-            As in `to_frame`.
-        """
-        chosen = self._table(table)
-        columns = "".join("l" if is_text else "r" for is_text in _are_texts(chosen))
-        head, *rows = (" & ".join(map(_latex, line)) + r" \\" for line in _lines(chosen))
-        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows]
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-    def _table(self, name: str | None) -> Table:
-        tables = self._tables()
-        if name is not None:
-            check_text("table", name, tuple(tables))
-        return tables[next(iter(tables)) if name is None else name][1]
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
@@ -93,6 +31,14 @@ def text_of(table: Table) -> str:
     )
 
 
+def latex_of(table: Table) -> str:
+    """Return a table as a ``tabular`` with the rules of the package booktabs."""
+    columns = "".join("l" if is_text else "r" for is_text in _are_texts(table))
+    head, *rows = (" & ".join(map(_latex, line)) + r" \\" for line in _lines(table))
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
 def _lines(table: Table) -> list[list[str]]:
     """Return the cells of a table, line by line; its first line has the names."""
     return [list(table), *([_cell(value) for value in row.values()] for row in rows_of(table))]
@@ -108,7 +54,8 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"
 
 
-def _html(table: Table) -> str:
+def html_of(table: Table) -> str:
+    """Return a table in the language of notebooks; "" if it has no rows."""
     head, *rows = _lines(table)
     if not rows:
         return ""

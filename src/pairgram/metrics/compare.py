@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -12,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import permutation_test, t as student, ttest_ind
 
 from pairgram._support.arrays import object_array, real_array
-from pairgram._support.parameters import check_size
-from pairgram._support.tabled import Table, Tabled, rows_of
+from pairgram._support.parameters import check_size, check_text
+from pairgram._support.tabled import Table, html_of, latex_of, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, is_loss, listed_metrics
@@ -177,7 +178,7 @@ _TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Tabled):
+class Comparison:
     """What `compare` and `compare_runs` return: three tables, which ``print`` shows.
 
     The printed text lists the queries that differ most in the first metric only; `changed` has
@@ -243,6 +244,53 @@ class Comparison(Tabled):
             "differences": rows_of(self.differences),
             "changed": [row | {"qid": _for_json(row["qid"])} for row in rows_of(self.changed)],
         }
+
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        parts = self._tables().values()
+        return "\n\n".join(f"{title}\n{text_of(table)}".strip("\n") for title, table in parts)
+
+    def _repr_html_(self) -> str:
+        parts = self._tables().values()
+        return "".join(f"<p>{escape(title)}</p>{html_of(table)}" for title, table in parts)
+
+    def to_frame(self, table: str | None = None) -> Any:
+        """Return a table as a frame of pandas, which must be installed.
+
+        Parameters
+        ----------
+        table : str or None, default=None
+            The name of the table, if there are several. None takes the first.
+
+        Raises
+        ------
+        ValueError
+            If there is no such table. The message names those that there are.
+        """
+        import pandas
+
+        return pandas.DataFrame(self._table(table))
+
+    def to_latex(self, table: str | None = None) -> str:
+        r"""Return a table for a paper: a ``tabular`` with the rules of the package booktabs.
+
+        Parameters
+        ----------
+        table : str or None, default=None
+            As in `to_frame`.
+
+        Raises
+        ------
+        ValueError
+            As in `to_frame`.
+        """
+        return latex_of(self._table(table))
+
+    def _table(self, name: str | None) -> Table:
+        tables = self._tables()
+        if name is not None:
+            check_text("table", name, tuple(tables))
+        return tables[next(iter(tables)) if name is None else name][1]
 
     def _tables(self) -> dict[str, tuple[str, Table]]:
         title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
