@@ -216,6 +216,90 @@ def test_train_starts_from_a_model(file, model_file, valid_file, data, options, 
     run(*train, "--prior", model_file, "--valid", valid_file)
 
 
+def maps(kind, gammas, *arguments, **named):
+    return [kind(*arguments, gamma=gamma, random_state=0, **named) for gamma in gammas]
+
+
+ELM, ELM_ROWS = {"random_state": 0, "pairs": ["with_ties"]}, {"random_state": 0}
+ELMRANK = {"n_nodes": 20, "random_state": 0, "inputs": BOTH}
+TRAINED = {
+    "--alphas 8 --pairs without_ties": RankRLSCV([8.0], pairs=["without_ties"]),
+    "--alphas 0 --pairs with_ties": RankRLSCV([0.0]),
+    "-m rls --alphas 0,1": RankRLSCV([0.0, 1.0], pairs=[None]),
+    "--metric evidence --weighting documents": RankRLSCV(weighting="documents", scoring="evidence"),
+    "--metric evidence -m rls": RankRLSCV(pairs=[None], scoring="evidence"),
+    "--metric evidence -m elm-pointwise": PointwiseELMCV(scoring="evidence", **ELM_ROWS),
+    "-m elm-pairwise --metric map": PairwiseELMCV(scoring="map", **ELM),
+    "-m elm-pairwise --nodes 20 --activation sigmoid --random-state 3 --Cs 2^-9:2^9:3": (
+        PairwiseELMCV(
+            2.0 ** np.arange(-9, 10, 3),
+            n_nodes=20,
+            activation="sigmoid",
+            inputs=BOTH,
+            **ELM | {"random_state": 3},
+        )
+    ),
+    "-m elm-pairwise --kernel linear": PairwiseELMCV(kernel="linear", **ELM),
+    "-m elm-pointwise --kernel rbf --gamma 0.5,8": PointwiseELMCV(
+        kernel="rbf", gamma=[0.5, 8.0], inputs=BOTH, **ELM_ROWS
+    ),
+    "-m elm-pointwise --kernel polynomial --gamma 0.5": PointwiseELMCV(
+        kernel="polynomial", gamma=0.5, inputs=BOTH, **ELM_ROWS
+    ),
+    "-m elmrank --metric map --alphas 0.01,1 --Cs 2^3:2^9:6 --nodes 20": ELMRankCV(
+        [0.01, 1], [8, 512], scoring="map", **ELMRANK
+    ),
+    "-m elmrank --alphas 0,1 --Cs 8 --nodes 20": ELMRankCV([0.0, 1.0], [8], **ELMRANK),
+    "-m elmrank --nodes 20 --pairs without_ties --valid VALID": ELMRankCV(
+        pairs="without_ties", **ELMRANK
+    ),
+    "-m ranksvm": RankSVMCV(),
+    "-m ranksvm --Cs 0.01,1 --weighting queries --metric map --valid VALID": RankSVMCV(
+        [0.01, 1], weighting="queries", scoring="map"
+    ),
+    "-m rank-nystroem": RankSVMCV(feature_map=maps(Nystroem, [None], n_components=500)),
+    "-m rank-nystroem --components 9 --gamma 2^-2:2^2:4": RankSVMCV(
+        feature_map=maps(Nystroem, [0.25, 4.0], n_components=9)
+    ),
+    "-m rank-nystroem --components 9 --kernel polynomial --valid VALID": RankSVMCV(
+        feature_map=maps(Nystroem, [None], "polynomial", n_components=9)
+    ),
+    "-m rank-fourier --components 9 --kernel cauchy --gamma 0.5,2 --Cs 0.01,1": RankSVMCV(
+        [0.01, 1], feature_map=maps(RandomFourier, [0.5, 2.0], 9, kernel="cauchy")
+    ),
+}
+
+
+@pytest.mark.parametrize("options", TRAINED)
+def test_every_model_is_that_of_the_library(options, file, valid_file, data, tmp_path):
+    X, y, qid = data
+    expected, out = clone(TRAINED[options]), tmp_path / "m"
+    if isinstance(expected, RankSVMCV) and expected.feature_map is not None:
+        expected.set_params(inputs=BOTH)
+    validation = tuple(load_letor(valid_file)) if "VALID" in options else None
+    expected.fit(X, y, qid=qid, validation=validation)
+    given = options.replace("VALID", str(valid_file)).split()
+    report = json.loads(run("train", file, "-o", out, "--json", *given))
+    assert (report["metric"], report["score"]) == (expected.scoring_.name, expected.best_score_)
+    folds = hasattr(expected, "cv_results_") and "split0_test_score" in expected.cv_results_
+    held_out = "5 folds" if folds else "leave-query-out"
+    held_out = "nothing held out" if "evidence" in options else held_out
+    assert report["held_out"] == (str(valid_file) if validation else held_out)
+    chosen = dict(expected.cv_results_["params"][expected.best_index_])
+    if (feature_map := chosen.pop("feature_map", None)) is not None:
+        chosen["gamma"] = feature_map.gamma_
+    assert {name: report["params"][name] for name in chosen} == json.loads(json.dumps(chosen))
+    scores = load_model(out).predict(X)
+    np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
+    text = run("train", file, "-o", out, *given)
+    lower = "" if expected.scoring_.greater_is_better else " (lower is better)"
+    assert f"{expected.best_score_:.4f}{lower}, {report['held_out']}\n" in re.sub(
+        " +\n", "\n", text
+    )
+    inspected = json.loads(run("inspect", out, "--json"))
+    assert inspected["kind"] == type(load_model(out)).__name__
+
+
 def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
     X, y, qid = data
     report = json.loads(
@@ -230,80 +314,6 @@ def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
     assert report["params"]["alpha"] == expected.alpha_
     assert report["score"] == expected.best_score_
     assert report["held_out"] == str(valid_file)
-
-
-def test_train_with_one_alpha(file, data, tmp_path):
-    X, y, qid = data
-    text = run("train", file, "-o", tmp_path / "m", "--alphas", 8, "--pairs", "without_ties")
-    expected = RankRLS(8.0, pairs="without_ties").fit(X, y, qid=qid)
-    np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
-    lines = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
-    assert lines["alpha"].strip() == "2^3" and lines["pairs"].strip() == "without_ties"
-    assert "leave-query-out" in lines["held-out"] and f"{len(y)} rows, 30 queries" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("--weighting", "documents"), RankRLSCV(weighting="documents", scoring="evidence")),
-        (("--model", "rls"), RankRLSCV(pairs=None, scoring="evidence")),
-        (("--model", "elm-pointwise"), PointwiseELMCV(random_state=0, scoring="evidence")),
-    ],
-)
-def test_the_evidence_chooses(options, expected, file, data, tmp_path):
-    X, y, qid = data
-    arguments = ("--metric", "evidence", *options)
-    report = json.loads(run("train", file, "-o", tmp_path / "m", *arguments, "--json"))
-    expected.fit(X, y, qid=qid)
-    assert report["metric"] == "evidence" and report["held_out"] == "nothing held out"
-    assert report["score"] == expected.best_score_
-    np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
-    assert "held-out" not in run("train", file, "-o", tmp_path / "m", *arguments)
-
-
-@pytest.mark.parametrize(
-    ("name", "search", "pairs"),
-    [
-        ("elm-pairwise", PairwiseELMCV, {"pairs": ["with_ties"]}),
-        ("elm-pointwise", PointwiseELMCV, {}),
-    ],
-)
-def test_train_elm(file, data, tmp_path, name, search, pairs):
-    X, y, qid = data
-    arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", "--metric", "map")
-    for options, expected in (
-        ((), search(random_state=0, scoring="map", **pairs)),
-        (
-            ("--nodes", 20, "--activation", "sigmoid", "--random-state", 3, "--Cs", "2^-9:2^9:3"),
-            search(
-                2.0 ** np.arange(-9, 10, 3),
-                n_nodes=20,
-                activation="sigmoid",
-                random_state=3,
-                scoring="map",
-                **pairs,
-            ),
-        ),
-        (("--kernel", "linear"), search(kernel="linear", scoring="map", **pairs)),
-        (
-            ("--kernel", "rbf", "--gamma", "0.5,8"),
-            search(kernel="rbf", gamma=[0.5, 8.0], scoring="map", **pairs),
-        ),
-        (
-            ("--kernel", "polynomial", "--gamma", 0.5),
-            search(kernel="polynomial", gamma=0.5, scoring="map", **pairs),
-        ),
-    ):
-        mixes = {"sigmoid", "rbf", "polynomial"} & set(map(str, options))
-        expected.set_params(inputs=BOTH if mixes else None)
-        report = json.loads(run(*arguments, *options))
-        expected.fit(X, y, qid=qid)
-        assert report["model"] == name and report["score"] == expected.best_score_
-        chosen = {"C": expected.C_} | ({"pairs": "with_ties"} if pairs else {})
-        chosen |= {} if expected.gamma_ is None else {"gamma": expected.gamma_}
-        assert report["params"] == chosen | (chosen_inputs(expected) if mixes else {})
-        scores = load_model(tmp_path / "m").predict(X)
-        np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -342,110 +352,6 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
     assert "none of features: coefficients of what KernelMap makes" in text
     assert ("degree" in text) == (kernel == "polynomial")
     assert ("gamma" in text) == (kernel not in ("tanimoto", "minmax"))
-
-
-def test_train_elmrank(file, valid_file, data, tmp_path):
-    X, y, qid = data
-    arguments = ("train", file, "-o", tmp_path / "m", "--model", "elmrank", "--json")
-    valid = tuple(pairgram.load_letor(valid_file))
-    grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20, "--metric", "map")
-    for options, held_out, validation, expected in (
-        (grid, "5 folds", None, ELMRankCV([0.01, 1], [8, 512], n_nodes=20, scoring="map")),
-        (
-            ("--valid", valid_file, "--pairs", "without_ties"),
-            str(valid_file),
-            valid,
-            ELMRankCV(pairs="without_ties"),
-        ),
-    ):
-        report = json.loads(run(*arguments, *options))
-        expected.set_params(random_state=0, inputs=BOTH).fit(X, y, qid=qid, validation=validation)
-        assert report["score"] == expected.best_score_ and report["held_out"] == held_out
-        assert report["params"] == {
-            "weight_range": [-1, 1],
-            "alpha": expected.alpha_,
-            "C": expected.C_,
-        } | chosen_inputs(expected)
-        model = load_model(tmp_path / "m")
-        assert model.predict(X).tolist() == expected.predict(X).tolist()
-        scored = json.loads(run("evaluate", file, "--model", tmp_path / "m", "--json"))
-        assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
-        assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
-
-
-def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
-    X, y, qid = data
-    grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20)
-    expected = ELMRankCV([0.01, 1], [8, 512], n_nodes=20, random_state=0, inputs=BOTH)
-    expected.fit(X, y, qid=qid)
-    options = ("--model", "elmrank", *grid)
-    report = json.loads(run("train", file, "-o", tmp_path / "m", *options, "--json"))
-    assert report["metric"] == expected.scoring_.name == "pairwise_squared_error"
-    assert report["score"] == expected.best_score_
-    text = run("train", file, "-o", tmp_path / "m", "--model", "elmrank", *grid)
-    told = f"{expected.best_score_:.4f} (lower is better), 5 folds"
-    assert f"held-out pairwise_squared_error  {told}" in text
-    assert re.search(r"weight_range +-1:1\n", text)
-
-
-def maps(kind, gammas, *arguments, **named):
-    return [kind(*arguments, gamma=gamma, random_state=0, **named) for gamma in gammas]
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "feature_map"),
-    [
-        ("ranksvm", (), None),
-        ("rank-nystroem", (), maps(Nystroem, [None], n_components=500)),
-        (
-            "rank-nystroem",
-            ("--components", 9, "--gamma", "2^-2:2^2:4"),
-            maps(Nystroem, [0.25, 4.0], n_components=9),
-        ),
-        ("rank-fourier", (), maps(RandomFourier, [None], 500)),
-        (
-            "rank-fourier",
-            ("--components", 9, "--gamma", "0.5,2", "--random-state", 3),
-            [RandomFourier(9, gamma=gamma, random_state=3) for gamma in (0.5, 2.0)],
-        ),
-        (
-            "rank-fourier",
-            ("--components", 9, "--kernel", "cauchy", "--gamma", "0.5,2"),
-            maps(RandomFourier, [0.5, 2.0], 9, kernel="cauchy"),
-        ),
-        (
-            "rank-nystroem",
-            ("--components", 9, "--kernel", "polynomial"),
-            maps(Nystroem, [None], "polynomial", n_components=9),
-        ),
-    ],
-)
-def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature_map):
-    X, y, qid = data
-    arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", *options)
-    more = ("--Cs", "0.01,1", "--weighting", "queries", "--metric", "map")
-    search = RankSVMCV(feature_map=feature_map, inputs=BOTH if feature_map else None)
-    valid = tuple(pairgram.load_letor(valid_file))
-    named = {"Cs": [0.01, 1], "weighting": "queries", "scoring": "map"}
-    for others, held_out in (((), "5 folds"), ((*more, "--valid", valid_file), str(valid_file))):
-        report = json.loads(run(*arguments, *others))
-        expected = search.set_params(**(named if others else {}))
-        expected.fit(X, y, qid=qid, validation=valid if others else None)
-        assert report["score"] == expected.best_score_ and report["held_out"] == held_out
-        others = {}
-        if feature_map is not None:
-            others = {"gamma": expected.feature_map_.gamma_} | chosen_inputs(expected)
-        assert report["params"] == {"C": expected.C_} | others
-        scores = load_model(tmp_path / "m").predict(X)
-        np.testing.assert_array_equal(scores, expected.predict(X))
-    inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
-    assert inspected["kind"] == "RankSVM"
-    assert ("largest_weights" in inspected) == (feature_map is None)
-    if feature_map is not None:
-        described = inspected["parameters"]["feature_map"]
-        assert described["kernel"] == expected.feature_map_.kernel
-        assert described["gamma"] == expected.feature_map_.gamma_
-        assert described["n_components"] == expected.feature_map_.n_components
 
 
 @pytest.mark.parametrize("kernel", ["linear", "tanimoto"])
@@ -591,21 +497,6 @@ def test_an_undefined_metric_is_null(model_file, tmp_path):
     assert json.loads(run("evaluate", tmp_path / "same.txt", *options))["metrics"] == {
         "pairwise_accuracy": None
     }
-
-
-@pytest.mark.parametrize("model", ["rankrls", "rls", "elmrank"])
-def test_a_ridge_of_0(model, tmp_path, file, data):
-    X, y, qid = data
-    options = ("--model", model, *(("--nodes", 9, "--Cs", 1) if model == "elmrank" else ()))
-    run("train", file, "-o", tmp_path / "m", "--alphas", 0, *options)
-    fitted = load_model(tmp_path / "m")
-    assert fitted.alpha == 0
-    again = clone(fitted).set_params(alpha=0.0).fit(X, y, qid=qid)
-    np.testing.assert_allclose(again.predict(X), fitted.predict(X), rtol=1e-8, atol=1e-10)
-    chosen = json.loads(
-        run("train", file, "-o", tmp_path / "m", "--alphas", "0,1", *options, "--json")
-    )
-    assert chosen["params"]["alpha"] in (0.0, 1.0) and np.isfinite(chosen["score"])
 
 
 # letor

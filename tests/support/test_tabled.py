@@ -60,7 +60,7 @@ def test_results_of_the_library_are_tables():
     assert str(compared).startswith(
         f"20 queries, 95 % intervals\n{text_of(compared.means)}\n\nDiff"
     )
-    assert f"<p>{title}</p>{html_of(compared.means)}" in compared._repr_html_()
+    assert f"<p>20 queries, 95 % intervals</p>{html_of(compared.means)}" in compared._repr_html_()
     with pytest.raises(ValueError, match="table must be one of 'means', 'differences', 'changed'"):
         compared.to_frame("other")
     best = model.to_frame().iloc[0]
