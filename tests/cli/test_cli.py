@@ -41,9 +41,11 @@ from pairgram import (
 from parts.cli import (
     PROTOCOL_METRICS,
     app,
+    error,
     load_scores,
     names_of,
     parse_grid,
+    ran,
     show,
     show_alphas,
     significant,
@@ -54,35 +56,18 @@ from parts.features import random_nodes as activations
 BOTH = [None, "standard"]
 
 
-def chosen_inputs(search):
-    """The part of a report's params that names the inputs."""
-    return {"inputs": search.inputs_.kind if search.inputs_ else None}
-
-
 def run(*arguments, input=None):
-    """Run a command that must succeed; return its standard output."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
+    """Run a command that must succeed and say nothing besides; return its output."""
+    output, said = ran(*arguments, input=input)
+    assert said == ""
+    return output
 
 
 def run_with_note(*arguments, input=None):
     """Run a command that must succeed; return its standard output and its one note."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
-    assert result.exit_code == 0, result.output
-    assert result.stderr.startswith("pairgram: ") and result.stderr.count("\n") == 1
-    return result.stdout, result.stderr.removeprefix("pairgram: ").removesuffix("\n")
-
-
-def error(*arguments):
-    """Run a command that must fail; return its message."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    prefix = "pairgram: error: "
-    assert result.stderr.startswith(prefix) and result.stderr.count("\n") == 1
-    return result.stderr.removeprefix(prefix).removesuffix("\n")
+    output, said = ran(*arguments, input=input)
+    assert said.startswith("pairgram: ") and said.count("\n") == 1
+    return output, said.removeprefix("pairgram: ").removesuffix("\n")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from typer.testing import CliRunner
 
 from pairgram import (
     RankRLS,
@@ -21,18 +20,7 @@ from pairgram import (
     read_run,
     write_run,
 )
-from parts.cli import app
-
-
-def invoke(*arguments, **options):
-    return CliRunner().invoke(app, [str(a) for a in arguments], **options)
-
-
-def run(*arguments, **options):
-    """Run a command that must succeed; return its standard output and its standard error."""
-    result = invoke(*arguments, **options)
-    assert result.exit_code == 0, result.output
-    return result.stdout, result.stderr
+from parts.cli import ran as run
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from typer.testing import CliRunner
 
 import shop
 from pairgram import (
@@ -36,7 +35,7 @@ from pairgram import (
     save_model,
     scan,
 )
-from parts.cli import app, report
+from parts.cli import error, ran as run, report
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -44,22 +43,6 @@ pq = pytest.importorskip("pyarrow.parquet")
 NAMES = ["b", "a", "c", "d"]
 COLUMNS = ("--label", "relevance", "--qid", "query_id")
 FEATURES = ("--features", ",".join(NAMES))
-
-
-def run(*arguments):
-    """Run a command that must succeed; return its output and what it says besides."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout, result.stderr
-
-
-def error(*arguments):
-    """Run a command that must fail; return its message of one line."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("pairgram: error: ") and result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("pairgram: error: ").removesuffix("\n")
 
 
 def write(path, X, y, qid, first=0):

@@ -11,10 +11,12 @@ from pairgram.cli.report import print_table, show, show_alphas, significant
 __all__ = [
     "PROTOCOL_METRICS",
     "app",
+    "error",
     "load_scores",
     "names_of",
     "parse_grid",
     "print_table",
+    "ran",
     "report",
     "run",
     "show",
@@ -28,3 +30,18 @@ def run(*arguments, code=0):
     found = CliRunner().invoke(app, [str(one) for one in arguments])
     assert found.exit_code == code, found.output
     return found.stderr if code else found.stdout
+
+
+def ran(*arguments, **options):
+    """Return the output of a command that must succeed, and what it says besides."""
+    found = CliRunner().invoke(app, [str(one) for one in arguments], **options)
+    assert found.exit_code == 0, found.output
+    return found.stdout, found.stderr
+
+
+def error(*arguments):
+    """Return the message of one line of a command that must fail."""
+    found = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert found.exit_code == 2 and found.stdout == "", found.output
+    assert found.stderr.startswith("pairgram: error: ") and found.stderr.count("\n") == 1
+    return found.stderr.removeprefix("pairgram: error: ").removesuffix("\n")
