@@ -229,19 +229,8 @@ def test_every_machine_gives_the_same_bits(name, dtype):
     assert zlib.crc32(bits.tobytes()) == CHECKSUMS[name][dtype is np.float64]
 
 
-def test_shapes_and_refusals():
+def test_values_of_any_shape():
     values = np.arange(-12.0, 12).reshape(2, 3, 4)
     np.testing.assert_array_equal(apply("relu", values), np.maximum(values, 0))
     assert apply("relu", np.array(-1.0)) == 0
     assert apply("cos", np.empty((0, 3))).shape == (0, 3)
-    with pytest.raises(ValueError, match="activation must be one of 'exp'"):
-        _core.apply_activation("softmax", values)
-    for refused in (values[..., ::2], np.asfortranarray(values), values.astype(int), [1.0]):
-        with pytest.raises(TypeError):
-            _core.apply_activation("relu", refused)
-    unaligned = np.frombuffer(bytearray(8 * 3 + 1), np.float64, 3, offset=1)
-    with pytest.raises(ValueError, match="aligned"):
-        _core.apply_activation("relu", unaligned)
-    values.flags.writeable = False
-    with pytest.raises(ValueError, match="writeable"):
-        _core.apply_activation("relu", values)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
-from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS, RankRLSCV
+from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS
 from parts.data import RankingData
 from parts.features import KernelMap, base
 
@@ -168,15 +168,3 @@ def test_a_subclass_of_a_map_is_taken_by_its_own_code(foreign, X):
     H = foreign.fit(X).transform(X)
     assert_allclose(model.coef_, RankRLS().fit(H, y, qid=qid).coef_, rtol=1e-8)
     assert_allclose(model.predict(X), H @ model.coef_, rtol=1e-10)
-
-
-@EACH
-@pytest.mark.parametrize("rows_of", [np.asarray, sp.csr_array])
-def test_validation_rows_must_be_finite(feature_map, X, rows_of):
-    y, qid = X[:, 0].round(1), np.arange(50) // 10
-    wrong = X.copy()
-    wrong[3, 2] = np.nan
-    model = RankRLSCV([1.0], feature_map=feature_map, scoring="pairwise_accuracy")
-    message = "Input X of validation contains NaN: row 3, column 2, counted from 0"
-    with pytest.raises(ValueError, match=message):
-        model.fit(rows_of(X), y, qid=qid, validation=(rows_of(wrong), y, qid))

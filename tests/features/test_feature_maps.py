@@ -1,6 +1,5 @@
 """RandomNodes: values, draws, the fused path against explicit features, files, bad parameters."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -18,15 +17,12 @@ from sklearn.preprocessing import KBinsDiscretizer
 from axes import drawn
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
-    ELMRank,
     Nystroem,
     Pairgram,
-    PairwiseELM,
     QueryKFold,
     RandomNodes,
     RankRLS,
     RankRLSCV,
-    RankSVM,
     load_model,
     make_ranking,
 )
@@ -75,8 +71,6 @@ def test_gaussian_nodes(data):
     distances = ((X[:, :, None] - feature_map.weights_) ** 2).sum(axis=1)
     expected = np.exp(-feature_map.bias_ * distances)
     np.testing.assert_allclose(feature_map.transform(X), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="need b > 0, but bias_range"):
-        RandomNodes(5, "gaussian", bias_range=(-1, 1), random_state=0).fit(X)
     for seed in range(4):  # whatever is drawn
         for activation in ("gaussian", ["gaussian", "tanh"]):
             map_ = RandomNodes(2, activation, bias_range=(-1, 1), random_state=seed)
@@ -85,8 +79,6 @@ def test_gaussian_nodes(data):
             ) as caught:
                 map_.fit(X)
             assert str(caught.value).endswith("such as (0, 1), the default")
-    with pytest.raises(ValueError, match=r"gave others: take a higher one"):
-        RandomNodes(5, "gaussian", bias_range=(0, 0)).fit(X)
 
 
 def test_several_activations_share_the_nodes(data):
@@ -193,81 +185,6 @@ def test_statistics_of_one_map_merge(data, tmp_path):
     model = RankRLS.from_pairgram(stream, 2.0)
     expected = RankRLS(2.0, feature_map=nodes()).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-8)
-    other = Pairgram.from_rows(X, y, qid=qid, feature_map=RandomNodes(13, random_state=4))
-    with pytest.raises(ValueError, match="cannot merge statistics of different feature maps"):
-        stream + other
-
-
-@pytest.mark.parametrize("activation", ["gaussian", ["tanh", "relu"]], ids=str)
-def test_models_with_nodes_are_saved(data, tmp_path, activation):
-    X, y, qid = data
-    for model in (RankRLS(feature_map=nodes(activation)), RankRLSCV(feature_map=nodes(activation))):
-        model.fit(X, y, qid=qid).save(tmp_path / "model")
-        loaded = load_model(tmp_path / "model")
-        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-        np.testing.assert_array_equal(
-            pickle.loads(pickle.dumps(model)).predict(X), model.predict(X)
-        )
-
-
-def test_models_with_python_code_are_not_saved(data, tmp_path):
-    X, y, qid = data
-    for feature_map, message in (
-        (nodes(np.cos), "activation is a Python callable"),
-        (RBFSampler(random_state=0), "feature_map is a RBFSampler, which a file cannot hold"),
-    ):
-        model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
-        with pytest.raises(ValueError, match=message):
-            model.save(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_nodes": 0}, "n_nodes must be an integer >= 1, got 0"),
-        ({"n_nodes": 2.5}, "n_nodes must be an integer"),
-        ({"activation": "cosine"}, "activation must be of 'linear', 'sigmoid'"),
-        ({"activation": []}, "activation must have 1 to n_nodes"),
-        ({"activation": 3}, "activation must be of"),
-        ({"weight_range": (1, -1)}, "weight_range must be a pair low <= high"),
-        ({"bias_range": 3}, "bias_range must be a pair of numbers, got 3"),
-        ({"distribution": "cauchy"}, "distribution must be one of 'uniform', 'normal', got"),
-    ],
-)
-def test_wrong_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RandomNodes(**parameters).fit(np.eye(3))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda f: RankRLS(feature_map=RandomNodes(4, f)),
-        lambda f: RankSVM(feature_map=RandomNodes(4, ["tanh", f])),
-        lambda f: PairwiseELM(activation=f, n_nodes=4),
-        lambda f: ELMRank(activation=f, n_nodes=4),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_activations_that_give_no_numbers_are_named(data, make):
-    X, y, qid = data
-
-    def root(z):
-        return np.sqrt(z - 1000)
-
-    with pytest.raises(ValueError, match=r"^activation <function .*root.* got nan for -?\d"):
-        make(root).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r"activation <function .*must be real.*got complex128"):
-        make(lambda z: z + 1j).fit(X, y, qid=qid)
-
-
-def test_activations_must_keep_the_shape(data):
-    X = data[0]
-    with pytest.raises(ValueError, match="must map an array element by element, but gave shape"):
-        RandomNodes(4, lambda z: z.sum()).fit_transform(X)
-    with pytest.raises(ValueError, match="X contains NaN"):
-        RankRLS(feature_map=nodes()).fit(np.where(X[0, 0] == X, np.nan, X), data[1])
 
 
 class Squared(RandomNodes):
@@ -285,8 +202,6 @@ def test_subclasses_are_taken_as_what_they_do(data, tmp_path):
     np.testing.assert_allclose(
         model.predict(X), RankRLS(2.0).fit(H, y, qid=qid).predict(H), atol=1e-9
     )
-    with pytest.raises(ValueError, match="feature_map is a Squared, which a file cannot hold"):
-        model.save(tmp_path / "model")
 
 
 def test_statistics_keep_a_map_of_their_own(data, tmp_path):
@@ -370,8 +285,6 @@ def test_a_map_may_take_missing_values(data):
     X, y, qid = data
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     held = (X, y, qid)
-    with pytest.raises(ValueError, match="Input X of validation contains NaN: row"):
-        RankRLSCV([1.0]).fit(np.zeros_like(X), y, qid=qid, validation=held)
     model = RankRLSCV([1.0], feature_map=SimpleImputer()).fit(X, y, qid=qid, validation=held)
     assert np.isfinite(model.scores_).all()
 
@@ -385,11 +298,6 @@ def test_float32_overflow_behind_a_map_is_taken_in_float64(data):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
     with pytest.raises(ValueError, match="feature 0 of the feature map too large"):
         RankRLS(feature_map=feature_map).fit(X * 1e200, y, qid=qid)
-
-
-def test_empty_statistics_with_a_map_say_so(tmp_path):
-    with pytest.raises(ValueError, match="holds no rows yet"):
-        Pairgram(feature_map=RandomNodes(3)).save(tmp_path / "part")
 
 
 def test_files_of_other_versions_are_refused(data, tmp_path):

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pairgram import (
-    Nystroem,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    evaluate,
-    kernel_matrix,
-    load_model,
-)
+from pairgram import Nystroem, RankRLS, RankRLSCV, RankSVM, evaluate, kernel_matrix, load_model
 from parts.features import describe_map
 
 EXACT = Nystroem("tanimoto", n_components=None, tol=0)

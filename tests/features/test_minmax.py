@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
-from pairgram import _core
 from parts.features import kernel_nodes
 
 
@@ -104,10 +103,3 @@ def test_a_column_of_both_signs_is_two_columns():
     scaled = pg.RankRLS(kernel="minmax", inputs="standard").fit(X, y, qid=qid)
     expected = pg.RankRLS(kernel="minmax").fit((X - X.mean(axis=0)) / X.std(axis=0), y, qid=qid)
     np.testing.assert_allclose(scaled.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
-
-
-def test_nodes_of_minima_are_no_others():
-    one = np.ones((2, 2)), np.ones(2)
-    for other in ({"manhattan": True}, {"tanimoto": True}, {"origin": np.ones(2)}):
-        with pytest.raises(ValueError, match=r"minmax nodes are no others|need square"):
-            _core.NodeMap64(*one, None, [(0, 2, "linear")], minmax=True, **other)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import KFold
 
-from pairgram import ELMRankCV, QueryKFold, RankRLSCV, make_ranking
+from pairgram import ELMRankCV, make_ranking
 from parts.data import RankingData
 from parts.model_selection import make_splits
 
@@ -23,27 +23,6 @@ def test_empty_queries_do_not_count_in_the_choice_of_folds():
     alone = ELMRankCV(cv=3, n_nodes=4, random_state=0).fit(X, y)
     same = ELMRankCV(cv=3, n_nodes=4, random_state=0).fit(X, y, group=[30, 0])
     np.testing.assert_array_equal(alone.scores_, same.scores_)
-
-
-@pytest.mark.parametrize(
-    ("cv", "sizes", "message"),
-    [
-        (10, [5], r"^cv=10: .*n_splits=10.*n_samples=5"),
-        (10, [5, 4], r"^cv=10: n_splits=10 needs as many queries, got 2"),
-        (1, [5, 4], r"^cv=1: n_splits must be"),
-        (1, [9], r"^cv=1: "),
-        (QueryKFold(3), [5, 4], r"^cv=QueryKFold.*: n_splits=3 needs as many queries"),
-        (GroupKFold(3), [5, 4], r"^cv=GroupKFold\("),
-        ("five", [5, 4], r"^cv='five': "),
-        ([], [5, 4], r"^cv has no splits"),
-    ],
-)
-def test_errors_name_the_parameter(cv, sizes, message):
-    data = data_of(sizes)
-    with pytest.raises(ValueError, match=message):
-        make_splits(cv, data)
-    with pytest.raises(ValueError, match=message):
-        RankRLSCV(cv=cv).fit(data.X, data.y, group=sizes)
 
 
 def test_folds_of_short_data_alone_are_kept_and_nobody_can_change_them(set_limits):

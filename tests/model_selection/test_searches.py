@@ -4,15 +4,13 @@ import itertools
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer
 
-from axes import drawn, every
+from axes import drawn
 from pairgram import (
     ELMRankCV,
     PairwiseELMCV,
@@ -26,7 +24,6 @@ from pairgram import (
     fit_many,
     make_ranking,
 )
-from pairgram.datasets import LetorData
 
 CLASSES = {
     "RankRLSCV": RankRLSCV(pairs=["with_ties", "gain_difference"]),
@@ -393,102 +390,6 @@ def test_leave_pair_out_is_refused_where_it_takes_long(set_limits, rows):
 
 
 # Validation sets ----------------------------------------------------------------------------------
-
-
-@EACH
-@pytest.mark.parametrize(
-    "of",
-    [
-        lambda X, y, qid: (X, y),
-        lambda X, y, qid: (X, y, qid),
-        lambda X, y, qid: (sp.csr_array(X), y, qid),
-        lambda X, y, qid: (pd.DataFrame(X), y),
-        LetorData,
-    ],
-)
-def test_a_validation_set_is_no_cv(name, of, rows):
-    X, y, qid = rows
-    model = search(name, [1.0], [1.0], cv=of(*rows))
-    message = r"^cv must not be a validation set: give it to fit, as validation=\(X, y\) or "
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y, qid=qid)
-    assert not hasattr(model, "coef_")
-
-
-@EACH
-def test_a_list_that_is_no_splits_tells_of_validation(name, rows):
-    X, y, qid = rows
-    with pytest.raises(
-        ValueError, match=r"element 0 is no such pair; a validation set goes to fit"
-    ):
-        search(name, [1.0], [1.0], cv=[X, y]).fit(X, y, qid=qid)
-
-
-@EACH
-@pytest.mark.parametrize("cv", [3, QueryKFold(3), "leave-pair-out", [(np.arange(9), np.arange(9))]])
-def test_cv_and_a_validation_set_are_not_both_given(name, cv, rows):
-    X, y, qid = rows
-    model = search(name, [1.0], [1.0], cv=cv)
-    with pytest.raises(ValueError, match=r"^give cv or validation, not both: got cv="):
-        model.fit(X, y, qid=qid, validation=rows)
-
-
-BAD_SETS = {
-    "an array": (
-        lambda X, y, qid: X,
-        r"validation must be \(X, y\), \(X, y, qid\) or .*, got ndarray",
-    ),
-    "X alone": (
-        lambda X, y, qid: (X,),
-        r"validation must be \(X, y\), \(X, y, qid\) or .*, got tuple",
-    ),
-    "an offset": (lambda X, y, qid: (X, y, qid, y), r"validation must be .* have no offset: give"),
-    "too many": (lambda X, y, qid: (X, y, qid, y, y), r"validation must be .*, got tuple"),
-    "a dict": (lambda X, y, qid: {"X": X, "y": y}, r"validation must be .*, got dict"),
-    "no ids": (
-        lambda X, y, qid: (X, y),
-        r"validation is \(X, y\), but fit has query ids: give \(X, y, qid\)",
-    ),
-    "too few columns": (
-        lambda X, y, qid: (X[:, :3], y, qid),
-        "validation: X has 3 features, but .* is expecting 4 features",
-    ),
-    "NaN in X": (
-        lambda X, y, qid: (np.where(X[3, 1] == X, np.nan, X), y, qid),
-        "Input X of validation contains NaN: row 3, column 1",
-    ),
-    "text in X": (
-        lambda X, y, qid: ([["a"] * 4] * len(y), y, qid),
-        "X of validation: columns 0, 1, 2, 3 must hold numbers, got text",
-    ),
-    "NaN in y": (lambda X, y, qid: (X, y * np.nan, qid), "validation: Input y contains NaN"),
-    "complex y": (lambda X, y, qid: (X, y * 1j, qid), "Complex data.*: y of validation must"),
-    "a label too few": (
-        lambda X, y, qid: (X, y[1:], qid),
-        "y of validation must have a label for each of",
-    ),
-    "an id too few": (lambda X, y, qid: (X, y, qid[1:]), "validation: qid must have shape"),
-    "no rows": (lambda X, y, qid: (X[:0], y[:0], qid[:0]), r"validation: .*0 sample\(s\)"),
-}
-
-
-@EACH
-@every(what=BAD_SETS)
-def test_validation_sets_that_are_refused(name, what, rows):
-    X, y, qid = rows
-    of, message = BAD_SETS[what]
-    model = search(name, [1.0], [1.0])
-    with pytest.raises(ValueError, match=f"^{message}"):
-        model.fit(X, y, qid=qid, validation=of(*rows))
-    assert not hasattr(model, "coef_")
-
-
-@EACH
-def test_labels_of_a_validation_set_must_suit_the_metric(name, rows):
-    X, y, qid = rows
-    model = search(name, [1.0], [1.0], scoring="ndcg@5")
-    with pytest.raises(ValueError, match=r"scoring='ndcg@5'.* labels >= 0, got y = -"):
-        model.fit(X, y, qid=qid, validation=(X, y - 10, qid))
 
 
 @EACH

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import (
-    AutoRanker,
-    RankRLSCV,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+from pairgram import AutoRanker, RankRLSCV, evaluate, load_model, make_ranking
 from pairgram.clicks import simulate
 from parts.rankers import FIRST, Rates, Task, auto as auto_ranker, trials
 from problems import BY_STEPS

@@ -106,24 +106,6 @@ def test_every_key_has_inputs_of_its_own(inputs, tmp_path):
     np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
 
 
-def test_frames_of_every_kind_give_the_same_models():
-    frame = frame_of()
-    expected = fit_many(RankRLS(), frame, **COLUMNS)
-    pl = pytest.importorskip("polars")
-    for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.convert_dtypes()):
-        batch = fit_many(RankRLS(), other, **COLUMNS)
-        np.testing.assert_array_equal(batch.coef_, expected.coef_)
-        assert batch.keys.tolist() == expected.keys.tolist()
-        for scores in (
-            batch.predict(other, "user"),
-            batch.predict(
-                other.select(FEATURES) if not isinstance(other, pd.DataFrame) else other[FEATURES],
-                frame["user"],
-            ),
-        ):
-            np.testing.assert_array_equal(scores, expected.predict(frame, "user"))
-
-
 def test_all_other_columns_are_features_by_default():
     frame = frame_of()[[*FEATURES, "user", "rating"]]
     batch = fit_many(RankRLS(), frame, by="user", label="rating")

@@ -202,12 +202,7 @@ def test_models_that_did_not_measure_take_rows(rows):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        RankRLS(),
-        RankRLSCV(form="dual"),
-        RankSVM(),
-        PairwiseELMCV(n_nodes=6, random_state=0),
-    ],
+    [RankRLS(), RankRLSCV(form="dual"), RankSVM(), PairwiseELMCV(n_nodes=6, random_state=0)],
     ids=repr,
 )
 @pytest.mark.parametrize("form", ["array", "frame", "float32", "csr"])

@@ -14,7 +14,6 @@ from pairgram import (
     RandomNodes,
     RankRLS,
     RankRLSCV,
-    load_model,
     make_ranking,
 )
 from problems import problems
@@ -72,11 +71,7 @@ def test_nodes_solve_the_systems_of_the_paper(problem, pairs, activation, n_node
         return
     model = machine(pairs, 2.0, form=form, random_state=3, **nodes)
     model.fit(
-        problem.X,
-        problem.y,
-        qid=problem.query,
-        sample_weight=v,
-        query_weight=problem.query_weight,
+        problem.X, problem.y, qid=problem.query, sample_weight=v, query_weight=problem.query_weight
     )
     H = RandomNodes(random_state=3, **nodes).fit_transform(problem.X)
     beta = np.linalg.solve(np.eye(n_nodes) / 2 + H.T @ L @ H, H.T @ L @ problem.y)
@@ -219,29 +214,6 @@ def test_a_large_ridge_does_not_order_left_out_rows_backwards():
     X, y = rng.normal(size=(60, 10)), rng.normal(size=60)
     for model in (PairwiseELMCV(kernel="rbf"), PairwiseELMCV(kernel="linear"), RankRLSCV([1e12])):
         assert 0.3 < model.fit(X, y).scores_[0] < 0.7
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        PairwiseELM(0.5, activation="sigmoid", n_nodes=30, random_state=0),
-        PointwiseELM(0.5, n_nodes=2000, random_state=0),
-        PointwiseELM(0.5, kernel="rbf", gamma=0.3),
-        PairwiseELMCV(kernel="linear"),
-        PairwiseELMCV(kernel="polynomial", degree=2),
-    ],
-    ids=str,
-)
-def test_a_saved_model_gives_the_same_scores(model, tmp_path):
-    X, y, qid = make_ranking(10, 8, n_features=4, random_state=0)
-    model.fit(X, y, qid=qid)
-    model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert (loaded.predict(X) == model.predict(X)).all()
-    assert type(loaded).__name__ == type(model).__name__.removesuffix("CV")
-    assert getattr(model, "C_", model.get_params().get("C")) == loaded.C
-    refitted = loaded.fit(X, y, qid=qid)
-    close(refitted.predict(X), model.predict(X), 1e-6)
 
 
 def test_a_search_reports_the_C_that_was_given():

@@ -238,19 +238,6 @@ def test_biases_have_the_range_of_the_weights_or_their_own():
     assert 5 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= 6
 
 
-@pytest.mark.parametrize("estimator", [ELMRank, ELMRankCV])
-def test_files_hold_the_model(estimator, tmp_path):
-    X, y = problem()
-    model = estimator(n_nodes=5, n_estimators=2, random_state=0, bias_range=(0, 1)).fit(X, y)
-    model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert type(loaded) is ELMRank
-    assert (loaded.predict(X) == model.predict(X)).all()
-    if estimator is ELMRankCV:
-        assert (loaded.alpha, loaded.C) == (model.alpha_, model.C_)
-    assert (loaded.fit(X, y).coef_ == model.coef_).all()
-
-
 def test_all_ranges_have_the_same_draws_whatever_the_random_state():
     for state in (np.random.default_rng(0), np.random.RandomState(0), 0):
         ranges = [(-1, 1), (-2, 2)]

@@ -1,7 +1,6 @@
 """`missing` of every ranker: what takes the place of missing values is part of the model."""
 
 import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -261,31 +260,6 @@ def test_a_prior_sees_rows_that_are_filled(prior, named, tmp_path):
         model.save(tmp_path / "m")
         loaded = load_model(tmp_path / "m")
         np.testing.assert_array_equal(loaded.predict(frame(GAPS)), model.predict(frame(GAPS)))
-
-
-@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
-@every(missing=WORDS)
-def test_models_that_are_kept(ranker, missing, tmp_path):
-    model = clone(ranker).set_params(missing=missing).fit(GAPS, y, qid=QID)
-    want = predicted(model, GAPS)
-    model.save(tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
-    assert loaded.missing == missing
-    for other in (loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        np.testing.assert_array_equal(predicted(other, GAPS), want)
-        np.testing.assert_array_equal(other.fill_values_, model.fill_values_)
-    again = clone(model).fit(GAPS, y, qid=QID)
-    np.testing.assert_array_equal(predicted(again, GAPS), want)
-    if not hasattr(model, "intercept_"):
-        scorer = model.row_scorer()
-        np.testing.assert_array_equal(scorer(GAPS, QID), want)
-        narrow = GAPS.astype(np.float32)
-        np.testing.assert_allclose(
-            model.row_scorer(np.float32)(narrow, QID),
-            predicted(model, narrow),
-            rtol=1e-4,
-            atol=1e-3,
-        )
 
 
 def test_what_else_reads_rows():

@@ -13,15 +13,12 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
-    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
-    PowerTransformer,
     RobustScaler,
     StandardScaler,
     TargetEncoder,
@@ -311,90 +308,23 @@ def test_the_tables_know_every_parameter():
 # Refusals
 
 
-class Own(StandardScaler):
-    """A transformer of somebody's own."""
-
-
-class OwnPipeline(Pipeline):
-    """A pipeline of somebody's own."""
-
-
-def inner(transformer, columns=("age",), **options):
-    return lambda: fitted(
-        ColumnTransformer([("part", transformer, list(columns))], **options), rows=frame()
-    )
-
-
-def of_no_columns():
-    return ColumnTransformer([("part", PowerTransformer(), []), ("n", MinMaxScaler(), ["age"])])
-
-
 def with_note():
     pipeline = fitted(StandardScaler())
     pipeline[0].note_ = 1
     return pipeline
 
 
-def with_callable():
-    return fitted(StandardScaler(), ranker=RankRLS(pairs=lambda a, b: abs(a - b)))
-
-
 REFUSED = [
-    (lambda: fitted(PowerTransformer()), "step 'powertransformer' is a PowerTransformer of skl"),
-    (lambda: fitted(Own()), "step 'own' is a Own of .*, which a file cannot hold .*StandardScaler"),
-    (
-        lambda: fitted(FunctionTransformer(np.sin)),
-        "step 'functiontransformer' cannot be saved: func is a Python callable",
-    ),
-    (inner(PowerTransformer()), "step 'columntransformer', within it 'part' is a PowerTransformer"),
-    (inner(make_pipeline(PowerTransformer())), "'part', within it 'powertransformer' is a Power"),
-    (
-        inner(FunctionTransformer(np.log1p, kw_args={"dtype": float})),
-        "within it 'part' cannot be saved with kw_args={'dtype': <class 'float'>}: a file holds on",
-    ),
-    (lambda: fitted(of_no_columns(), rows=frame()), "within it 'part' is a PowerTransformer"),
+    (with_note, "step 'standardscaler' has the attribute note_, which a file cannot hold"),
     pytest.param(
-        inner(TargetEncoder(cv=KFold(3))),
+        lambda: fitted(
+            ColumnTransformer([("part", TargetEncoder(cv=KFold(3)), ["age"])]), rows=frame()
+        ),
         r"within it 'part' cannot be saved with cv=KFold\(.*\): a file holds an integer >= 2",
         marks=pytest.mark.skipif(
             "cv_object" not in TargetEncoder._parameter_constraints["cv"],
             reason="this TargetEncoder takes numbers of folds alone",
         ),
-    ),
-    (
-        lambda: fitted(SimpleImputer(strategy=np.nanmean)),
-        "step 'simpleimputer' cannot be saved: strategy is a Python callable",
-    ),
-    (
-        inner(OneHotEncoder(feature_name_combiner=lambda a, b: a), ["colour"]),
-        "within it 'part' cannot be saved with feature_name_combiner=<function",
-    ),
-    (
-        inner(StandardScaler(), verbose_feature_names_out=lambda a, b: a),
-        "step 'columntransformer' cannot be saved: verbose_feature_names_out is a Python callable",
-    ),
-    (
-        lambda: fitted(OneHotEncoder(), rows=np.array([[b"a"], [b"b"]] * 36)),
-        "step 'onehotencoder' cannot be saved: the category b'a' is a bytes, and a file holds",
-    ),
-    (with_note, "step 'standardscaler' has the attribute note_, which a file cannot hold"),
-    (with_callable, "step 'rankrls': pairs is a Python callable"),
-    (
-        lambda: make_pipeline(StandardScaler(), MinMaxScaler()).fit(X),
-        "step 'minmaxscaler' is a MinMaxScaler, and the last step must be a ranker",
-    ),
-    (
-        lambda: OwnPipeline([("r", RankRLS())]).fit(X, Y),
-        "model is a OwnPipeline, a class that a file cannot hold",
-    ),
-    (
-        lambda: Pipeline([("s", StandardScaler()), ("r", RankRLS().fit(X, Y))]),
-        "This StandardScaler instance is not fitted yet",
-    ),
-    (lambda: Pipeline([("s", StandardScaler()), ("r", RankRLS())]), "RankRLS instance is not fit"),
-    (
-        lambda: Pipeline([("s", StandardScaler().fit(X[:, :2])), ("r", RankRLS().fit(X, Y))]),
-        "cannot be saved: the model is of 4 features, but the transformers make 2",
     ),
 ]
 
@@ -408,20 +338,10 @@ def test_what_a_file_cannot_hold_is_refused(make, message, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
-def test_caches_and_searches_are_refused(tmp_path):
-    steps = [("s", StandardScaler()), ("r", RankRLS())]
-    cached = Pipeline(steps, memory=str(tmp_path / "cache")).fit(X, Y)
-    with pytest.raises(
-        ValueError, match=r"cannot be saved with memory='.*cache': a file holds only"
-    ):
-        save_model(cached, tmp_path / "file")
-    search = GridSearchCV(Pipeline(steps), {"r__alpha": [1.0]}, cv=2).fit(X, Y)
-    with pytest.raises(
-        TypeError, match=r"must be a ranker or a Pipeline .* give its best_estimator"
-    ):
+def test_searches_are_refused(tmp_path):
+    search = GridSearchCV(Pipeline([("r", RankRLS())]), {"r__alpha": [1.0]}, cv=2).fit(X, Y)
+    with pytest.raises(TypeError, match=r"a ranker or a Pipeline .* give its best_estimator"):
         save_model(search, tmp_path / "file")
-    with pytest.raises(TypeError, match="that ends in one, got list"):
-        save_model([], tmp_path / "file")
     assert not (tmp_path / "file").exists()
 
 
@@ -483,10 +403,7 @@ def deep(contents):
         old = contents.settings["transformers"]
         contents.settings["transformers"] = {
             "kind": "Pipeline",
-            "settings": {
-                **old["settings"],
-                "steps": [{"name": "a", "transformer": old}],
-            },
+            "settings": {**old["settings"], "steps": [{"name": "a", "transformer": old}]},
             "fitted": {},
         }
 
@@ -505,7 +422,6 @@ FORGED = [
         put(0, kind="PowerTransformer"),
         "transformers.0.kind must be one of 'StandardScaler',",
     ),
-    (scaled, put(0, kind=["StandardScaler"]), "transformers.0.kind must be"),
     (scaled, put(0, more=1), "'transformers.0.more' is no setting"),
     (scaled, put(0, output="html"), "transformers.0.output must be one of 'default',"),
     (scaled, put(0, sample_weight="w"), "transformers.0.sample_weight must be None or True"),
@@ -513,9 +429,7 @@ FORGED = [
     (scaled, put(fitted={"n_features_in_": 4}), "'transformers.fitted.n_features_in_' is no"),
     (scaled, update("settings", 0, with_mean=1), "transformers.0.with_mean must be True or False"),
     (scaled, update("settings", 1, feature_range=[1]), "transformers.1.feature_range must be two"),
-    (scaled, update("settings", steps=[1]), "transformers.0 must be an object of JSON"),
     (scaled, update("settings", transform_input=[1]), "transformers.transform_input must be"),
-    (scaled, update("fitted", 0, n_features_in_=5), "transformers.0.fitted.n_features_in_ is 5"),
     (scaled, update("fitted", 0, n_features_in_=2**62), "n_features_in_ is 4611"),
     (scaled, update("fitted", 0, feature_names_in_=["a"]), "transformers.0.fitted.feature_names_"),
     (scaled, array("transformers.0.mean_", lambda a: a[:3]), "transformers.0: .*features is "),
@@ -539,44 +453,33 @@ FORGED = [
         lambda c: c.tensors.update({"transformers.7.min_": Tensor.of(np.ones(2))}),
         "'transformers.7.min_' is no array",
     ),
-    (scaled, lambda c: c.tensors.update(more=Tensor.of(np.ones(2))), "more' is no array"),
     (
         encoded,
         category(0, dtype="float"),
         "transformers.0.fitted.categories_.0.dtype must be one of 'obj",
     ),
     (encoded, category(0, values=[]), "categories_.0.values must be a list of text, numbers or N"),
-    (encoded, category(0, values=[[1]]), "categories_.0.values must be a list of text, numbers"),
     (encoded, category(0, values=[1, 0]), "categories_.0.values must ascend"),
     (encoded, category(0, values=[0, 2**70]), "categories_.0.values must be of int64"),
-    (encoded, category(0, values=[0.5, 1]), "categories_.0.values must be of int64"),
     (encoded, category(0, values=[0, "a"]), "categories_.0.values must be all text or all num"),
     (encoded, category(1, values=["a", "a"]), "categories_.1.values has one value twice"),
-    (encoded, category(1, values=[None, None]), "categories_.1.values has one value twice"),
     (encoded, category(1, values=[np.nan, "a"]), "categories_.1.values must be finite, and NaN th"),
-    (encoded, category(1, values=[np.inf]), "categories_.1.values must be finite"),
     (encoded, category(1, dtype="str", values=["a", None]), "categories_.1.values must be text"),
     (encoded, category(1, dtype="bool"), "categories_.1.values must be of bool"),
     (encoded, category(1, values=["a"]), "the model is of .* features, but the transformers make"),
     (encoded, update("settings", 0, drop=[0]), "transformers.0.drop must have 3 values"),
     (encoded, update("settings", 0, drop=[0, "no", True]), "0.drop must be categories, got 'no'"),
-    (encoded, update("settings", 0, drop=[0, [], True]), "transformers.0.drop must be None, 'firs"),
     (encoded, update("settings", 0, dtype="object"), "transformers.0.dtype must be one of 'bool',"),
     (encoded, update("fitted", 0, categories_=[]), "n_features_in_ is 3, but there are categories"),
-    (by_columns, column(0, columns="age"), "transformers.0.0.columns must be a list of names or"),
     (by_columns, column(0, columns=["age", "x"]), "0.0.columns has 'x', which is no feature name"),
     (by_columns, column(0, columns=["age"]), "transformers.0.0 takes 2 columns, but gets 1|rem"),
     (by_columns, column(0, columns=[0, 9]), "transformers.0: there is no column 9"),
-    (by_columns, column(0, columns=[0, -1]), "0.0.columns must be a list of names or of numbers"),
     (by_columns, column(0, columns=[True, False]), "0.0.columns must be a list of names or of"),
     (by_columns, column(0, name="c"), "transformers.0: the name 'c' is there twice"),
-    (by_columns, column(0, name="remainder"), "the name 'remainder' is there twice"),
     (by_columns, column(1, transformer="keep"), "transformers.0.1 must be an object of JSON"),
     (by_columns, column(1, transformer="drop"), "the model is of 7 features, but the transformers"),
     (by_columns, column(1, columns=[]), "transformers.0.1.fitted must be there: False"),
     (by_columns, update("fitted", 0, remainder=[2]), "transformers.0.fitted.remainder must be the"),
-    (by_columns, update("fitted", 0, remainder=["a", 4]), "fitted.remainder must be the columns"),
-    (by_columns, update("fitted", 0, n_features_in_=2**62), "feature_names_in_ must have a name"),
     (by_columns, update("fitted", 0, sparse_output_=1), "0.fitted.sparse_output_ must be True or"),
     (by_columns, update("settings", 0, remainder="keep"), "transformers.0.remainder must be an ob"),
     (by_columns, update("settings", 0, n_jobs=10**6), "transformers.0.n_jobs must be None or an"),

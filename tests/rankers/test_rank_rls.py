@@ -1,11 +1,7 @@
 """RankRLS and RankRLSCV: the contract, held-out scores against refits, scikit-learn's tools."""
 
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 import sklearn
 from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
@@ -80,63 +76,18 @@ def test_scope_global_pairs_rows_of_different_queries(data):
     )
 
 
-@pytest.mark.parametrize("pairs", PAIRS)
-def test_invariances(data, pairs):
+@pytest.mark.parametrize("pairs", [pairs for pairs in PAIRS if pairs])
+def test_a_constant_changes_no_difference(data, pairs):
     X, y, qid = data
     model = RankRLS(pairs=pairs, target="gain").fit(X, y, qid=qid)
-    order = np.random.default_rng(0).permutation(len(y))
-    shuffled = RankRLS(pairs=pairs, target="gain").fit(X[order], y[order], qid=qid[order])
-    np.testing.assert_allclose(shuffled.coef_, model.coef_, rtol=1e-9)
-    sizes = np.bincount(np.unique(qid, return_inverse=True)[1])
-    grouped = RankRLS(pairs=pairs, target="gain").fit(X, y, group=sizes)
-    np.testing.assert_array_equal(grouped.coef_, model.coef_)
-    assert grouped.uses_qid_
-    if pairs is not None:
-        far = RankRLS(pairs=pairs, target="gain").fit(X + 1e8, y, qid=qid)
-        scores, expected = far.predict(X + 1e8), model.predict(X)
-        for query in np.unique(qid):
-            rows = qid == query
-            centred = expected[rows] - expected[rows].mean()
-            np.testing.assert_allclose(
-                scores[rows] - scores[rows].mean(), centred, atol=1e-6 * np.abs(expected).max()
-            )
-
-
-def test_float32_stays_close(data):
-    X, y, qid = data
-    for pairs in PAIRS:
-        double = RankRLS(pairs=pairs).fit(X, y, qid=qid)
-        single = RankRLS(pairs=pairs).fit(X.astype(np.float32), y, qid=qid)
+    far = RankRLS(pairs=pairs, target="gain").fit(X + 1e8, y, qid=qid)
+    scores, expected = far.predict(X + 1e8), model.predict(X)
+    for query in np.unique(qid):
+        rows = qid == query
+        centred = expected[rows] - expected[rows].mean()
         np.testing.assert_allclose(
-            single.coef_, double.coef_, atol=1e-4 * np.abs(double.coef_).max()
+            scores[rows] - scores[rows].mean(), centred, atol=1e-6 * np.abs(expected).max()
         )
-        scores = single.predict(X.astype(np.float32))
-        assert scores.dtype == np.float32
-        np.testing.assert_allclose(scores, double.predict(X), atol=1e-4 * np.ptp(double.predict(X)))
-
-
-def test_inputs_of_every_kind_agree(data):
-    pl = pytest.importorskip("polars")
-    X, y, qid = data
-    expected = RankRLS().fit(X, y, qid=qid)
-    names = [f"f{j}" for j in range(X.shape[1])]
-    for same in (
-        np.asfortranarray(X),
-        X[:, ::-1][:, ::-1],
-        sp.csr_array(X),
-        sp.csr_matrix(X),
-        sp.csc_array(X),
-        pd.DataFrame(X, columns=names),
-        pl.DataFrame(X, schema=names),
-        pd.DataFrame(sp.coo_matrix(X).toarray()).astype({0: "float32"}),
-    ):
-        model = RankRLS().fit(same, pd.Series(y), qid=pd.Series(qid))
-        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-5)
-        np.testing.assert_allclose(model.predict(same), expected.predict(X), rtol=1e-4, atol=1e-6)
-        tuned = RankRLSCV([1.0, 10.0]).fit(same, y, qid=qid)
-        assert tuned.alpha_ in (1.0, 10.0)
-    frame = RankRLS().fit(pd.DataFrame(X, columns=names), y, qid=qid)
-    assert frame.feature_names_in_.tolist() == names
 
 
 def test_score_is_ndcg(data):
@@ -357,16 +308,8 @@ def test_without_routing_the_error_says_how(data):
         search.fit(X, y, qid=qid)
 
 
-def test_clone_pickle_and_output_containers(data):
+def test_output_containers(data):
     X, y, qid = data
-    for model in (
-        RankRLS(2.0, pairs="gain_difference"),
-        RankRLSCV([1.0], cv=QueryKFold(3), scoring="map"),
-    ):
-        assert repr(clone(model)) == repr(model)
-        fitted = clone(model).fit(X, y, qid=qid)
-        again = pickle.loads(pickle.dumps(fitted))
-        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     with sklearn.config_context(transform_output="pandas"):
         pipeline = make_pipeline(MinMaxScaler(), RankRLS())
         assert pipeline.fit(X, y, rankrls__qid=qid).predict(X).shape == y.shape

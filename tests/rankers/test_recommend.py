@@ -52,9 +52,7 @@ def fitted(world, **settings):
 
 @pytest.mark.parametrize("k", [1, 5, 25, 40])
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"left_map": RandomFourier(4, random_state=0)}],
-    ids=["products", "map"],
+    "settings", [{}, {"left_map": RandomFourier(4, random_state=0)}], ids=["products", "map"]
 )
 def test_cross_models(world, k, settings):
     users, items, X, *_ = world

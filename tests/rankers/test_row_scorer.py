@@ -9,23 +9,10 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
-    StandardScaler,
-)
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
 
 import shop
-from pairgram import (
-    RandomNodes,
-    RankRLS,
-    export,
-    load_model,
-    make_ranking,
-    row_scorer,
-    save_model,
-)
+from pairgram import RandomNodes, RankRLS, export, load_model, make_ranking, row_scorer, save_model
 
 RANKERS = {
     "linear": RankRLS(0.1),

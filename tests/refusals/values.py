@@ -1,8 +1,10 @@
 # ruff: noqa: F401, F403, F405
 """The names that calls of the tables see: public names, and small values to call them with."""
 
+import datetime
 import gzip
 import tempfile
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,11 +18,14 @@ from safetensors.numpy import save as safetensors_of
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    MinMaxScaler,
     OneHotEncoder,
+    PowerTransformer,
     QuantileTransformer,
     StandardScaler,
 )
@@ -45,6 +50,8 @@ of_lists = RankRLS(inputs="rank", keep_covariance=True).fit(X, y, qid=qid)
 batch = fit_many(RankRLS(), frame, by="query", label="label")
 crossed = RankRLS(feature_map=Cross([0], [1, 2])).fit(X, y, qid=qid)
 scorer = row_scorer(make_pipeline(StandardScaler(), RankRLS()).fit(frame[["a", "b", "c"]], y))
+total = Pairgram.from_rows(X, y, qid=qid)
+clicked, propensity = (y > 1) * 1.0, np.tile([1.0, 0.8, 0.6, 0.5, 0.4], 6)
 people, things = X[:4, :1], X[:5, 1:]
 votes = Preferences([0, 1, 2, 0], [1, 2, 3, 3])
 qrels = {"q": {"a": 1, "b": 0}}
@@ -105,6 +112,30 @@ def file(data, name="file.txt"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return path
+
+
+def ranking(labels=(0.0, 1.0, 2.0, 0.0, 1.0, 2.0), offsets=(0, 6), **named):
+    """Return the compiled problem of six rows, with the pairs of RankSVM."""
+    named = {"pairs": "dropped", "weighting": "pairs"} | named
+    return _core.RankingProblem(np.array(labels), np.array(offsets), **named)
+
+
+def in_lists(offsets):
+    """Return the operator of six rows in these lists."""
+    pairs = _core.PairOperator(ranking(offsets=offsets))
+    pairs.set_scores(np.zeros(6))
+    return pairs
+
+
+def sparse_pairs(*problems, indptr=range(7), indices=(0, 1, 2, 0, 1, 2), n_columns=3):
+    """Return the systems of six sparse rows of one entry each."""
+    arrays = np.array(indptr, np.int64), np.array(indices, np.int32), np.ones(6)
+    return _core.sparse_pairs(*arrays, n_columns, list(problems or [ranking()]))
+
+
+def node_map(**changes):
+    """Return compiled nodes of three columns."""
+    return _core.NodeMap64(np.ones((3, 4)), np.ones(4), None, [(0, 4, "linear")], **changes)
 
 
 def count_varying(offsets, indices, n_counts):
@@ -228,3 +259,13 @@ def taken(first, second):
     parser.finish()
     getattr(parser, first)()
     getattr(parser, second)()
+
+
+def saved_steps(*steps, rows=X):
+    """Save a pipeline of these transformers and a ranker."""
+    save_model(make_pipeline(*steps, RankRLS()).fit(rows, y), file("", "model"))
+
+
+def saved_part(transformer, **named):
+    """Save a pipeline in which the transformer takes a column of a frame."""
+    saved_steps(make_column_transformer((transformer, ["a"]), **named), rows=frame)

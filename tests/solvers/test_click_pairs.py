@@ -109,8 +109,6 @@ def test_every_click_may_have_a_propensity_of_its_own(limits_of):
     close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected)
     with limits_of(**BY_STEPS):
         close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected, 1e-6)
-    with pytest.raises(ValueError, match="y must hold clicks / propensities, 0 or more, got -1"):
-        RankRLS(pairs="clicks").fit(X, clicks - 1, qid=qid)
 
 
 def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
@@ -215,10 +213,6 @@ def test_a_validation_set_has_propensities_of_its_own():
         scores = held[0] @ solved(alpha, X, clicks, qid, propensity)
         expected = evaluate("ips_dcg@10", held[1], scores, held[2], propensity=held[3])
         assert score == pytest.approx(expected["ips_dcg@10"])
-    with pytest.raises(ValueError, match="propensities"):
-        RankRLSCV(ALPHAS).fit(X, clicks, qid=qid, propensity=propensity, validation=held[:3])
-    with pytest.raises(ValueError, match="'weight'"):
-        RankRLSCV(ALPHAS).fit(X, clicks, qid=qid, validation=(*held[:3], {"weight": held[3]}))
 
 
 def test_scikit_learn_hands_propensities_on():
@@ -253,81 +247,7 @@ def test_statistics_of_days_add_up():
     close(total.G, written_out(X, clicks, qid, propensity)[0], 1e-12)
 
 
-X, CLICKS, QID, PROPENSITY, WEIGHT = log(15)
-CLICKED = int(np.flatnonzero(CLICKS)[0])
-ROW = f"row {CLICKED}"
-
-
-def changed(values, value):
-    other = values.copy()
-    other[CLICKED] = value
-    return other
-
-
-@pytest.mark.parametrize(
-    ("clicks", "propensity", "message"),
-    [
-        (CLICKS, changed(PROPENSITY, 0.0), f"propensity must be above 0 .* got 0 in {ROW}"),
-        (CLICKS, changed(PROPENSITY, np.nan), f"propensity must be above 0 .* got nan in {ROW}"),
-        (CLICKS, changed(PROPENSITY, 1.5), f"propensity must be from 0 to 1, got 1.5 in {ROW}"),
-        (CLICKS, changed(PROPENSITY, -0.5), f"propensity must be from 0 to 1, got -0.5 in {ROW}"),
-        (changed(CLICKS, -1.0), PROPENSITY, f"y must hold clicks.* got -1 in {ROW}"),
-        (0 * CLICKS, PROPENSITY, "y has no click"),
-        (CLICKS, PROPENSITY[:-1], "propensity must have one number for each of"),
-    ],
-)
-def test_wrong_clicks_name_the_row(clicks, propensity, message):
-    update = Pairgram(pairs="clicks").update
-    for function in (RankRLS().fit, RankRLSCV().fit, update):
-        if function == update and message == "y has no click":
-            continue  # a day or a user may be without one
-        with pytest.raises(ValueError, match=message):
-            function(X, clicks, qid=QID, propensity=propensity)
-    with pytest.raises(ValueError, match=message):
-        evaluate("ips_dcg@10", clicks, X[:, 0], QID, propensity=propensity)
-
-
-def test_a_table_names_the_column_and_the_row_of_a_wrong_click():
-    for column, values in (("p", changed(PROPENSITY, 0.0)), ("clicked", changed(CLICKS, -2.0))):
-        frame = frame_of(X, CLICKS, QID, PROPENSITY).assign(**{column: values})
-        table = scan(frame, label="clicked", qid="list", propensity="p")
-        with pytest.raises(ValueError, match=f"{ROW}.*column '{column}' must"):
-            RankRLS().fit(table)
-    frame = frame_of(X, 0 * CLICKS, QID, PROPENSITY)
-    with pytest.raises(ValueError, match="no click"):
-        RankRLS().fit(scan(frame, label="clicked", qid="list", propensity="p"))
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (RankRLS(pairs="without_ties"), "pairs must be 'with_ties'"),
-        (RankRLS(pairs=None), "pairs must be 'with_ties'"),
-        (RankRLS(target="gain"), "target must be 'label'"),
-        (RankRLS(scope="global"), "scope must be 'query'"),
-        (RankRLSCV(pairs=["with_ties", None]), "pairs must be 'with_ties'"),
-        (RankRLSCV(scoring="ndcg@10"), "scoring must be None or a metric of clicks"),
-        (RankRLSCV(cv="leave-pair-out"), "cv must hold out whole lists"),
-        (pg.PointwiseELM(10), "pairs must be"),
-    ],
-)
-def test_what_clicks_do_not_go_with_is_refused(model, message):
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
-
-
-def test_lists_are_held_out_whole():
-    with pytest.raises(ValueError, match="cv must hold out whole lists"):
-        RankRLSCV().fit(X, CLICKS, propensity=PROPENSITY)
-    some = np.arange(len(X)) % 2 == 0
-    cut = [(np.flatnonzero(some), np.flatnonzero(~some))]
-    with pytest.raises(ValueError, match="split 0 cuts query"):
-        RankRLSCV(cv=cut).fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
-
-
-def test_statistics_of_other_pairs_take_no_propensities():
-    with pytest.raises(ValueError, match="propensity must be None for statistics"):
-        Pairgram().update(X, CLICKS, qid=QID, propensity=PROPENSITY)
+X, CLICKS, QID, PROPENSITY, _ = log(15)
 
 
 def test_clicks_that_are_weighted_differently_than_pairs_of_two_classes():
@@ -418,16 +338,6 @@ def test_a_clip_judges_a_search():
     search.fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
     expected = slow_ips(CLICKS, search.held_out_, QID, PROPENSITY, 3, 0.3).mean()
     assert search.best_score_ == pytest.approx(expected)
-
-
-def test_other_metrics_do_not_judge_by_biased_clicks():
-    with pytest.raises(ValueError, match="propensity must be None for ndcg@10"):
-        evaluate("ndcg@10", CLICKS, X[:, 0], QID, propensity=PROPENSITY)
-    table = scan(frame_of(X, CLICKS, QID, PROPENSITY), label="clicked", qid="list", propensity="p")
-    with pytest.raises(ValueError, match="propensity must be None for ndcg@10"):
-        evaluate("ndcg@10", table, RankRLS().fit(table))
-    with pytest.raises(ValueError, match="propensity must be given with the clip"):
-        evaluate(get_metric("ips_dcg@10", clip=0.1), CLICKS, X[:, 0], QID)
 
 
 def test_a_warning_tells_of_clicks_that_nothing_divides():

@@ -163,11 +163,7 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
         weights = {k: value[rest] for k, value in named.items() if isinstance(value, np.ndarray)}
         R, _ = (
             reference.statistics(
-                problem.X[rest],
-                problem.y[rest],
-                problem.query[rest],
-                pairs,
-                **{**named, **weights},
+                problem.X[rest], problem.y[rest], problem.query[rest], pairs, **{**named, **weights}
             )
             if rest.any()
             else (np.zeros_like(S), 0)
@@ -232,11 +228,7 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@given(
-    problem=problems(),
-    pairs=st.sampled_from(PAIRS),
-    block_rows=st.sampled_from([2, 33, 0]),
-)
+@given(problem=problems(), pairs=st.sampled_from(PAIRS), block_rows=st.sampled_from([2, 33, 0]))
 def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
     """Gram and leave-query-out map rows on the way: the same as mapping them first."""
     rng = np.random.default_rng(0)

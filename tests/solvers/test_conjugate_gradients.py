@@ -8,14 +8,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from pairgram import (
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    RankRLS,
-    RankRLSCV,
-)
+from pairgram import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV, RankRLS, RankRLSCV
 from problems import BY_STEPS, problems
 
 

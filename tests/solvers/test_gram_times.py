@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -155,8 +154,6 @@ def test_zero_times_statistics_are_those_of_no_query(settings):
         assert (nothing.n_rows, nothing.n_queries, nothing.n_features) == (0, 0, x.n_features)
         assert (nothing.settings, nothing.ids) == (x.settings, "check")
         assert not nothing.n_varying.any()
-        with pytest.raises(ValueError, match="no pair of rows counts"):
-            RankRLS.from_pairgram(nothing)
         if not is_one_list(settings) or settings["pairs"] == "with_ties":
             assert_same(nothing + x, x)
             assert_same(x + nothing, x)
@@ -165,48 +162,8 @@ def test_zero_times_statistics_are_those_of_no_query(settings):
             rows = QID >= 9
             more = copy.deepcopy(nothing).update(X[rows], Y[rows], qid=QID[rows])
             assert more.n_rows == rows.sum()
-    with pytest.raises(ValueError, match="features"):
-        (0 * x).update(X[:, :2], Y, qid=QID)
     empty = 0.5 * Pairgram(**settings)
-    with pytest.raises(ValueError, match="holds no rows yet"):
-        empty.solve(1.0)
     assert empty.update(X, Y, qid=QID).n_rows == len(Y)
-
-
-@pytest.mark.parametrize(
-    ("factor", "error", "got"),
-    [
-        (True, TypeError, "got True"),
-        (np.bool_(False), TypeError, "got .*False"),
-        (np.array(0.5), TypeError, "got ndarray"),
-        (np.array([0.5, 0.5]), TypeError, "got ndarray"),
-        ("0.5", TypeError, "got '0.5'"),
-        (None, TypeError, "got NoneType"),
-        (0.5j, TypeError, "got complex"),
-        (Decimal("0.5"), TypeError, "got Decimal"),
-        (np.nan, ValueError, "finite number >= 0, got nan"),
-        (-0.5, ValueError, "finite number >= 0, got -0.5"),
-        (np.float64(-1), ValueError, "got -1.0"),
-        (np.inf, ValueError, "got inf"),
-        (10**400, ValueError, "got inf"),
-    ],
-    ids=str,
-)
-def test_what_is_no_factor_is_named(factor, error, got):
-    total = of()
-    for multiply in (lambda: factor * total, lambda: total * factor):
-        with pytest.raises(error, match=f"^statistics must be multiplied by a .*{got}"):
-            multiply()
-    with pytest.raises(TypeError, match="got Pairgram"):
-        total * total
-
-
-def test_products_that_overflow_are_refused():
-    for settings in ({}, {"scope": "global"}, {"scope": "global", "pairs": "gain_difference"}):
-        with pytest.raises(
-            ValueError, match=r"cannot multiply by 1e\+308: the weights of pairs, or"
-        ):
-            1e308 * of(**settings)
 
 
 def test_days_that_decayed_are_subtracted_with_their_factor():
@@ -216,15 +173,11 @@ def test_days_that_decayed_are_subtracted_with_their_factor():
     assert_same(rest, 0.5 * days[1] + days[2])
     assert rest.n_queries == 20
     assert_same(total - (0.5 * days[1] + days[2]), 0.25 * days[0])
-    with pytest.raises(ValueError, match="squares that are left add up to less than 0: what"):
-        total - 8 * days[0]
 
 
 def test_zero_times_statistics_have_no_ids():
     part, others = of(QID < 9), of(QID >= 9)
     assert ((0 * part + part) + others).n_queries == 30
-    with pytest.raises(ValueError, match="9 query ids are not in these"):
-        (0 * part + others) - part
     assert (0 * part).update(X[:3], Y[:3], qid=["a", "a", "b"]).n_queries == 2
     assert (0 * of(QID < 9, ids=None)).ids is None
 

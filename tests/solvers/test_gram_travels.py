@@ -57,8 +57,6 @@ def test_shards_merge_and_are_subtracted_after_a_journey(data):
     rest = total - Pairgram.from_bytes(shards[0])
     want = statistics(*part_of(data, 11, 30))
     np.testing.assert_allclose(rest.G, want.G, rtol=1e-10, atol=1e-10)
-    with pytest.raises(ValueError, match="cannot merge: 19 query ids are in both"):
-        rest + Pairgram.from_bytes(shards[1])
     rest += Pairgram.from_bytes(shards[0])  # arrays of the bytes can be worked on
     assert rest.n_queries == 30
 
@@ -129,10 +127,6 @@ def test_a_stream_of_tables_checks_ids(data):
     total = Pairgram().update(days[0]).update(days[1])
     np.testing.assert_allclose(total.G, statistics(*data).G, rtol=1e-12, atol=1e-12)
     before = total.G
-    with pytest.raises(ValueError, match="20 query ids are in both"):
-        total.update(days[1])
-    with pytest.raises(ValueError, match="1 query id is in both"):
-        total + Pairgram.from_rows(table_of(part_of(data, 29, 30)))
     with pytest.raises(ValueError, match="cannot merge statistics of 3 and 5 features"):
         total.update(table_of((np.eye(3), np.arange(3.0), np.arange(90, 93))))
     np.testing.assert_array_equal(total.G, before)
@@ -141,12 +135,6 @@ def test_a_stream_of_tables_checks_ids(data):
 
 def test_what_a_table_needs_for_statistics(data):
     X, y, qid = data
-    with pytest.raises(ValueError, match="y must be the labels of the rows of X, got None"):
-        Pairgram.from_rows(X)
-    with pytest.raises(ValueError, match="y must be None if X is a table"):
-        Pairgram.from_rows(table_of(data), y)
-    with pytest.raises(ValueError, match="Pairgram compares rows within queries: have the"):
-        Pairgram.from_rows(table_of((X, y)))
     assert Pairgram.from_rows(table_of((X, y)), pairs=None).n_rows == len(y)
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     with pytest.raises(

@@ -238,34 +238,3 @@ def test_a_pair_on_the_margin_is_not_active():
         np.testing.assert_array_equal(
             pairs.product(np.array([1.0, 0.0])), [2 * active, -2 * active]
         )
-
-
-def test_wrong_arguments_are_refused():
-    y, offsets = np.arange(3.0), np.array([0, 3])
-    pairs = pair_operator(y, offsets)
-    with pytest.raises(ValueError, match="scores must be finite"):
-        pairs.set_scores(np.array([0.0, np.nan, 1.0]))
-    for method in (pairs.set_scores, pairs.product):
-        with pytest.raises(ValueError, match="one per row"):
-            method(np.zeros(4))
-        with pytest.raises(TypeError):
-            method(np.zeros(3, dtype=np.float32))
-    two = pair_operator(np.arange(5.0), np.array([0, 3, 5]))
-    two.set_scores(np.zeros(5))
-    assert two.product_of_queries(1, 2, np.zeros(2)).shape == (2,)
-    for first, last, size in ((0, 1, 2), (1, 2, 3), (0, 2, 4), (1, 1, 1)):
-        with pytest.raises(ValueError, match="one per row of the queries"):
-            two.product_of_queries(first, last, np.zeros(size))
-    for first, last in ((-1, 1), (2, 1), (0, 3)):
-        with pytest.raises(ValueError, match="must be queries"):
-            two.product_of_queries(first, last, np.zeros(3))
-    for named in ({"weighting": "rows"}, {"loss": "hinge"}):
-        with pytest.raises(ValueError, match=next(iter(named))):
-            pair_operator(y, offsets, **named)
-    with pytest.raises(ValueError, match="offsets"):
-        pair_operator(y, np.array([0, 2]))
-    with pytest.raises(ValueError, match="labels must not be NaN"):
-        pair_operator(np.array([0, np.nan, 1]), offsets)
-    for name in ("row_weights", "query_weights"):
-        with pytest.raises(ValueError, match=name):
-            pair_operator(y, offsets, **{name: np.ones(2)})

@@ -126,29 +126,6 @@ def test_a_world_that_changes_asks_to_forget():
     assert RankRLSCV.from_pairgrams(parts, decays=[0.3, 0.6, 1.0]).decay_ < 1.0
 
 
-def test_what_is_wrong_is_named():
-    X, y, qid, day, parts = days_of(2)
-    with pytest.raises(TypeError, match="pairgram must be a Pairgram, got ndarray"):
-        RankRLSCV.from_pairgrams([parts[0], X])
-    with pytest.raises(ValueError, match="days must hold at least two, got 1"):
-        RankRLSCV.from_pairgrams(parts[:1])
-    with pytest.raises(ValueError, match="days must hold at least 5 with skip=4, got 4"):
-        RankRLSCV.from_pairgrams(parts, decays=0.5, skip=4)
-    for wrong in (0.0, 1.5, "0.5", np.nan):
-        with pytest.raises(ValueError, match="decays must be > 0 and <= 1, got"):
-            RankRLSCV.from_pairgrams(parts, decays=[0.9, wrong])
-    with pytest.raises(ValueError, match="query"):
-        RankRLSCV.from_pairgrams([parts[0], parts[0]])
-    other = Pairgram.from_rows(X[day == 1], y[day == 1], qid=qid[day == 1], weighting="queries")
-    with pytest.raises(ValueError, match="settings differ"):
-        RankRLSCV.from_pairgrams([parts[0], other])
-    with pytest.raises(ValueError, match=r"days\[1\]: this Pairgram holds no rows yet"):
-        RankRLSCV.from_pairgrams([parts[0], Pairgram()])
-    single = Pairgram.from_rows(X[:1], y[:1], qid=[999])
-    with pytest.raises(ValueError, match="no pair"):
-        RankRLSCV.from_pairgrams([parts[0], single])
-
-
 @pytest.mark.parametrize("alphas", [[100.0, 1.0, 1e-6], [1.0, 0.0], None])
 @pytest.mark.parametrize("large", [1e3, 1e4])
 @pytest.mark.parametrize("scale", [False, True])

@@ -410,10 +410,7 @@ def test_the_weight_of_a_row_may_stand_in_two_rows(pairs):
     X[:2, 0], X[2, 1], X[:2, 2] = 1, 1, 0.5
     of_two, of_one = (
         Pairgram.from_rows(sp.csr_array(rows), labels, sample_weight=weights, pairs=pairs).G
-        for rows, labels, weights in (
-            (X, y, [1e13, 1e13, 1, 1]),
-            (X[1:], y[1:], [2e13, 1, 1]),
-        )
+        for rows, labels, weights in ((X, y, [1e13, 1e13, 1, 1]), (X[1:], y[1:], [2e13, 1, 1]))
     )
     np.testing.assert_allclose(of_two, of_one, rtol=1e-12)
     X[1, 0] = 0.25  # rows of one label form no pair without ties

@@ -126,28 +126,3 @@ def test_a_row_that_is_not_finite_leaves_the_others_alone_and_shows(dtype, value
             assert not np.isfinite(after[:, row]).any()
             np.testing.assert_array_equal(np.delete(after, row, 1), np.delete(before, row, 1))
             assert not np.isfinite(_core.score_rows(spoilt, coefs[0])[row])
-
-
-def test_wrong_arguments_are_refused():
-    H, y = np.zeros((4, 2)), np.arange(4.0)
-    pairs = pair_operator(y, np.array([0, 4]))
-    for coefs in (np.zeros(3), np.zeros((1, 3)), np.zeros((1, 1, 2)), np.zeros(())):
-        with pytest.raises(ValueError, match="one per feature"):
-            _core.score_rows(H, coefs)
-    with pytest.raises(ValueError, match="one per row"):
-        _core.sum_rows(H, np.zeros(3))
-    with pytest.raises(ValueError, match="one per feature"):
-        pairs.hessian_product(H, np.zeros(3))
-    with pytest.raises(ValueError, match="rows of the operator"):
-        pairs.hessian_product(H[:3].copy(), np.zeros(2))
-    for order in (np.array([0, 1, 2, 4]), np.array([0, 1, 2, 2]), np.arange(3)):
-        for call in (
-            lambda order: _core.score_rows(H, np.zeros(2), order),
-            lambda order: _core.sum_rows(H, np.zeros(4), order),
-            lambda order: pairs.hessian_product(H, np.zeros(2), order),
-        ):
-            with pytest.raises(ValueError, match="order"):
-                call(order)
-    for wrong in (H.T, H.astype(int), H.astype(np.float16)):
-        with pytest.raises(TypeError):
-            _core.score_rows(wrong, np.zeros(2))

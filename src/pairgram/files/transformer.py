@@ -29,6 +29,9 @@ class OtherVersionError(ValueError):
     """The installed version of scikit-learn cannot hold a transformer."""
 
 
+WHOLE = "the pipeline"
+
+
 class Place(NamedTuple):
     """Where a transformer is described: its place in the file, and what messages call it."""
 
@@ -38,8 +41,8 @@ class Place(NamedTuple):
 
     def within(self, number: object, name: str) -> Place:
         """Return the place of a part, given its number and its name."""
-        within = "" if self.step.endswith(" ") else ", within it "
-        return self._replace(name=f"{self.name}.{number}", step=f"{self.step}{within}{name!r}")
+        step = f"{self.step}, within it {name!r}" if self.step != WHOLE else f"step {name!r}"
+        return self._replace(name=f"{self.name}.{number}", step=step)
 
 
 def parameters_of(transformer: BaseEstimator, *without: str) -> Settings:

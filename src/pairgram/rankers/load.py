@@ -18,7 +18,7 @@ from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
-from pairgram.files.transformer import OtherVersionError, Place, parameters_of
+from pairgram.files.transformer import WHOLE, OtherVersionError, Place, parameters_of
 from pairgram.files.transformers import by_owner, describe_transformer, restore_transformer
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
@@ -48,7 +48,7 @@ def describe_pipeline(pipeline: Pipeline) -> tuple[Contents, Record]:
     arrays: Contents = {}
     before = Pipeline(pipeline.steps[:-1], transform_input=None)
     before.set_params(**parameters_of(pipeline, "steps"))
-    record = describe_transformer(before, Place("transformers", "step ", arrays))
+    record = describe_transformer(before, Place("transformers", WHOLE, arrays))
     of_model, settings = model._contents()
     for key, value in settings.items():
         check_setting(f"step {name!r}: {key}", value)

@@ -206,20 +206,6 @@ def test_without_query_ids_groups_have_an_order(settings):
         np.testing.assert_allclose(found.scores_, again.scores_, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"pairs": None, "weighting": "queries"},
-        {"pairs": None, "inputs": "rank"},
-        {"scope": "global", "inputs": [None, "list-standard"]},
-    ],
-)
-def test_without_query_ids_groups_change_no_model(settings):
-    X, y, _, groups = rows_in_groups(11)
-    with pytest.raises(ValueError, match="groups must be constant within a query"):
-        RankRLSCV(**settings).fit(X, y, groups=groups)
-
-
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
 def test_scikit_learn_routes_groups(routing):
     X, y, qid, groups = rows_in_groups(8)
@@ -239,28 +225,3 @@ def test_scikit_learn_routes_groups(routing):
     by_split = [ours.cv_results_[f"split{k}_test_score"] for k in range(3)]
     theirs = [search.cv_results_[f"split{k}_test_score"] for k in range(3)]
     np.testing.assert_allclose(theirs, by_split, rtol=1e-10)
-
-
-def test_what_is_wrong_is_named():
-    X, y, qid, groups = rows_in_groups(9)
-    cut = groups.copy()
-    row = int(np.flatnonzero(qid == qid[0])[1])
-    cut[row] += 1
-    text = rf"groups must be constant within a query: row {row} has {cut[row]}, but its query "
-    with pytest.raises(ValueError, match=text + rf"{qid[0]} began with {groups[0]}$"):
-        RankRLSCV().fit(X, y, qid=qid, groups=cut)
-    with pytest.raises(ValueError, match=r"groups must have shape \(160,\), one id per row"):
-        RankRLSCV().fit(X, y, qid=qid, groups=groups[1:])
-    with pytest.raises(ValueError, match="leave-group-out needs two groups with pairs"):
-        RankRLSCV().fit(X, y, qid=qid, groups=np.zeros(160))
-    with pytest.raises(ValueError, match=r"cv=7: n_splits=7 needs as many groups, got 6"):
-        RankRLSCV(cv=7).fit(X, y, qid=qid, groups=groups)
-    with pytest.raises(ValueError, match=r"cv='forward' .* give fit groups, such as days"):
-        RankRLSCV(cv="forward").fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r"cv='forward': needs two groups"):
-        RankRLSCV(cv="forward").fit(X, y, qid=qid, groups=np.zeros(160))
-    with pytest.raises(ValueError, match=r"groups must be None: RankRLS holds no rows out"):
-        pg.fit_many(RankRLS(), [{"X": X, "y": y, "qid": qid, "groups": groups}], on_error="raise")
-    y = np.where(groups == 0, 1.0, y)
-    with pytest.raises(ValueError, match="split 0"):
-        RankRLSCV(cv="forward", pairs="without_ties").fit(X, y, qid=qid, groups=groups)
