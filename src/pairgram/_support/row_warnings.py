@@ -211,6 +211,11 @@ def narrow_loss(squares: NDArray[np.float64], alpha: float = 0.0) -> float:
     return float(eps * len(squares) * varying.max(initial=0.0) / narrowest)
 
 
+def loses_narrow(squares: NDArray[np.float64]) -> bool:
+    """Tell whether a path loses columns; the number of columns, a bound's factor, is no reason."""
+    return narrow_loss(squares) > LOST * len(squares)
+
+
 def warn_of_narrow_columns(
     squares: NDArray[np.float64], names: Any, X: Matrix | None = None
 ) -> None:
@@ -218,11 +223,11 @@ def warn_of_narrow_columns(
 
     Columns of 0 and 1 do not count, where their values X are known.
     """
-    if X is not None and narrow_loss(squares) > LOST:
+    if X is not None and loses_narrow(squares):
         entries = scipy.sparse.csr_array(X)
         others = entries.indices[(entries.data != 0) & (entries.data != 1)]
         squares = np.where(np.bincount(others, minlength=len(squares)) > 0, squares, 0.0)
-    if narrow_loss(squares) > LOST:
+    if loses_narrow(squares):
         columns = np.argmax(squares), np.argmin(np.where(squares > 0, squares, np.inf))
         wide, narrow = (j if names is None else repr(names[j]) for j in columns)
         _tell(

@@ -255,7 +255,8 @@ class RidgeSpec(LeastSquares):
                 target.solve(settings, alphas[0], scale=scale, n_threads=self.rows.n_threads)
                 for target in coordinates.of_targets(labels)
             ]
-            if coordinates.form == "dual":
+            compares = data.preferences is not None and solved[0][2] == "dual"
+            if coordinates.form == "dual" or compares:
                 self._warn_of_narrow_columns(data, None)
         for coef, sums, form in solved:
             kept = {"form_": form, "_column_sums": sums}
@@ -269,7 +270,7 @@ class RidgeSpec(LeastSquares):
     ) -> None:
         """Warn if a decomposition loses narrow columns; `of_sums` says that there are no rows."""
         known = self.rows.kernel is None and parts_of(data.feature_map)[1] is None
-        if not known or (sums is None and data.preferences is not None):
+        if not known:
             return
         squares = column_squares(data, self.settings[0]) if sums is None else sums.squares
         names = data.names if data.feature_map is None else None
@@ -615,7 +616,8 @@ class RidgeSpec(LeastSquares):
         solved_in = chosen.coordinates, chosen.settings, float(chosen.alphas[at]), chosen.scale
         given = None if of_sums else chosen.data
         sums = chosen.coordinates.known_sums(chosen.settings, models["coef_"])
-        if not chosen.scale and self.constraints is None:
+        decomposes = self.constraints is None or self.alphas is None
+        if decomposes and not chosen.scale and not chosen.coordinates.iterate:
             self._warn_of_narrow_columns(chosen.data, sums, of_sums)
         posterior = self._posterior(given, solved_in, models["coef_"])
         fitted = {

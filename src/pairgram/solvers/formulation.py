@@ -17,7 +17,7 @@ from pairgram._support import limits
 from pairgram._support.checks import Vector, first_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
-from pairgram._support.row_warnings import LOST, narrow_loss, warn_of_time
+from pairgram._support.row_warnings import loses_narrow, warn_of_time
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, less_shared
 from pairgram.data.pairs import PairSettings
@@ -58,6 +58,9 @@ SMALLEST_FEATURE = 1e-145
 
 # Up to this many features, those of which K loses narrow ones are solved in the primal form.
 MOST_NARROW = 2000
+
+# Sparse columns with fewer entries are not looked at.
+FEWEST_ENTRIES = 10
 
 
 def _same(solved: Vector) -> Vector:
@@ -371,9 +374,8 @@ class Coordinates:
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if of_pairs:
                 _centre(H, self.data.as_scope(settings[0]))
-            exact = exact and H.shape[1] <= MOST_NARROW
-            if exact and narrow_loss(np.einsum("ij,ij->j", H, H)) > LOST:
-                return self
+        if exact and H.shape[1] <= MOST_NARROW and loses_narrow(_squares(H)):
+            return self
         data = replace(self.data, X=H, feature_map=linear_kernel_map(H, n_threads))
 
         def coefs(solved: Vector) -> Vector:
@@ -473,11 +475,26 @@ def without_offsets(X: Vector, queries: Queries) -> Vector:
 
 
 def column_squares(data: RankingData, settings: PairSettings) -> Vector:
-    """Return the sums of squares of dense features within lists, of 0 for sparse ones."""
+    """Return the sums of squares of features within lists; items of comparisons are one list.
+
+    Those of sparse features are as if all rows had entries, so that rare features are not narrow;
+    those with fewer than `FEWEST_ENTRIES` are 0, since some of them are narrow by chance.
+    """
     H = data.features()
+    of_lists = data.as_scope(settings) if data.preferences is None else data.as_one_query()
     if scipy.sparse.issparse(H):
-        return np.zeros(H.shape[1])
-    H = without_offsets(H, data.as_scope(settings).queries)
+        H = less_shared(H.astype(np.float64), of_lists.queries.index(), of_lists.v)
+        n_entries = np.bincount(H.indices[H.data != 0], minlength=H.shape[1])
+        share = np.where(n_entries < FEWEST_ENTRIES, np.inf, n_entries / H.shape[0])
+        return np.asarray(_squares(H) / share)
+    return _squares(without_offsets(H, of_lists.queries))
+
+
+def _squares(H: Any) -> Vector:
+    """Return the sums of squares of columns, dense or sparse, (n_features,)."""
+    if scipy.sparse.issparse(H):
+        squares = np.square(H.data)
+        return np.bincount(H.indices, squares, minlength=H.shape[1]).astype(np.float64)
     return np.asarray(np.einsum("ij,ij->j", H, H, dtype=np.float64))
 
 
