@@ -220,16 +220,6 @@ def test_statistics_tables_and_svm(lists, tmp_path):
     np.testing.assert_allclose(folds.scores_, others.scores_, atol=1e-9)
 
 
-def test_float32_rows(lists):
-    X = lists.X.astype(np.float32)
-    model = RankRLS(feature_map=cross()).fit(X, lists.y, qid=lists.qid)
-    other = RankRLS(feature_map=cross()).fit(lists.X, lists.y, qid=lists.qid)
-    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-4, atol=1e-4)
-    held = RankRLSCV(ALPHAS, feature_map=cross()).fit(X, lists.y, qid=lists.qid)
-    wide = RankRLSCV(ALPHAS, feature_map=cross()).fit(lists.X, lists.y, qid=lists.qid)
-    np.testing.assert_allclose(held.scores_, wide.scores_, atol=1e-3)
-
-
 @pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference"])
 def test_dependent_columns_of_float32_rows_are_held_out(pairs):
     """Queries have more rows than the right side has columns: categories, and a sum of two."""

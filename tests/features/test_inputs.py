@@ -40,7 +40,6 @@ from pairgram import (
     RankSVM,
     RankSVMCV,
     _core,
-    fit_many,
     load_model,
     make_ranking,
     scan,
@@ -373,14 +372,6 @@ def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
     assert loaded.inputs == loaded.inputs_.kind == kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_float32_rows(kind, data):
-    X, y, qid = data
-    wide = RankRLS(inputs=kind).fit(X, y, qid=qid)
-    narrow = RankRLS(inputs=kind).fit(X.astype(np.float32), y, qid=qid)
-    assert narrow.predict(X) == pytest.approx(wide.predict(X), rel=1e-3, abs=1e-3)
-
-
 SEARCHES = [
     RankRLSCV(),
     RankRLSCV(kernel="rbf", gamma=[0.1, 0.5]),
@@ -460,19 +451,6 @@ def test_columns_of_other_names_are_refused(kind, data, tmp_path):
     )
     unnamed = RankRLS(inputs=kind).fit(X, y, qid=qid).inputs_
     assert np.array_equal(unnamed.transform(frame), unnamed.transform(X))
-
-
-@pytest.mark.filterwarnings("ignore:settings are chosen by")
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_small_problems(kind):
-    problems = [make_ranking(3, 12, 5, random_state=seed) for seed in range(6)]
-    for model in (RankRLSCV(inputs=kind), ELMRank(inputs=kind, n_nodes=9, random_state=0)):
-        batch = fit_many(model, problems)
-        for one, (X, y, qid) in zip(batch.models, problems, strict=True):
-            alone = clone(model).fit(X, y, qid=qid)
-            assert one.predict(X) == pytest.approx(alone.predict(X), rel=1e-7, abs=1e-9)
-    lists = fit_many(RankRLSCV(inputs=[None, kind]), problems[:2])
-    assert [one.inputs for one in lists.models] == [[None, kind]] * 2
 
 
 def test_a_column_of_a_huge_offset_keeps_its_digits(data):

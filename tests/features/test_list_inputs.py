@@ -208,34 +208,6 @@ def test_a_prior_within_lists():
     assert np.isfinite(same.predict(X, qid=qid)).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows_at_once", [1, 7, 1000])
-def test_tables_that_cut_lists(kind, rows_at_once, tmp_path):
-    X, y, qid = make_ranking(40, (1, 12), 4, random_state=3)
-
-    def batches():
-        for begin in range(0, len(y), rows_at_once):
-            rows = slice(begin, begin + rows_at_once)
-            yield X[rows], y[rows], qid[rows]
-
-    table = scan(batches)
-    for estimator in (
-        RankRLSCV(),
-        RankRLSCV(cv=3, pairs=None),
-        RankRLS(feature_map=Nystroem(n_components=10, random_state=0)),
-        RankRLS(scope="global"),
-    ):
-        model = sklearn.clone(estimator).set_params(inputs=kind)
-        wanted = sklearn.clone(model).fit(X, y, qid=qid).predict(X, qid=qid)
-        model.fit(table)
-        found = model.predict(X, qid=qid)
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9 * np.ptp(wanted))
-        np.testing.assert_array_equal(model.predict(table), found)
-        assert evaluate("ndcg@10", table, model)["ndcg@10"] == pytest.approx(
-            evaluate("ndcg@10", y, found, qid)["ndcg@10"]
-        )
-
-
 def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
     from pairgram import predict
 

@@ -1,6 +1,5 @@
 """`fuse` beside slow references, values by hand, and what no order or scale may change."""
 
-import re
 from collections import namedtuple
 
 import numpy as np
@@ -289,15 +288,6 @@ def test_a_model_fuses_other_queries_after_it_was_saved(tmp_path):
         np.testing.assert_array_equal(found.run[name], again.run[name])
     one = {name: {"q7": run["q7"]} for name, run in named.items()}
     assert_same(fuse(one, method=model), {"q7": by_query(found.run)["q7"]})
-    with pytest.raises(ValueError, match=re.escape("runs must be a dict with the names")):
-        fuse(runs, method=model)
-    with pytest.raises(ValueError, match=r"runs must be the runs \['bm25'.*got \['bm25', 'x'\]"):
-        fuse({"bm25": runs[0], "x": runs[1]}, method=model)
-    nameless = fuse(runs, qrels).model
-    with pytest.raises(ValueError, match="runs must be a list in the order"):
-        fuse(named, method=nameless)
-    with pytest.raises(ValueError, match=r"runs must be the 4 runs of the ranker, got \[0, 1\]"):
-        fuse(runs[:2], method=nameless)
 
 
 # --- forms and errors --------------------------------------------------------------------------

@@ -419,24 +419,10 @@ def test_evaluation_by_ids(world):
         *("coverage", "n_users", "n_users_without"),
     ]
     assert (got["recall@5"], got["p@5"], got["mrr@5"]) == (0.5, 0.2, 1.0)
-    found = recommend(model, people, things, 5, exclude=(["u0"], [best]))
-    with pytest.raises(ValueError, match=r"pairs that `exclude` left out, .* got 1 of them, such"):
-        found.evaluate(["u0", "u0"], [best, worst])
     seen = scipy.sparse.csr_array((np.zeros(1), [plain.places[0, 0]], [0] + [1] * N_USERS))
     seen.resize((N_USERS, N_ITEMS))  # a stored entry counts, whatever it is
     with pytest.raises(ValueError, match="pairs that `exclude` left out"):
         recommend(model, people, things, 5, exclude=seen).evaluate(["u0"], [best])
-    for changed, message in (
-        ((["u77"], [best]), "users must have ids of users, got 'u77'"),
-        ((["u0"], ["i77"]), "items must have ids of items, got 'i77'"),
-        ((["u0"], [best, worst]), "items must pair users with items, got 1 users and 2 items"),
-        (([], []), "users must have a pair or more that was held out"),
-        ((["u0"], [best], "recall@6"), "metrics must look at the first 5 ranks or fewer, .*@6"),
-        ((["u0"], [best], "mrr"), "metrics must look at the first 5 ranks or fewer"),
-        ((["u0"], [best], "auc"), "metrics must look at the first 5 ranks or fewer"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            plain.evaluate(*changed)
 
 
 @pytest.mark.parametrize("package", ["polars", "pyarrow"])

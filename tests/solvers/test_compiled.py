@@ -105,18 +105,13 @@ def test_a_nan_reaches_the_diagonal():
         assert np.isfinite(sums[0, 0])
 
 
-def test_read_only_input_is_taken_and_other_types_are_refused():
+def test_read_only_input_is_taken():
     rng = np.random.default_rng(0)
     y = rng.normal(size=6)
     problem = Problem(rng.normal(size=(6, 2)), y, np.zeros(6, dtype=int), None, None)
     bound, X, targets = compiled(problem, "with_ties")
     X.setflags(write=False)
     gram(bound, X, targets)
-    for wrong in (X.astype(int), np.asfortranarray(X), X.tolist()):
-        with pytest.raises(TypeError):
-            gram(bound, wrong, targets)
-    with pytest.raises(ValueError, match="rows of the problem"):
-        gram(bound, X[:-1], targets)
 
 
 @settings(deadline=None)
