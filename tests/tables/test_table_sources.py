@@ -806,6 +806,9 @@ def test_row_numbers_of_to_csv_are_no_feature(tmp_path, separator):
         table = scan(path, **named)
     assert table.feature_names == ROWS.names
     assert scan(path, features=["", *ROWS.names], **named).feature_names == ["", *ROWS.names]
+    again = pd.read_csv(path, sep=separator)
+    with pytest.warns(UserWarning, match="no name but that of pandas and is left out"):
+        assert scan(again, **named).feature_names == ROWS.names
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,9 @@ from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import Source, first_texts, source_of
 from pairgram.tables.table import Table, no_rows
 
+# The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
+NAMELESS = ("", "Unnamed: 0")
+
 if TYPE_CHECKING:
     import pyarrow
     from distributed import Client
@@ -407,10 +410,11 @@ def _features(
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
         own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
-        if schema.names[0] == "" not in own:
-            own.add("")
+        if schema.names[0] in NAMELESS and schema.names[0] not in own:
+            own.add(schema.names[0])
+            name = "no name" if not schema.names[0] else "no name but that of pandas"
             text = (
-                "the first column has no name and is left out, as the row numbers of pandas' to_csv"
+                f"the first column has {name} and is left out, as the row numbers of pandas' to_csv"
             )
             warn_caller(f"{text}: name the features", UserWarning)
         features = [field.name for field in schema if field.name not in own]
