@@ -190,3 +190,13 @@ def test_many_columns_of_which_nothing_is_lost_are_no_warning():
     size = np.abs(X - X.mean(axis=0)).max(axis=0)
     gap = (found.coef_path_[0] - expected) * size
     assert np.abs(gap).max() < 1e-8 * np.abs(expected * size).max()
+
+
+@pytest.mark.parametrize("of", [np.asarray, scipy.sparse.csr_matrix])
+def test_rows_of_weight_0_are_no_warning(of):
+    X, y, qid = problem(60, 80, 1, 730.0)
+    X[0, 0] = 1e15
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RankRLSCV().fit(of(X), y, qid=qid, sample_weight=np.arange(60) > 0)
+    assert model.form_ == "dual"

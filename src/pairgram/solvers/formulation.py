@@ -19,7 +19,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import loses_narrow, warn_of_time
 from pairgram.data.comparisons import compared
-from pairgram.data.dataset import RankingData, less_shared
+from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, is_compiled
@@ -482,12 +482,14 @@ def column_squares(data: RankingData, settings: PairSettings) -> Vector:
     """
     H = data.features()
     of_lists = data.as_scope(settings) if data.preferences is None else data.as_one_query()
-    if scipy.sparse.issparse(H):
-        H = less_shared(H.astype(np.float64), of_lists.queries.index(), of_lists.v)
-        n_entries = np.bincount(H.indices[H.data != 0], minlength=H.shape[1])
-        share = np.where(n_entries < FEWEST_ENTRIES, np.inf, n_entries / H.shape[0])
-        return np.asarray(_squares(H) / share)
-    return _squares(without_offsets(H, of_lists.queries))
+    index, counted = of_lists.queries.index(), of_lists.v > 0
+    if not scipy.sparse.issparse(H):
+        with np.errstate(over="ignore", invalid="ignore"):  # compiled code finds infinities
+            return _squares((H - H[heaviest_of(index, of_lists.v)[index]])[counted])
+    H = less_shared(H.astype(np.float64), index, of_lists.v)[counted]
+    n_entries = np.bincount(H.indices[H.data != 0], minlength=H.shape[1])
+    share = np.where(n_entries < FEWEST_ENTRIES, np.inf, n_entries / H.shape[0])
+    return np.asarray(_squares(H) / share)
 
 
 def _squares(H: Any) -> Vector:
