@@ -55,8 +55,6 @@ def test_peers_are_ways_when_they_are_asked_for(script):
     assert set(more) - set(letor.trainers(1)) == {
         "AutoRanker, budget 0.4 s",
         "AutoRanker, budget 3 s",
-        letor.BUDGET_OF_LISTS.format(0.4),
-        letor.BUDGET_OF_LISTS.format(3.0),
         "LightGBM lambdarank, 40 random settings, early stopping",
         letor.XGBOOST,
         letor.CATBOOST,
