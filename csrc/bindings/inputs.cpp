@@ -188,8 +188,8 @@ void bind_statistics(py::module_& m) {
     m.def("list_columns", &list_columns_of<T>, py::arg("kind"), py::arg("keeps_inputs"),
           py::arg("X").noconvert(), py::arg("offsets").noconvert(), py::arg("order").noconvert(),
           py::arg("n_threads"));
-    m.def("known_sums", &known_sums_of<T>, py::arg("X").noconvert(),
-          py::arg("pivot").noconvert(), py::arg("weights").noconvert(), py::arg("n_threads"));
+    m.def("known_sums", &known_sums_of<T>, py::arg("X").noconvert(), py::arg("pivot").noconvert(),
+          py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("column_moments", &moments_of<T>, py::arg("X").noconvert(),
           py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),
