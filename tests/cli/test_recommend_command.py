@@ -3,13 +3,13 @@
 import csv
 import gzip
 import json
+from functools import partial
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from pairgram import Cross, RankRLS, recommend, scan
-from parts.cli import app
+from parts.cli import ran
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -42,12 +42,7 @@ def files(tmp_path, monkeypatch):
     return model, people, things
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, ["recommend", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return result.stdout, result.stderr
-
-
+run = partial(ran, "recommend")
 ALL = ("m.model", "users.parquet", "items.parquet")
 
 

@@ -517,19 +517,6 @@ def test_a_table_of_one_query_may_have_a_kernel(small):
     np.testing.assert_allclose(model.predict(frame[NAMES]), alone.predict(frame[NAMES]))
 
 
-def test_what_train_assumes_of_columns(folder, tmp_path):
-    frame = pd.read_parquet(folder / "data")
-    frame.loc[3, "b"] = np.nan
-    frame.to_csv(tmp_path / "shop.csv", index=False)
-    given = (tmp_path / "shop.csv", *COLUMNS, "--model", "rankrls", "--pairs", "with_ties")
-    trained, note = run("train", *given, "-o", tmp_path / "m", "--json")
-    assert "took 4 columns as features: b, a, c, d; left out doc (text)" in note
-    assert "count as the mean" in note
-    told = ("--features", "b,a,c,d", "--missing", "mean")
-    same, none = run("train", *given, *told, "-o", tmp_path / "n", "--json")
-    assert none == "" and json.loads(same)["score"] == json.loads(trained)["score"]
-
-
 def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):
     free_memory(100)
     given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
@@ -544,19 +531,6 @@ def test_an_error_of_a_part_of_a_table_names_options(folder, tmp_path, set_limit
     text = error(*given, "--model", "rankrls")
     assert "1.parquet, rows 0 to " in text and ": query 0 has more than " in text
     assert ": give --qid shorter queries, or take fewer columns" in text
-
-
-def test_predict_keeps_columns_in_text(folder, tmp_path):
-    data, model = folder / "data", tmp_path / "m"
-    run("train", data, *COLUMNS, *FEATURES, "--model", "rankrls", "-o", model)
-    scores = [float(line) for line in run("predict", model, data)[0].splitlines()]
-    documents = pd.read_parquet(data)["doc"].tolist()
-    for ending, separator in ((".csv", ","), (".tsv", "\t")):
-        run("predict", model, data, "--keep", "doc", "-o", tmp_path / f"s{ending}")
-        lines = (tmp_path / f"s{ending}").read_text().splitlines()
-        cells = [line.replace('"', "").split(separator) for line in lines]
-        assert cells[0] == ["doc", "score"] and [one[0] for one in cells[1:]] == documents
-        assert [float(one[1]) for one in cells[1:]] == scores
 
 
 def test_an_export_of_a_model_of_text_is_verified(tmp_path):
