@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from pairgram import Pairgram, Preferences, RankRLS, RankRLSCV, fit_many, scan
+from pairgram import Pairgram, Preferences, RankRLS, RankRLSCV, RankSVMCV, fit_many, scan
 
 LOST = "spreads so much more widely"
 
@@ -162,7 +162,6 @@ def test_columns_that_lose_nothing_are_no_warning(number, kind):
         X[:, 1] = 1e12 + 1e9 * qid
     elif kind == "flags":
         X[:, [0, 2]] = X[:, [0, 2]] > 2
-        X[:, 1] *= 1e9
     elif kind == "standard":
         X[:, 1] *= 1e9
     road = list(paths(X, y, qid))[number]
@@ -200,3 +199,51 @@ def test_rows_of_weight_0_are_no_warning(of):
         warnings.simplefilter("error")
         model = RankRLSCV().fit(of(X), y, qid=qid, sample_weight=np.arange(60) > 0)
     assert model.form_ == "dual"
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_path_tells_of_a_flag_that_it_loses(number):
+    X, y, qid = problem(540, 2, 1, 6.3e10)
+    X[:, 0] = X[:, 0] > 0
+    with pytest.warns(UserWarning, match=LOST):
+        list(paths(X, 2 * X[:, 0] + 0.1 * y, qid))[number]()
+
+
+@pytest.mark.parametrize("of", [np.asarray, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("kind", [RankRLSCV, RankSVMCV])
+def test_rare_flags_beside_ordinary_columns_are_no_warning(kind, of):
+    rng = np.random.default_rng(0)
+    flags = rng.random((2000, 50)) < 1 / np.geomspace(3, 2000, 50)
+    X = np.c_[rng.normal(size=(2000, 3)), flags]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind().fit(of(X), np.round(X[:, 0]), qid=np.arange(2000) // 10)
+
+
+def test_default_values_of_C_tell_which_columns_they_lose():
+    X, y, qid = problem(540, 2, 1, 6.3e10)
+    y = np.round(y)
+    winner, loser = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    table = scan(frame.assign(y=y, q=qid), label="y", qid="q", features=["a", "b"])
+    roads = ({"X": frame, "y": y, "qid": qid}, {"X": frame, "y": Preferences(winner, loser)})
+    for given in (*roads, {"X": table}):
+        with pytest.warns(UserWarning, match="'b' of X .* 'a' .* give inputs='standard'"):
+            RankSVMCV().fit(**given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            RankSVMCV(inputs=[None, "standard"]).fit(**given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = RankSVMCV([1.0]).fit(X, y, qid=qid)
+        X[:, 1] = 1e12 + 1e9 * qid
+        RankSVMCV().fit(X, y, qid=qid)
+    assert exact.best_score_ > 0.95
+
+
+@pytest.mark.parametrize("positive", [[1, 0], (0, 1), np.array([1, 0])])
+def test_a_mask_of_two_columns_is_refused(positive):
+    X, y, qid = problem(60, 2, 1, 1.0)
+    with pytest.raises(ValueError, match="may be a mask or numbers: give True"):
+        RankRLS(positive=positive).fit(X, y, qid=qid)
+    RankRLS(positive=[0, 1]).fit(np.c_[X, X[:, 0] ** 2], y, qid=qid)

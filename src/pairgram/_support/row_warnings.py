@@ -216,25 +216,16 @@ def loses_narrow(squares: NDArray[np.float64]) -> bool:
     return narrow_loss(squares) > LOST * len(squares)
 
 
-def warn_of_narrow_columns(
-    squares: NDArray[np.float64], names: Any, X: Matrix | None = None
-) -> None:
-    """Warn if a path of ridges loses narrow columns, with these sums of squares, beside wide ones.
-
-    Columns of 0 and 1 do not count, where their values X are known.
-    """
-    if X is not None and loses_narrow(squares):
-        entries = scipy.sparse.csr_array(X)
-        others = entries.indices[(entries.data != 0) & (entries.data != 1)]
-        squares = np.where(np.bincount(others, minlength=len(squares)) > 0, squares, 0.0)
+def warn_of_narrow_columns(squares: NDArray[np.float64], names: Any) -> None:
+    """Warn if a path loses narrow columns, with these sums of squares, beside wide ones."""
     if loses_narrow(squares):
         columns = np.argmax(squares), np.argmin(np.where(squares > 0, squares, np.inf))
         wide, narrow = (j if names is None else repr(names[j]) for j in columns)
         _tell(
             "narrow",
             f"column {wide} of X spreads so much more widely than column {narrow} that the weight "
-            "of such narrow columns is lost: give scale=True or inputs='standard', or put the "
-            "columns in like units",
+            "of such narrow columns is lost: give inputs='standard', or scale=True to least "
+            "squares, or put the columns in like units",
         )
 
 

@@ -17,7 +17,7 @@ from pairgram._support.arrays import check_alphas, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
-from pairgram._support.row_warnings import warn_of_time
+from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
@@ -161,6 +161,10 @@ class SvmSpec(Spec):
         chosen = candidates[number]
         if training is None or chosen is not candidates[-1]:
             training = Training.make(chosen.data, settings, exact=True)
+        pattern = chosen.data.pattern
+        if self.Cs is None and whole_parts(pattern)[1] is None:  # such a grid suits the widest
+            names = pattern.names if pattern.feature_map is None else None
+            warn_of_narrow_columns(training.squares(), names)
         C = float(chosen.Cs[at])
         fitted, history = _solution(training, C, _origin(rows.prior))
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}

@@ -265,16 +265,13 @@ class RidgeSpec(LeastSquares):
             fitted.append(kept | self._kept(data, prior, {"coef_": coef}, posterior))
         return fitted
 
-    def _warn_of_narrow_columns(
-        self, data: RankingData, sums: ColumnSums | None, of_sums: bool = False
-    ) -> None:
-        """Warn if a decomposition loses narrow columns; `of_sums` says that there are no rows."""
+    def _warn_of_narrow_columns(self, data: RankingData, sums: ColumnSums | None) -> None:
+        """Warn if a decomposition loses narrow columns."""
         known = self.rows.kernel is None and parts_of(data.feature_map)[1] is None
         if not known:
             return
         squares = column_squares(data, self.settings[0]) if sums is None else sums.squares
-        names = data.names if data.feature_map is None else None
-        warn_of_narrow_columns(squares, names, None if of_sums else data.features())
+        warn_of_narrow_columns(squares, data.names if data.feature_map is None else None)
 
     def _posterior(
         self,
@@ -618,7 +615,7 @@ class RidgeSpec(LeastSquares):
         sums = chosen.coordinates.known_sums(chosen.settings, models["coef_"])
         decomposes = self.constraints is None or self.alphas is None
         if decomposes and not chosen.scale and not chosen.coordinates.iterate:
-            self._warn_of_narrow_columns(chosen.data, sums, of_sums)
+            self._warn_of_narrow_columns(chosen.data, sums)
         posterior = self._posterior(given, solved_in, models["coef_"])
         fitted = {
             "scoring_": metric,

@@ -163,6 +163,11 @@ class Constraints:
         """Return which weights must be ≥ 0, (n_columns,)."""
         if isinstance(self.positive, (bool, np.bool_)):
             return np.full(n_columns, bool(self.positive))
+        if n_columns == 2 and list(self.positive) in ([0, 1], [1, 0]):
+            raise ValueError(
+                f"positive={list(self.positive)} of two columns may be a mask or numbers: give "
+                "True for both columns, or a list of the number or name of one"
+            )
         columns = numbers_of(self.positive, self.names)
         wrong = next((j for j in columns if not 0 <= j < n_columns), None)
         if wrong is not None:

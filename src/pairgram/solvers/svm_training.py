@@ -164,6 +164,12 @@ class Training:
     constant: Rows
     pair_weight: float | None = None
 
+    def squares(self) -> Vector:
+        """Return the sums of squares of the differences of features, 0 where they are constant."""
+        squares = np.array(np.diag(self.curvature) if self.curvature.ndim == 2 else self.curvature)
+        squares[self.constant] = 0.0
+        return squares
+
     def column_sums(self, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X vary over the pairs, if this is known."""
         if self.pair_weight is None:
