@@ -183,7 +183,7 @@ class Parameter(NamedTuple):
     setting : Setting or None
         What an argument must be. None: who uses the argument checks it.
     option : str
-        The option of the command line and what its value looks like, such as ``--scope NAME``;
+        The option of the command line and what its value looks like, such as ``--weighting NAME``;
         a flag has no value. "" if there is no option.
     help : str
         The help of the option, in which ``{names}`` stands for the names that it takes.
@@ -353,12 +353,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
 }
 _OF_ROWS: Mapping[str, Parameter] = {
     "label": Parameter(None, "--label COLUMN", "Column of the labels of a table."),
-    "qid": Parameter(
-        None,
-        "--qid COLUMN",
-        "Column of the query ids of a table. Rows of a query must stand together; see "
-        "--group-queries.",
-    ),
+    "qid": Parameter(None, "--qid COLUMN", "Column of the query ids of a table."),
     "one_query": Parameter(
         None,
         "--one-query",
@@ -399,8 +394,8 @@ _OF_ROWS: Mapping[str, Parameter] = {
     "group_queries": Parameter(
         None,
         "--group-queries",
-        "Bring the rows of every query together first. More than 128 MiB of rows need a temporary "
-        "folder of their size.",
+        "Bring the rows of every query together first; else they must stand together. More than "
+        "128 MiB of rows need a temporary folder of their size.",
         default=False,
     ),
     "validation": Parameter(

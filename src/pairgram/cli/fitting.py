@@ -202,9 +202,9 @@ def train(
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
     RankSVMs take a pass or more for every step of every fold; with --valid there are no folds.
-    --model auto and elmrank read the whole table into memory. So do others if all rows are one
-    query, because these rows are held out one by one. Models with kernels cannot be fitted to a
-    table of several queries.
+    --model auto and elmrank read the whole table into memory. So do others with --metric evidence,
+    or if all rows are one query, because these rows are held out one by one. Models with kernels
+    cannot be fitted to a table of several queries.
 
     With --propensity, a table is a log of the lists that were shown, --label is the column of
     clicks, and --qid that of the ids of lists. Each click is divided by its propensity, both in the

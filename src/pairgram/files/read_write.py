@@ -148,7 +148,7 @@ def _checked(
         version = brief(metadata.get("version"))
         raise ValueError(
             f"{name}: written by pairgram {version}, whose files later versions do not read: fit "
-            f"the model again, or export it with pairgram {version}"
+            f"the model, or add up the statistics, again; pairgram {version} can export the model"
         )
     if metadata.get("format") != FORMAT:
         raise ValueError(
