@@ -44,6 +44,10 @@ def store(tmp_path, monkeypatch):
     mlflow.set_tracking_uri(before)
 
 
+def scored(folder, rows, **named):
+    return mlflow.pyfunc.load_model(str(folder), **named).predict(rows)
+
+
 MODELS = [
     RankRLS(),
     RankRLSCV(),
@@ -65,8 +69,7 @@ def test_what_is_kept_gives_the_same_bits(model, tmp_path):
         expected = model.predict(rows)
         loaded = pairgram.mlflow.load_model(folder)
         np.testing.assert_array_equal(loaded.predict(rows), expected)
-        pyfunc = mlflow.pyfunc.load_model(str(folder))
-        np.testing.assert_array_equal(pyfunc.predict(rows), expected)
+        np.testing.assert_array_equal(scored(folder, rows), expected)
         np.testing.assert_array_equal(
             pairgram.load_model(folder / "data/model.safetensors").coef_, loaded.coef_
         )
@@ -87,8 +90,7 @@ def test_a_run_and_a_registry(store):
         np.testing.assert_array_equal(loaded.predict(FRAME), model.predict(FRAME))
         # Columns are taken by their names.
         turned = FRAME[[*FRAME][::-1]].assign(other="text")
-        scores = mlflow.pyfunc.load_model(uri).predict(turned)
-        np.testing.assert_array_equal(scores, model.predict(FRAME))
+        np.testing.assert_array_equal(scored(uri, turned), model.predict(FRAME))
     text = (store / next(store.rglob("requirements.txt"))).read_text().split()
     assert f"pairgram=={pairgram.__version__}" in text
     assert any(line.startswith("scikit-learn==") for line in text)
@@ -111,8 +113,8 @@ def test_rows_within_lists_have_their_ids_in_a_column(names, signed, tmp_path):
     np.testing.assert_array_equal(loaded.predict(told.iloc[mixed]), expected[mixed])
     if not signed:  # one list without ids; another column by the configuration of the load
         np.testing.assert_array_equal(loaded.predict(FRAME), model.predict(rows))
-        other = mlflow.pyfunc.load_model(str(tmp_path / "m"), model_config={"qid": "session"})
-        found = other.predict(told.rename(columns={"query": "session"}))
+        renamed, named = told.rename(columns={"query": "session"}), {"qid": "session"}
+        found = scored(tmp_path / "m", renamed, model_config=named)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -124,8 +126,7 @@ def test_a_signature_without_the_ids_of_lists_is_refused(tmp_path):
     assert not (tmp_path / "m").exists()
     pairgram.mlflow.save_model(model, tmp_path / "m", input_example=FRAME[:5], qid=None)
     one = FRAME[qid == qid[0]]
-    found = mlflow.pyfunc.load_model(str(tmp_path / "m")).predict(one)
-    np.testing.assert_array_equal(found, model.predict(one))
+    np.testing.assert_array_equal(scored(tmp_path / "m", one), model.predict(one))
 
 
 def test_a_pipeline_with_text_columns(tmp_path):
@@ -135,17 +136,13 @@ def test_a_pipeline_with_text_columns(tmp_path):
     )
     model = make_pipeline(before, RankRLS()).fit(frame, y, rankrls__qid=qid)
     pairgram.mlflow.save_model(model, tmp_path / "m", input_example=frame[:5])
-    expected = model.predict(frame)
-    np.testing.assert_array_equal(
-        pairgram.mlflow.load_model(tmp_path / "m").predict(frame), expected
-    )
-    pyfunc = mlflow.pyfunc.load_model(str(tmp_path / "m"))
-    np.testing.assert_array_equal(pyfunc.predict(frame), expected)
+    loaded, expected = pairgram.mlflow.load_model(tmp_path / "m"), model.predict(frame)
+    np.testing.assert_array_equal(loaded.predict(frame), expected)
+    np.testing.assert_array_equal(scored(tmp_path / "m", frame), expected)
     listed = make_pipeline(StandardScaler(), RankRLS(inputs="rank")).fit(X, y, rankrls__qid=qid)
     pairgram.mlflow.save_model(listed, tmp_path / "listed")
-    pyfunc = mlflow.pyfunc.load_model(str(tmp_path / "listed"))
-    told = FRAME.assign(qid=qid)
-    np.testing.assert_array_equal(pyfunc.predict(told), listed.predict(X, qid=qid))
+    found = scored(tmp_path / "listed", FRAME.assign(qid=qid))
+    np.testing.assert_array_equal(found, listed.predict(X, qid=qid))
 
 
 def test_what_is_refused(tmp_path):

@@ -84,6 +84,11 @@ def one_hot(X, y, qid, **named):
     return make_pipeline(columns, RankRLS(**named)).fit(X, y, rankrls__qid=qid)
 
 
+def of_categories(y, categories):
+    rng = np.random.default_rng(0)
+    return np.column_stack([rng.choice(categories, len(y)), rng.normal(size=len(y))])
+
+
 CATEGORIES = [0.1, 0.2, 0.3, 2.0**24 + 1, 1e-40]
 
 
@@ -91,8 +96,7 @@ CATEGORIES = [0.1, 0.2, 0.3, 2.0**24 + 1, 1e-40]
 @pytest.mark.parametrize("named", [{}, {"kernel": "rbf"}, {"kernel": "laplacian"}], ids=str)
 def test_categories_that_float32_rounds_are_met_in_onnx(data, named, precision):
     _, y, qid = data
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.choice(CATEGORIES, len(y)), rng.normal(size=len(y))])
+    X = of_categories(y, CATEGORIES)
     model = one_hot(X, y, qid, **named)
     exported = export.to_onnx(model, features=["a", "b"], precision=precision)
     parity = export.verify(exported, model, X, qid)
@@ -102,22 +106,20 @@ def test_categories_that_float32_rounds_are_met_in_onnx(data, named, precision):
 
 def test_categories_that_float32_rounds_are_met_in_vespa(data):
     _, y, qid = data
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.choice(CATEGORIES, len(y)), rng.normal(size=len(y))])
+    X = of_categories(y, CATEGORIES)
     model = one_hot(X, y, qid)
     profile = export.to_vespa(model, "m", features=["attribute(a)", "b"])
     assert export.verify(profile, model, X, qid).max_error < 1e-5
     # An attribute may be double as well.
     assert "((attribute(a) == 0.1) + (attribute(a) == 0.10000000149011612))" in profile
-    X[:, 0] = rng.integers(0, 3, len(y))
+    X[:, 0] = np.arange(len(y)) % 3
     assert "* (a == 1.0)" in export.to_vespa(one_hot(X, y, qid), "m", features=["a", "b"])
 
 
 @pytest.mark.parametrize("values", [[2.0**24, 2.0**24 + 1], [0.1, 0.1 + 1e-12]])
 def test_categories_that_are_one_number_in_float32(data, values):
     _, y, qid = data
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.choice([1.0, *values], len(y)), rng.normal(size=len(y))])
+    X = of_categories(y, [1.0, *values])
     model = one_hot(X, y, qid)
     message = f"column 'a' has the categories {values[0]!r} and {values[1]!r}, which are one number"
     for write in (export.to_onnx, lambda m, **named: export.to_vespa(m, "m", **named)):
@@ -137,13 +139,13 @@ def test_rows_at_knots_are_exact_where_knots_are_close(inputs):
     X = rng.choice(values, (397, 2))  # of which percentiles are rows
     y = rng.normal(size=397) + X @ [1, 1] + 3 * (X[:, 0] > values[3])
     model = RankRLS(inputs=inputs).fit(X, y, qid=np.arange(397) // 10)
-    for precision in ("float32", "float64"):
-        exported = export.to_onnx(model, features=["a", "b"], precision=precision)
+    for exported in (
+        export.to_onnx(model, features=["a", "b"], precision="float32"),
+        export.to_onnx(model, features=["a", "b"], precision="float64"),
+        export.to_solr(model, "m", features=["a", "b"]),
+    ):
         parity = export.verify(exported, model, X)
         assert parity.max_error <= 1e-4 * parity.spread
-    exported = export.to_solr(model, "m", features=["a", "b"])
-    parity = export.verify(exported, model, X)
-    assert parity.max_error <= 1e-4 * parity.spread
 
 
 @pytest.mark.parametrize("write", ["to_onnx", "to_solr", "to_vespa"])

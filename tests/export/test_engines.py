@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
-    OneHotEncoder,
     RobustScaler,
     StandardScaler,
 )
@@ -193,20 +192,6 @@ def test_pipelines(data, name):
         parity = export.verify(ENGINES[engine](model), model, outside, np.tile(qid, 2))
         assert parity.max_error <= 1e-4 * parity.spread
         assert parity.n_reordered == 0
-
-
-def test_one_hot_columns_of_numbers(data):
-    X, y, qid = data
-    X = np.column_stack([np.round(X[:, 0]), X[:, 1:]])
-    columns = ColumnTransformer(
-        [("one", OneHotEncoder(handle_unknown="ignore"), [0]), ("rest", StandardScaler(), [1, 2])],
-        sparse_threshold=0,
-    )
-    model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
-    for engine in ("vespa", "onnx", "sql", "python"):
-        assert export.verify(ENGINES[engine](model), model, X, qid).n_reordered == 0
-    body = export.to_solr(model, "m", features=NAMES, fields={NAMES[0]: "bm25"})
-    assert export.verify(body, model, X, qid).n_reordered == 0
 
 
 def test_solr_has_the_keys_and_numbers_that_it_wants(data):

@@ -1,5 +1,6 @@
 """What a step compares exactly may have been computed before: scores are those of predict."""
 
+import contextlib
 import sqlite3
 
 import numpy as np
@@ -42,11 +43,18 @@ def held(model, frame):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
         connection.register("given", frame)
-        (names,) = (", ".join(f'"{name}"' for name in frame),)
         text = export.to_sql(model, features=list(frame))
-        found = connection.execute(f"SELECT {text} FROM (SELECT {names} FROM given)").fetchall()
+        found = connection.execute(f"SELECT {text} FROM given").fetchall()
     assert all(isinstance(one, float) for (one,) in found)
     np.testing.assert_allclose([one for (one,) in found], own, atol=1e-12 * (1 + np.ptp(own)))
+
+
+def in_sqlite(text, column, values):
+    """Return what an expression is for the values of a column."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE t ({column})")
+        connection.executemany("INSERT INTO t VALUES (?)", [(value,) for value in values])
+        return [one for (one,) in connection.execute(f"SELECT {text} FROM t").fetchall()]
 
 
 @pytest.mark.parametrize("limits", [{"min_frequency": 2}, {"max_categories": 3}])
@@ -105,11 +113,7 @@ def test_numbers_in_columns_of_text_of_sqlite():
     for first in (KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"), ONE_HOT):
         model = make_pipeline(first, RankRLS(0.1)).fit(X, X[:, 0] % 7)
         text = export.to_sql(model, features=["a"], dialect="sqlite")
-        with sqlite3.connect(":memory:") as connection:
-            connection.execute("CREATE TABLE t (a TEXT)")
-            connection.executemany("INSERT INTO t VALUES (?)", [(f"{x:g}",) for x in X[:5, 0]])
-            found = [one for (one,) in connection.execute(f"SELECT {text} FROM t").fetchall()]
-        connection.close()
+        found = in_sqlite(text, "a TEXT", [f"{x:g}" for x in X[:5, 0]])
         np.testing.assert_allclose(found, model.predict(X[:5]), atol=1e-9)
 
 
@@ -117,11 +121,7 @@ def test_text_is_compared_by_bytes_in_sqlite_whatever_the_column_says():
     frame = pd.DataFrame({"brand": ["Sony", "acme", "zeta"] * 6})
     model = make_pipeline(ONE_HOT, RankRLS(0.1)).fit(frame, np.arange(18.0) % 5)
     text = export.to_sql(model, features=["brand"], dialect="sqlite")
-    with sqlite3.connect(":memory:") as connection:
-        connection.execute("CREATE TABLE t (brand TEXT COLLATE NOCASE)")
-        connection.executemany("INSERT INTO t VALUES (?)", [("Sony",), ("SONY",), ("acme",)])
-        found = [one for (one,) in connection.execute(f"SELECT {text} FROM t").fetchall()]
-    connection.close()
+    found = in_sqlite(text, "brand TEXT COLLATE NOCASE", ["Sony", "SONY", "acme"])
     given = pd.DataFrame({"brand": ["Sony", "SONY", "acme"]})
     np.testing.assert_allclose(found, model.predict(given), atol=1e-9)
 

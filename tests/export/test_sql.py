@@ -31,16 +31,6 @@ def test_names_that_differ_by_case_alone(data, inputs):
         assert export.verify(exported, model, X, qid).n_reordered == 0
 
 
-def test_the_standard_is_checked_in_duckdb(data):
-    pytest.importorskip("duckdb")
-    X, y, qid = data
-    for inputs in (None, "standard", "quantile", "raw+quantile"):
-        model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
-        exported = export.to_sql(model, features=["a", "A", 'c"1', "c0"])
-        parity = export.verify(exported, model, X, qid)
-        assert parity.max_error <= 1e-10 * parity.spread
-
-
 # A type of columns, and how a missing value is written.
 HOLES = [("double precision", "'NaN'"), ("double precision", "NULL"), ("real", "'NaN'")]
 HOLES += [("integer", "NULL"), ("numeric(12, 3)", "NULL")]
@@ -93,10 +83,11 @@ def postgres():
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgresql"])
 def run(request):
-    """A function that runs a script, and returns the rows of a query."""
-    if request.param != "postgresql":
-        engine = in_duckdb if request.param == "duckdb" else in_sqlite
-        return engine, request.param
+    """A function that runs a script and returns the rows of a query, and its dialect."""
+    if request.param == "duckdb":
+        return in_duckdb, "standard"
+    if request.param == "sqlite":
+        return in_sqlite, "sqlite"
     folder = request.getfixturevalue("postgres")
 
     def of_psql(script, query):
@@ -109,7 +100,22 @@ def run(request):
             for line in done.stdout.splitlines()
         ]
 
-    return of_psql, request.param
+    return of_psql, "standard"
+
+
+def scored(run, model, X, kind, hole="NULL", cell=repr):
+    """Return the scores of an engine for rows in columns of a type."""
+    engine, dialect = run
+    text = export.to_sql(model, features=["a", "b"], dialect=dialect)
+    rows = enumerate(X.tolist())
+    cells = ", ".join(f"({k}, {hole if a != a else cell(a)}, {b!r})" for k, (a, b) in rows)
+    script = f"CREATE TEMP TABLE t (k integer, a {kind}, b {kind}); INSERT INTO t VALUES {cells}"
+    return np.array([one for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")], float)
+
+
+def assert_shifted(found, own, atol):
+    shift = found - own
+    np.testing.assert_allclose(shift, np.full(len(own), np.median(shift)), atol=atol)
 
 
 @pytest.mark.parametrize(("kind", "hole"), HOLES)
@@ -118,66 +124,38 @@ def test_a_missing_value_counts_as_in_the_model(data, run, kind, hole, inputs):
     X, y, qid = data
     X = np.round(4 * X[:, :2])
     X[5::7, 0] = np.nan
-    engine, name = run
-    dialect = "sqlite" if name == "sqlite" else "standard"
-    cells = ", ".join(
-        f"({k}, {hole if a != a else repr(a)}, {b!r})" for k, (a, b) in enumerate(X.tolist())
-    )
-    script = f"CREATE TEMP TABLE t (k integer, a {kind}, b {kind}); INSERT INTO t VALUES {cells}"
-
-    def scores(model):
-        text = export.to_sql(model, features=["a", "b"], dialect=dialect)
-        return np.array(
-            [one for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")], float
-        )
-
     filled = RankRLS(inputs=inputs).fit(scan(lambda: iter([(X, y, qid)]), missing="mean"))
-    np.testing.assert_allclose(scores(filled), filled.predict(X), atol=1e-9)
+    found = scored(run, filled, X, kind, hole)
+    np.testing.assert_allclose(found, filled.predict(X), atol=1e-9)
     whole = ~np.isnan(X[:, 0])
     model = RankRLS(inputs=inputs).fit(X[whole], y[whole], qid=qid[whole])
-    found = scores(model)
+    found = scored(run, model, X, kind, hole)
     assert np.isnan(found[~whole]).all()
-    own = model.predict(X[whole])
-    shift = found[whole] - own
-    np.testing.assert_allclose(shift, np.full(len(own), np.median(shift)), atol=1e-9)
+    assert_shifted(found[whole], model.predict(X[whole]), 1e-9)
+
+
+def of_categories(values, y, qid, label=None):
+    """Return rows of categories and numbers, and a model of them."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice(values, len(y)), rng.integers(0, 9, len(y))])
+    encoder = OneHotEncoder(sparse_output=False)
+    columns = ColumnTransformer([("one", encoder, [0])], remainder="passthrough")
+    y = y if label is None else (X[:, 0] == label) + 0.1 * X[:, 1]
+    return X, make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
 
 
 @pytest.mark.parametrize("kind", ["double precision", "real", "numeric(12, 3)"])
 def test_a_category_is_met_in_columns_of_every_type(data, run, kind):
-    _, y, qid = data
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.choice([0.1, 0.2, 0.3], len(y)), rng.integers(0, 9, len(y))])
-    encoder = OneHotEncoder(sparse_output=False)
-    columns = ColumnTransformer([("one", encoder, [0])], remainder="passthrough")
-    model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
-    engine, name = run
-    dialect = "sqlite" if name == "sqlite" else "standard"
-    text = export.to_sql(model, features=["a", "b"], dialect=dialect)
-    cells = ", ".join(f"({k}, {a!r}, {b!r})" for k, (a, b) in enumerate(X.tolist()))
-    script = f"CREATE TEMP TABLE t (k integer, a {kind}, b {kind}); INSERT INTO t VALUES {cells}"
-    found = [float(one) for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")]
-    shift = np.array(found) - model.predict(X)
-    np.testing.assert_allclose(shift, np.full(len(y), np.median(shift)), atol=1e-5)
+    X, model = of_categories([0.1, 0.2, 0.3], *data[1:])
+    assert_shifted(scored(run, model, X, kind), model.predict(X), 1e-5)
 
 
-def test_categories_that_are_one_number_in_float32_are_told_apart(data, run):
+@pytest.mark.parametrize("values", [[2.0**24, 2.0**24 + 1, 2.0**24 + 3], [0.1, 0.1 + 1e-12, 1e300]])
+def test_categories_that_are_one_number_in_float32_are_told_apart(data, run, values):
     """A column of double precision tells them apart, so the expression must."""
-    _, y, qid = data
-    engine, name = run
-    dialect = "sqlite" if name == "sqlite" else "standard"
-    rng = np.random.default_rng(0)
-    for values in ([2.0**24, 2.0**24 + 1, 2.0**24 + 3], [0.1, 0.1 + 1e-12, 1e300]):
-        X = np.column_stack([rng.choice(values, len(y)), rng.integers(0, 9, len(y))])
-        y = (X[:, 0] == values[1]) + 0.1 * X[:, 1]
-        encoder = OneHotEncoder(sparse_output=False)
-        columns = ColumnTransformer([("one", encoder, [0])], remainder="passthrough")
-        model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
-        text = export.to_sql(model, features=["a", "b"], dialect=dialect)
-        assert export.verify(text, model, X, qid).max_error < 1e-9
-        # With exponents, because DuckDB 1 reads others as decimals, and some of these an ulp off.
-        cells = ", ".join(f"({k}, {a:.17e}, {b!r})" for k, (a, b) in enumerate(X.tolist()))
-        kinds = "k integer, a double precision, b double precision"
-        script = f"CREATE TEMP TABLE t ({kinds}); INSERT INTO t VALUES {cells}"
-        found = [float(one) for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")]
-        shift = np.array(found) - model.predict(X)
-        np.testing.assert_allclose(shift, np.full(len(y), np.median(shift)), atol=1e-9)
+    X, model = of_categories(values, *data[1:], label=values[1])
+    text = export.to_sql(model, features=["a", "b"], dialect=run[1])
+    assert export.verify(text, model, X, data[2]).max_error < 1e-9
+    # With exponents, because DuckDB 1 reads others as decimals, and some of these an ulp off.
+    found = scored(run, model, X, "double precision", cell="{:.17e}".format)
+    assert_shifted(found, model.predict(X), 1e-9)

@@ -89,23 +89,6 @@ def test_a_forked_child_can_fit():
     child.join(60)
 
 
-def test_fits_in_python_threads_agree():
-    X = np.random.default_rng(0).normal(size=(4000, 20))
-    expected = Pairgram.from_rows(X, X[:, 0]).G
-    found = []
-    workers = [
-        threading.Thread(target=lambda: found.append(Pairgram.from_rows(X, X[:, 0]).G))
-        for _ in range(4)
-    ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len(found) == 4
-    for G in found:
-        np.testing.assert_array_equal(G, expected)
-
-
 def _blas_threads_of_child(results):
     X = np.random.default_rng(0).normal(size=(2000, 8))
     Pairgram.from_rows(X, X[:, 0], n_threads=2)
