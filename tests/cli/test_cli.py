@@ -788,8 +788,6 @@ def test_foreign_and_damaged_models(model_file, file, tmp_path):
     model_file.write_bytes(contents)
     for arguments in (("predict", model_file, file), ("inspect", model_file)):
         assert "damaged, its checksum does not match" in error(*arguments)
-    model_file.write_bytes(contents[: len(contents) // 2])
-    assert error("inspect", model_file) == f"{model_file}: damaged or cut off"
 
 
 def test_an_input_is_not_replaced(file, valid_file, model_file, tmp_path):
@@ -904,7 +902,6 @@ def test_scores_go_to_devices_and_pipes(file, model_file, tmp_path):
     with start("predict", model_file, file, "-o", pipe) as process:
         assert pipe.read_text() == scores
         assert process.communicate() == ("", "")
-    assert "a model goes to a file, not to a device" in error("train", file, "-o", pipe)
 
 
 MAIN = "from pairgram.cli import main; main()"

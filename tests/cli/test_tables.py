@@ -95,42 +95,28 @@ def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
 @pytest.mark.parametrize(
     ("options", "make"),
     [
-        (("--model", "ranksvm"), lambda: RankSVMCV()),
-        (("--pairs", "with_ties"), lambda: RankRLSCV(pairs=["with_ties"])),
+        ("--model ranksvm --valid", RankSVMCV()),
+        ("--pairs with_ties --valid", RankRLSCV(pairs=["with_ties"])),
         (
-            ("--model", "elm-pairwise", "--nodes", "9", "--inputs", "minmax"),
-            lambda: PairwiseELMCV(n_nodes=9, random_state=0, inputs=["minmax"]),
+            "--model elm-pairwise --nodes 9 --inputs minmax --valid",
+            PairwiseELMCV(n_nodes=9, random_state=0, inputs=["minmax"]),
+        ),
+        ("--model ranksvm --Cs 0.1,1", RankSVMCV([0.1, 1.0])),
+        (
+            "--model rank-fourier --components 9 --gamma 0.5 --Cs 0.1,1",
+            RankSVMCV([0.1, 1.0], feature_map=[RandomFourier(9, gamma=0.5, random_state=0)]),
         ),
     ],
 )
-def test_train_with_a_validation_table(folder, tmp_path, options, make):
-    valid = ("--valid", folder / "vali.parquet")
-    _, notes = run(
-        *("train", folder / "data", *COLUMNS, *FEATURES, *valid, *options, "-o", tmp_path / "m")
-    )
-    want = make().fit(table_of(folder), validation=table_of(folder, "vali.parquet"))
+def test_train_with_a_validation_table_or_folds(folder, tmp_path, options, make):
+    valid = folder / "vali.parquet" if "--valid" in options else None
+    given = [*COLUMNS, *FEATURES, *options.split(), *([] if valid is None else [valid])]
+    said, notes = run("train", folder / "data", *given, "-o", tmp_path / "m", "--json")
+    held = None if valid is None else table_of(folder, "vali.parquet")
+    want, found = make.fit(table_of(folder), validation=held), json.loads(said)
     np.testing.assert_array_equal(load_model(tmp_path / "m").coef_, want.coef_)
+    assert (found["held_out"], found["score"]) == (str(valid or "5 folds"), want.best_score_)
     assert notes == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "make"),
-    [
-        (("--model", "ranksvm"), RankSVMCV),
-        (
-            ("--model", "rank-fourier", "--components", "9", "--gamma", "0.5"),
-            lambda: RankSVMCV(
-                feature_map=[RandomFourier(n_components=9, kernel="rbf", gamma=0.5, random_state=0)]
-            ),
-        ),
-    ],
-)
-def test_a_rank_svm_is_chosen_by_folds_of_a_table(folder, tmp_path, options, make):
-    given = ("train", folder / "data", *COLUMNS, *FEATURES, *options, "--Cs", "0.1,1")
-    found = json.loads(run(*given, "-o", tmp_path / "m", "--json")[0])
-    want = make().set_params(Cs=[0.1, 1.0]).fit(table_of(folder))
-    np.testing.assert_array_equal(load_model(tmp_path / "m").coef_, want.coef_)
-    assert (found["held_out"], found["score"]) == ("5 folds", want.best_score_)
 
 
 def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):

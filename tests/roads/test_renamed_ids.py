@@ -150,11 +150,8 @@ REFUSED |= {
         "a tuple of numbers and numerals",
         "types of all kinds",
         "booleans and text",
+        "objects in an array",
     )
-}
-REFUSED |= {
-    (name, "objects in an array"): REFUSED[name, "types of all kinds"]
-    for name in ("evaluate_run", "fuse")
 }
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
