@@ -1,6 +1,6 @@
 """Measures how much a reader must hold in mind, and stops a tree that has grown.
 
-    python -m tests.gate
+    .ci/gate
 
 prints a table of this checkout, beside version 0.3.0 where its history has the figure: tokens of
 the Python, what a plain call enters, parameters, which modules know of a room, and what a batch of
