@@ -753,7 +753,9 @@ def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
     assert said("evaluate", file, "--scores", "-", input=b"1\nx\n").startswith("standard input:2:")
     with open(file, "rb") as source:
         process = start("predict", model_file, "-", "-o", file, stdin=source)
-        assert f"--output {file} is one of the files to read" in process.communicate()[1]
+        assert (
+            f"--output {file} is one of the other files of this command" in process.communicate()[1]
+        )
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
@@ -802,7 +804,8 @@ def test_an_input_is_not_replaced(file, valid_file, model_file, tmp_path):
         (("predict", model_file, file), file),
         (("predict", model_file, file), model_file),
     ):
-        assert error(*command, "-o", output) == f"--output {output} is one of the files to read"
+        wrong = f"--output {output} is one of the other files of this command"
+        assert error(*command, "-o", output) == wrong
     assert before == {path: path.read_bytes() for path in before}
 
 

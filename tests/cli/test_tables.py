@@ -315,7 +315,7 @@ def test_an_output_that_the_table_reads(tmp_path, data, model_file, command):
     model = [model_file] if command == "predict" else []
     columns = COLUMNS if command == "train" else COLUMNS[2:]
     said = error(command, *model, tmp_path / "data", *columns, *FEATURES, "-o", path)
-    assert said == f"--output {path} is one of the files to read"
+    assert said == f"--output {path} is one of the other files of this command"
     assert path.read_bytes() == before
 
 

@@ -394,24 +394,24 @@ def is_stream(path: Path) -> bool:
     return named or path.is_fifo() or path.is_char_device()
 
 
-def check_output(path: Path, *inputs: Path | None) -> None:
-    """Raise an error, before any work, if the output is an input or its folder is missing.
+def check_output(path: Path, *others: Path | None, option: str = "--output") -> None:
+    """Raise an error, before any work, if an output is another file or its folder is missing.
 
-    Inputs are files, folders and patterns.
+    Others are files, folders and patterns. The message names the option of the output.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
     if path.is_dir():
         raise IsADirectoryError(f"{shown(path)}: want a file to write, this is a folder")
-    for read in inputs:
-        if read is None:
+    for other in others:
+        if other is None:
             continue
-        is_one = is_stdin(read) or read.exists()
-        found = [read] if is_one else map(Path, glob(str(read), recursive=True))
-        is_same = str(path) != "-" and path.absolute() == read.absolute()
-        above = path.is_file() and read.is_dir() and read.resolve() in path.resolve().parents
+        is_one = is_stdin(other) or other.exists()
+        found = [other] if is_one else map(Path, glob(str(other), recursive=True))
+        is_same = str(path) != "-" and path.absolute() == other.absolute()
+        above = path.is_file() and other.is_dir() and other.resolve() in path.resolve().parents
         if is_same or above or any(same_file(path, file) for file in found):
-            raise ValueError(f"--output {shown(path)} is one of the files to read")
+            raise ValueError(f"{option} {shown(path)} is one of the other files of this command")
 
 
 def check_one_stdin(*inputs: Path | None) -> None:

@@ -198,11 +198,9 @@ def fuse(
         raise ValueError("give --model or --method, not both")
     if save_model is not None and qrels is None:
         raise ValueError("--save-model needs --qrels: nothing is learnt without judgements")
-    for path in (output, save_model):
-        if path is not None:
-            opt.check_output(path, *inputs)
+    opt.check_output(output, *inputs, save_model)
     if save_model is not None:
-        opt.check_output(output, save_model)
+        opt.check_output(save_model, *inputs, option="--save-model")
     runs = [opt.load_run(Path(file)) for file in files]
     judged = None if qrels is None else opt.load_qrels(qrels)
     how: Any = method if model is None else opt.load_model_file(model)
