@@ -10,7 +10,7 @@ from pairgram._support.checks import ArgumentError, Rows, Vector
 
 
 def check_propensities(
-    propensity: ArrayLike, clicks: Vector, name: str = "propensity", *, needs_click: bool = True
+    propensity: ArrayLike, clicks: Vector, *, needs_click: bool = True
 ) -> NDArray[np.float64]:
     """Return what clicks are divided by: the propensities of clicked rows, and 1 for all others.
 
@@ -20,16 +20,17 @@ def check_propensities(
         If there is a negative click, or none at all where one is needed, if the shape is wrong, or
         if a propensity is not as `wrong_click` wants it. The message names the row.
     """
-    values: NDArray[np.float64] = real_array(propensity, name)
+    values: NDArray[np.float64] = real_array(propensity, "propensity")
     if values.shape != clicks.shape:
         raise ArgumentError(
-            name, f"must have one number for each of {len(clicks)} rows, got shape {values.shape}"
+            "propensity",
+            f"must have one number for each of {len(clicks)} rows, got shape {values.shape}",
         )
     if (wrong := wrong_click(clicks, values)) is not None:
         row, of_clicks, text = wrong
-        raise ArgumentError("y" if of_clicks else name, f"{text} in {{place}}", row=row)
+        raise ArgumentError("y" if of_clicks else "propensity", f"{text} in {{place}}", row=row)
     if needs_click and not clicks.any():
-        raise ArgumentError("y", f"has no click: with {{{name}=}}, y is above 0 where one clicked")
+        raise ArgumentError("y", "has no click: with {propensity=}, y is above 0 where one clicked")
     return np.where(clicks > 0, values, 1.0)
 
 

@@ -200,7 +200,7 @@ class KernelMap(FeatureMap):
         rows = self.support_rows_
         if rows is None:
             return RowScorer([(None, coef)])
-        if scipy.sparse.issparse(rows) or self._kernel.is_callable:
+        if scipy.sparse.issparse(rows) or callable(self._kernel.name):
             return None
         step = max(1, limits.now.part_bytes // (8 * max(1, self.n_features_in_)))
         return RowScorer(
@@ -244,7 +244,7 @@ class KernelMap(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""
-        if self._kernel.is_callable:
+        if callable(self._kernel.name):
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"

@@ -49,11 +49,6 @@ class Kernel:
     coef0: float = 1.0
 
     @property
-    def is_callable(self) -> bool:
-        """Whether only Python can compute the kernel."""
-        return callable(self.name)
-
-    @property
     def called(self) -> str:
         """What messages call it."""
         return f"{self.name} kernel"
@@ -347,7 +342,7 @@ def kernel_nodes(
     with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
     because the product takes half of the time.
     """
-    if kernel.is_callable:
+    if callable(kernel.name):
         return None
     if np.dtype(dtype) != np.float32:
         return kernel.nodes(landmarks, tail)
@@ -388,7 +383,7 @@ def diagonal(kernel: Kernel, X: Matrix) -> Vector:
     if kernel.at_most_one:
         return np.ones(X.shape[0])
     out = np.empty(X.shape[0])
-    for rows, block in dense_blocks(X, 64 if kernel.is_callable else None):
+    for rows, block in dense_blocks(X, 64 if callable(kernel.name) else None):
         if callable(kernel.name):
             out[rows] = np.diag(called(kernel.name, block, block))
         else:

@@ -230,7 +230,7 @@ class KernelTerm:
 
 def kernel_terms(kernel: Kernel, rows: Vector, weights: Vector) -> Terms:
     """Return a kernel model with these rows as terms of a formula."""
-    if kernel.is_callable:
+    if callable(kernel.name):
         raise ValueError("kernel is a Python callable, which cannot be exported")
     if kernel.name == "linear":
         return Terms(rows.T @ weights)

@@ -328,7 +328,7 @@ default="rbf"
     @property
     def _is_compiled(self) -> bool:
         """Whether the kernel has a name, that is, is not a callable."""
-        return not self._kernel.is_callable
+        return not callable(self._kernel.name)
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype, or None for a callable kernel."""
@@ -371,7 +371,7 @@ default="rbf"
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
-        if not self._kernel.is_callable:
+        if not callable(self._kernel.name):
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         with single_threaded_blas:
@@ -409,7 +409,7 @@ default="rbf"
     )
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        if self._kernel.is_callable:
+        if callable(self._kernel.name):
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or pickle"

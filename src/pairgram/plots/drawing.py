@@ -325,15 +325,6 @@ def _one_of(what: str, name: str | None, known: list[str]) -> str:
     return name
 
 
-def _draw_errors(
-    ax: Axes, at: NDArray[Any], means: NDArray[Any], errors: NDArray[Any], label: str
-) -> None:
-    """Draw a band of standard errors around means, if they are known."""
-    if np.isfinite(errors).any():
-        ax.fill_between(at, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
-        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label=label)
-
-
 def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     """Draw the held-out score along alpha or C, its standard error, and the choice.
 
@@ -364,7 +355,9 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     errors = _standard_errors(search, name, tried)[order]
     tried, means = tried[order], means[order]
     ax = axes_of(ax)
-    _draw_errors(ax, tried, means, errors, "± standard error")
+    if np.isfinite(errors).any():
+        ax.fill_between(tried, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
+        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error")
     ax.plot(tried, means, color=BLUE, marker="o", ms=3.5, label="held-out mean")
     chosen = float(getattr(search, f"{name}_"))
     ax.axvline(chosen, color=ORANGE, ls="--", label=f"chosen: {chosen:.3g}")

@@ -154,9 +154,11 @@ class Coordinates:
                 f"scale=True scales the features of the primal form, not with {what}: scale X "
                 "before, as by MinMaxScaler in a Pipeline"
             )
+        direct: Callable[[], Coordinates]
         if data.preferences is not None:
             direct = partial(cls._of_comparisons, data, kernel, form, scale, work)
-            if kernel or form == "dual" or iterate is False or not _are_wide_comparisons(data):
+            sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
+            if form == "dual" or iterate is False or not sparse:
                 return direct()
             return cls._by_steps(data, direct, scale, work, bool(iterate))
         if kernel:
@@ -167,7 +169,7 @@ class Coordinates:
         primal = replace(primal, work=work)
         is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
         exact = form == "auto" and not work.path
-        direct = partial(primal._same)
+        direct = primal._same
         if is_dual:
             direct = partial(primal._dual, settings, n_threads, exact)
         if form == "dual" or iterate is False or not can_iterate(data):
@@ -498,11 +500,6 @@ def _squares(H: Any) -> Vector:
         squares = np.square(H.data)
         return np.bincount(H.indices, squares, minlength=H.shape[1]).astype(np.float64)
     return np.asarray(np.einsum("ij,ij->j", H, H, dtype=np.float64))
-
-
-def _are_wide_comparisons(data: RankingData) -> bool:
-    """Tell whether comparisons have sparse features, and a list of pairs."""
-    return data.feature_map is None and scipy.sparse.issparse(data.X)
 
 
 def _kernel_matrix(data: RankingData) -> Any:

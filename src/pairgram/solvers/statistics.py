@@ -251,20 +251,19 @@ def sums_of(
     settings: PairSettings,
     n_threads: int | None,
     *,
-    constant: bool = False,
     varying: NDArray[np.int64] | None = None,
     may_vanish: bool = False,
 ) -> tuple[NDArray[np.float64], float]:
     """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
 
     A linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
-    With `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set
-    to the number of queries in which each feature varies; its last entry is the number of queries
-    in which any feature varies. Features that vary by next to nothing are a ValueError; with
-    `may_vanish` they count as constants, which is for a part of rows that were accepted.
+    `varying`, of shape (n_features + 1,), is set to the number of queries in which each feature
+    varies; its last entry is the number of queries in which any feature varies. Features that vary
+    by next to nothing are a ValueError; with `may_vanish` they count as constants, which is for a
+    part of rows that were accepted.
     """
-    sums, pair_weight = _sums_of(data, settings, n_threads, constant, varying)
-    squares = np.diag(sums)[: len(sums) - 1 - constant]
+    sums, pair_weight = _sums_of(data, settings, n_threads, False, varying)
+    squares = np.diag(sums)[:-1]
     if squares.max(initial=0.0) < SMALLEST_SQUARES:
         data.require_pair_weight(settings, pair_weight)
         if not may_vanish:
