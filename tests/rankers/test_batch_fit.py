@@ -12,19 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
+import pairgram as pg
 from fuzz.forge import Tensor, pack, parse
-from pairgram import (
-    BatchFit,
-    Cross,
-    ELMRankCV,
-    PairwiseELMCV,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    fit_many,
-    load_model,
-    make_ranking,
-)
 
 FEATURES = ["price", "age", "size"]
 
@@ -32,7 +21,7 @@ FEATURES = ["price", "age", "size"]
 def frame_of(n_users=7, seed=0, keys=None):
     """Rows of users in any order, each with rows of several sessions."""
     rng = np.random.default_rng(seed)
-    X, y, session = make_ranking(5 * n_users, (4, 9), 3, random_state=seed)
+    X, y, session = pg.make_ranking(5 * n_users, (4, 9), 3, random_state=seed)
     keys = [f"user {number}" for number in range(n_users)] if keys is None else keys
     frame = pd.DataFrame(X, columns=FEATURES)
     frame["rating"], frame["session"] = y, session
@@ -61,27 +50,27 @@ COLUMNS = {
     "sample_weight": "weight",
 }
 ESTIMATORS = [
-    RankRLS(0.5),
-    RankRLSCV([0.1, 1.0, 10.0], cv=2),
-    RankRLS(pairs="without_ties", scale=True),
-    ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, random_state=0),
-    PairwiseELMCV([0.1, 1.0], activation="tanh", n_nodes=5, random_state=0),
-    RankSVM(0.1),
-    RankRLS(feature_map=Cross("price", ["age"], keep="size")),
+    pg.RankRLS(0.5),
+    pg.RankRLSCV([0.1, 1.0, 10.0], cv=2),
+    pg.RankRLS(pairs="without_ties", scale=True),
+    pg.ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, random_state=0),
+    pg.PairwiseELMCV([0.1, 1.0], activation="tanh", n_nodes=5, random_state=0),
+    pg.RankSVM(0.1),
+    pg.RankRLS(feature_map=pg.Cross("price", ["age"], keep="size")),
 ]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
     frame = frame_of()
-    batch = fit_many(estimator, frame, **COLUMNS)
+    batch = pg.fit_many(estimator, frame, **COLUMNS)
     assert batch.keys.tolist() == frame["user"].unique().tolist()
     expected = by_hand(estimator, frame)
     np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
     assert batch.coef_.shape == (7, len(batch.models[0].coef_))
     np.testing.assert_array_equal(batch.coef_[3], batch.models[3].coef_)
     batch.save(tmp_path / "m")
-    again = BatchFit.load(tmp_path / "m")
+    again = pg.BatchFit.load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(frame, "user"), batch.predict(frame, "user"))
     np.testing.assert_array_equal(again.keys, batch.keys)
     for name, column in batch.table.items():
@@ -91,7 +80,7 @@ def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
         loaded.save(tmp_path / "again")
         first, second = (parse((tmp_path / p).read_bytes()) for p in ("one", "again"))
         assert (first.kind, first.settings) == (second.kind, second.settings)
-        alone = load_model(tmp_path / "one")
+        alone = pg.load_model(tmp_path / "one")
         np.testing.assert_array_equal(
             loaded.predict(frame[FEATURES]), alone.predict(frame[FEATURES])
         )
@@ -100,29 +89,29 @@ def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
 def test_every_key_has_inputs_of_its_own(inputs, tmp_path):
     frame = frame_of()
-    estimator = RankRLS(inputs=inputs)
-    batch = fit_many(estimator, frame, **COLUMNS)
+    estimator = pg.RankRLS(inputs=inputs)
+    batch = pg.fit_many(estimator, frame, **COLUMNS)
     expected = by_hand(estimator, frame)
     np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
 
 
 def test_all_other_columns_are_features_by_default():
     frame = frame_of()[[*FEATURES, "user", "rating"]]
-    batch = fit_many(RankRLS(), frame, by="user", label="rating")
+    batch = pg.fit_many(pg.RankRLS(), frame, by="user", label="rating")
     assert batch.models[0].feature_names_in_.tolist() == FEATURES
-    given = fit_many(RankRLS(), frame, by="user", label="rating", features=FEATURES[:2])
+    given = pg.fit_many(pg.RankRLS(), frame, by="user", label="rating", features=FEATURES[:2])
     assert given.coef_.shape == (7, 2)
 
 
 @pytest.mark.parametrize("keys", [[5, -3, 7, 2**40, 0, 1, 2], list("äbcdefg")], ids=str)
 def test_keys_come_back_from_a_file(keys, tmp_path):
-    batch = fit_many(RankRLS(), frame_of(keys=keys), **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame_of(keys=keys), **COLUMNS)
     batch.save(tmp_path / "m")
-    assert BatchFit.load(tmp_path / "m").keys.tolist() == batch.keys.tolist()
+    assert pg.BatchFit.load(tmp_path / "m").keys.tolist() == batch.keys.tolist()
 
 
 def test_pairs_are_keys():
-    batch = fit_many(RankRLS(), frame_of(keys=[(n, "a") for n in range(7)]), **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame_of(keys=[(n, "a") for n in range(7)]), **COLUMNS)
     keys = pd.Series([(1, "a"), (6, "a")])
     assert np.isfinite(batch.predict(frame_of()[FEATURES][:2], keys)).all()
 
@@ -132,9 +121,9 @@ def test_integers_as_objects_are_saved(tmp_path, start):
     frame = frame_of()
     number, _ = pd.factorize(frame["user"])
     frame["user"] = pd.Series([start + int(k) for k in number], dtype=object)
-    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     batch.save(tmp_path / "m")
-    loaded = BatchFit.load(tmp_path / "m")
+    loaded = pg.BatchFit.load(tmp_path / "m")
     assert loaded.keys.tolist() == batch.keys.tolist()
     rows = frame[FEATURES], frame["user"]
     np.testing.assert_array_equal(loaded.predict(*rows), batch.predict(*rows))
@@ -142,17 +131,17 @@ def test_integers_as_objects_are_saved(tmp_path, start):
 
 def test_rows_of_other_keys_go_to_the_fallback():
     frame, other = frame_of(), frame_of(9, seed=1)
-    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     unknown = ~other["user"].isin(frame["user"]).to_numpy()
     assert 0 < unknown.sum() < len(other)
     scores = batch.predict(other, "user", fallback=np.nan)
     np.testing.assert_array_equal(np.isnan(scores), unknown)
-    everybody = RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    everybody = pg.RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
     for given in (other, pa.Table.from_pandas(other)):
         scores = batch.predict(given, "user", fallback=everybody)
         np.testing.assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
     np.testing.assert_allclose(
-        scores[~unknown], by_hand(RankRLS(), frame, other)[~unknown], atol=1e-9
+        scores[~unknown], by_hand(pg.RankRLS(), frame, other)[~unknown], atol=1e-9
     )
 
 
@@ -160,7 +149,7 @@ def test_rows_of_other_keys_go_to_the_fallback():
 def test_numbers_are_no_keys_of_models_whose_keys_are_text(dtype):
     numbers = frame_of(keys=range(7))
     texts = numbers.assign(user=numbers["user"].astype("str").astype(dtype))
-    of_numbers, of_texts = (fit_many(RankRLS(), one, **COLUMNS) for one in (numbers, texts))
+    of_numbers, of_texts = (pg.fit_many(pg.RankRLS(), one, **COLUMNS) for one in (numbers, texts))
     first = numbers["user"][0]
     message = f"keys must be text, such as '{first}', because .* got numbers, such as {first}, and"
     for column in (numbers["user"], numbers["user"].astype(float), list(numbers["user"])):
@@ -179,38 +168,42 @@ def test_numbers_are_no_keys_of_models_whose_keys_are_text(dtype):
 def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
     frame, other = frame_of(), frame_of(20, seed=1)
     unknown = ~other["user"].isin(frame["user"]).to_numpy()
-    everybody = RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
-    batch = fit_many(RankRLS(), frame, **COLUMNS, fallback=everybody)
+    everybody = pg.RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, fallback=everybody)
     assert batch.fallback is everybody and batch.models[0].prior is None
     scores = batch.predict(other, "user")
     np.testing.assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
-    plain = fit_many(RankRLS(), frame, **COLUMNS)
+    plain = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     known = other[~unknown]
     np.testing.assert_array_equal(scores[~unknown], plain.predict(known, "user"))
     batch.save(tmp_path / "m")
-    np.testing.assert_array_equal(BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
-    both = fit_many(RankRLS(), frame, **COLUMNS, prior=everybody, fallback=0.5)
-    frozen = fit_many(RankRLS(prior=FrozenEstimator(everybody)), frame, **COLUMNS, fallback=0.5)
+    np.testing.assert_array_equal(pg.BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
+    both = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, prior=everybody, fallback=0.5)
+    frozen = pg.fit_many(
+        pg.RankRLS(prior=FrozenEstimator(everybody)), frame, **COLUMNS, fallback=0.5
+    )
     np.testing.assert_array_equal(frozen.coef_, both.coef_)
     assert everybody.feature_names_in_.tolist() == FEATURES
     for number in (0.5, -1, float("nan")):
         replace(both, fallback=number).save(tmp_path / "number.safetensors")
-        loaded = BatchFit.load(tmp_path / "number.safetensors")
+        loaded = pg.BatchFit.load(tmp_path / "number.safetensors")
         np.testing.assert_equal(loaded.fallback, float(number))
     assert (both.predict(other, "user")[unknown] == 0.5).all()
     assert both.models[0].prior is not None
     trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
-    of_trees = fit_many(RankRLS(), frame, **COLUMNS, fallback=trees)
+    of_trees = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, fallback=trees)
     np.testing.assert_array_equal(
         of_trees.predict(other, "user")[unknown], trees.predict(other[FEATURES])[unknown]
     )
     for wrong, message in (
         ("mean", "fallback must be a fitted model or a number, got 'mean'"),
-        (RankRLS(), "fallback: This RankRLS instance is not fitted"),
+        (pg.RankRLS(), "fallback: This RankRLS instance is not fitted"),
         (everybody, r"fallback has the columns \['price', 'age', 'size'\], but the models have"),
     ):
         with pytest.raises(ValueError, match=message):
-            fit_many(RankRLS(), frame, by="user", label="rating", features=["size"], fallback=wrong)
+            pg.fit_many(
+                pg.RankRLS(), frame, by="user", label="rating", features=["size"], fallback=wrong
+            )
 
 
 KINDS = {
@@ -223,23 +216,23 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_of_columns_reach_constraints(kind, tmp_path):
     frame = frame_of().assign(rating=lambda rows: rows["price"] - 2 * rows["age"] - rows["size"])
-    ranker = RankRLS(positive=["size"])
-    batch = fit_many(ranker, frame, **COLUMNS)
-    numbers = fit_many(RankRLS(positive=[2]), frame, **COLUMNS)
+    ranker = pg.RankRLS(positive=["size"])
+    batch = pg.fit_many(ranker, frame, **COLUMNS)
+    numbers = pg.fit_many(pg.RankRLS(positive=[2]), frame, **COLUMNS)
     np.testing.assert_array_equal(batch.coef_, numbers.coef_)
     assert (batch.coef_[:, 2] == 0).all() and (batch.coef_[:, 1] < 0).all()
     assert ranker.positive == batch.models[0].positive == ["size"]
     batch.save(tmp_path / "m")
-    assert BatchFit.load(tmp_path / "m").models[1].positive == ["size"]
-    array = fit_many(RankRLS(positive=np.array(["size"])), frame, **COLUMNS)
+    assert pg.BatchFit.load(tmp_path / "m").models[1].positive == ["size"]
+    array = pg.fit_many(pg.RankRLS(positive=np.array(["size"])), frame, **COLUMNS)
     np.testing.assert_array_equal(batch.coef_, array.coef_)
     rows = KINDS[kind](frame[FEATURES])
-    alone = RankRLS(positive=["size"]).fit(rows, frame["rating"], qid=frame["session"])
+    alone = pg.RankRLS(positive=["size"]).fit(rows, frame["rating"], qid=frame["session"])
     assert alone.coef_[2] == 0 and alone.coef_[1] < 0
-    search = RankRLSCV(positive=["size"], inputs="quantile", cv=2)
+    search = pg.RankRLSCV(positive=["size"], inputs="quantile", cv=2)
     search.fit(rows, frame["rating"], qid=frame["session"])
     assert search.coef_[2] == 0 and search.coef_[1] < 0
-    listed = fit_many(
+    listed = pg.fit_many(
         ranker, [{"X": rows, "y": frame["rating"], "qid": frame["session"]}], on_error="raise"
     )
     np.testing.assert_array_equal(listed.coef_[0], alone.coef_)
@@ -257,12 +250,12 @@ def test_errors_name_the_rows_of_the_frame(shuffled):
     ):
         wrong = frame.copy()
         wrong.loc[row, column] = np.nan
-        for ranker in (RankRLS(), RankRLS(form="dual"), RankSVM()):
+        for ranker in (pg.RankRLS(), pg.RankRLS(form="dual"), pg.RankSVM()):
             with pytest.warns(FitFailedWarning, match=rf"\(key 'user 2'\): .*{place}"):
-                batch = fit_many(ranker, wrong, **COLUMNS)
+                batch = pg.fit_many(ranker, wrong, **COLUMNS)
             assert place in next(filter(None, batch.table["error"]))
             with pytest.raises(ValueError, match=place) as caught:
-                fit_many(ranker, wrong, **COLUMNS, on_error="raise")
+                pg.fit_many(ranker, wrong, **COLUMNS, on_error="raise")
             assert "(key 'user 2') of fit_many" in caught.value.__notes__[0]
 
 
@@ -270,12 +263,12 @@ def test_a_user_whose_fit_fails_has_no_model(tmp_path):
     frame = frame_of()
     frame.loc[frame["user"] == "user 2", "price"] = np.nan
     with pytest.warns(FitFailedWarning, match="1 of 7 problems failed"):
-        batch = fit_many(RankRLSCV(cv=2), frame, **COLUMNS)
+        batch = pg.fit_many(pg.RankRLSCV(cv=2), frame, **COLUMNS)
     number = batch.keys.tolist().index("user 2")
     assert batch.models[number] is None and np.isnan(batch.coef_[number]).all()
     batch.save(tmp_path / "m")
     frame = frame.fillna({"price": 0.0})
-    for one in (batch, BatchFit.load(tmp_path / "m")):
+    for one in (batch, pg.BatchFit.load(tmp_path / "m")):
         assert one.models[number] is None
         assert "NaN" in one.table["error"][number]
         scores = one.predict(frame, "user", fallback=0.0)
@@ -285,7 +278,7 @@ def test_a_user_whose_fit_fails_has_no_model(tmp_path):
 
 def test_models_are_found_and_dropped_by_key(tmp_path):
     frame = frame_of()
-    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     users = frame["user"].unique().tolist()
     assert len(batch) == len(users)
     for number, user in enumerate(users):
@@ -295,12 +288,14 @@ def test_models_are_found_and_dropped_by_key(tmp_path):
     assert all(less.model_of(user) is batch.model_of(user) for user in less.keys)
     assert {len(column) for column in less.table.values()} == {len(less)} == {len(users) - 2}
     less.save(tmp_path / "m")
-    loaded = BatchFit.load(tmp_path / "m")
+    loaded = pg.BatchFit.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.coef_, less.coef_)
     with pytest.raises(ValueError, match=rf"1 of 2 keys .*\({users[1]!r}"):
         loaded.predict(frame[:5].assign(user=[users[1], *[users[0]] * 4]), "user")
     assert len(batch) == len(users)
-    numbers = fit_many(RankRLS(), [make_ranking(1, 20, 3, random_state=k)[:2] for k in range(4)])
+    numbers = pg.fit_many(
+        pg.RankRLS(), [pg.make_ranking(1, 20, 3, random_state=k)[:2] for k in range(4)]
+    )
     assert numbers.without([1, 2]).keys.tolist() == [0, 3]
     assert numbers.without(np.array([1, 2])).table["problem"].tolist() == [0, 1]
 
@@ -314,7 +309,7 @@ def test_times_are_keys(start, unit):
     frame = frame_of()
     days = (start + np.arange(7) * DAY).astype(f"{start.dtype.kind}8[{unit}]")
     frame["user"] = days[frame["user"].str[-1].astype(int)]
-    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     assert batch.keys.dtype == days.dtype
     pandas_time = pd.Timestamp if start.dtype.kind == "M" else pd.Timedelta
     for number, key in enumerate(batch.keys):
@@ -345,16 +340,16 @@ def test_times_are_keys(start, unit):
 
 def test_a_fallback_scores_all_rows_if_no_model_is_left():
     frame = frame_of()
-    everybody = RankRLS().fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    everybody = pg.RankRLS().fit(frame[FEATURES], frame["rating"], qid=frame["session"])
     trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
     wrong = frame.assign(price=np.nan)
     n_users = frame["user"].nunique()
     for argument, fallback in (("prior", everybody), ("fallback", trees), ("fallback", 0.5)):
         message = f"^{n_users} of {n_users} problems failed, .* NaN"
         with pytest.warns(FitFailedWarning, match=message):
-            failed = fit_many(RankRLS(), wrong, **COLUMNS, **{argument: fallback})
+            failed = pg.fit_many(pg.RankRLS(), wrong, **COLUMNS, **{argument: fallback})
         assert failed.models == [None] * n_users
-        batch = fit_many(RankRLS(), frame, **COLUMNS, **{argument: fallback})
+        batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, **{argument: fallback})
         empty = batch.without(batch.keys)
         assert len(empty) == 0 and not empty
         expected = np.full(len(frame), 0.5)
@@ -368,8 +363,8 @@ def test_a_fallback_scores_all_rows_if_no_model_is_left():
 
 
 def test_lists_of_problems_have_their_numbers_as_keys():
-    problems = [make_ranking(1, 20, 3, random_state=seed)[:2] for seed in range(4)]
-    batch = fit_many(RankRLS(2.0, scope="global"), problems)
+    problems = [pg.make_ranking(1, 20, 3, random_state=seed)[:2] for seed in range(4)]
+    batch = pg.fit_many(pg.RankRLS(2.0, scope="global"), problems)
     keys = np.repeat([3, 0, 2], 20)
     X = np.vstack([problems[number][0] for number in (3, 0, 2)])
     expected = [batch.models[number].predict(problems[number][0]) for number in (3, 0, 2)]
@@ -378,29 +373,29 @@ def test_lists_of_problems_have_their_numbers_as_keys():
 
 def test_rows_in_float32_and_csr():
     frame = frame_of()
-    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     X, keys = frame[FEATURES].to_numpy(np.float32), frame["user"]
     named = pd.DataFrame(X, columns=FEATURES)
     scores = batch.predict(named, keys)
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, batch.predict(frame, "user"), atol=1e-5)
-    plain = fit_many(RankRLS(), [(X, frame["rating"].to_numpy())])
+    plain = pg.fit_many(pg.RankRLS(), [(X, frame["rating"].to_numpy())])
     csr = plain.predict(sp.csr_array(X), np.zeros(len(X), int))
     np.testing.assert_allclose(csr, plain.predict(X, np.zeros(len(X), int)), atol=1e-5)
 
 
 def test_models_with_other_features_are_not_stacked(tmp_path):
     frame = frame_of()
-    batch = fit_many(RankRLS(kernel="rbf"), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(kernel="rbf"), frame, **COLUMNS)
     np.testing.assert_allclose(
-        batch.predict(frame, "user"), by_hand(RankRLS(kernel="rbf"), frame), atol=1e-8
+        batch.predict(frame, "user"), by_hand(pg.RankRLS(kernel="rbf"), frame), atol=1e-8
     )
 
 
 def test_searches_over_other_settings_are_not_saved_together(tmp_path):
     frame = frame_of(20)
-    search = RankRLSCV([0.1, 1.0], pairs=["with_ties", "without_ties"], cv=2, scoring="map")
-    batch = fit_many(search, frame, **COLUMNS)
+    search = pg.RankRLSCV([0.1, 1.0], pairs=["with_ties", "without_ties"], cv=2, scoring="map")
+    batch = pg.fit_many(search, frame, **COLUMNS)
     assert len({model.pairs_ for model in batch.models}) == 2
     with pytest.raises(ValueError, match="the models differ in pairs_"):
         batch.save(tmp_path / "m")
@@ -451,20 +446,20 @@ def setting(*path, value):
     ],
 )
 def test_forged_files_are_refused(tmp_path, change, message):
-    fit_many(RankRLS(), frame_of(), **COLUMNS).save(tmp_path / "m")
+    pg.fit_many(pg.RankRLS(), frame_of(), **COLUMNS).save(tmp_path / "m")
     contents = parse((tmp_path / "m").read_bytes())
     change(contents)
     (tmp_path / "m").write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message) as caught:
-        BatchFit.load(tmp_path / "m")
+        pg.BatchFit.load(tmp_path / "m")
     assert str(caught.value).startswith(str(tmp_path / "m"))
 
 
 def test_every_user_starts_from_the_model_of_all(tmp_path):
     frame, other = frame_of(), frame_of(9, seed=1)
-    everybody = RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
-    batch = fit_many(RankRLS(5.0), frame, **COLUMNS, prior=everybody)
-    expected = by_hand(RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
+    everybody = pg.RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    batch = pg.fit_many(pg.RankRLS(5.0), frame, **COLUMNS, prior=everybody)
+    expected = by_hand(pg.RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
     np.testing.assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
     unknown = ~other["user"].isin(frame["user"]).to_numpy()
     scores = batch.predict(other, "user")
@@ -472,19 +467,19 @@ def test_every_user_starts_from_the_model_of_all(tmp_path):
         scores[unknown], everybody.predict(other[FEATURES])[unknown], rtol=1e-12
     )
     batch.save(tmp_path / "m")
-    np.testing.assert_array_equal(BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
-    strong = fit_many(RankRLS(1e12), frame, **COLUMNS, prior=everybody)
+    np.testing.assert_array_equal(pg.BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
+    strong = pg.fit_many(pg.RankRLS(1e12), frame, **COLUMNS, prior=everybody)
     np.testing.assert_allclose(strong.coef_, np.tile(everybody.coef_, (7, 1)), atol=1e-6)
 
 
 def test_a_prior_that_is_not_linear_is_part_of_the_batch(tmp_path):
     frame = frame_of()
-    everybody = RankRLS(kernel="rbf").fit(frame[FEATURES], frame["rating"], qid=frame["session"])
-    batch = fit_many(RankRLS(5.0), frame, **COLUMNS, prior=everybody)
-    expected = by_hand(RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
+    everybody = pg.RankRLS(kernel="rbf").fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    batch = pg.fit_many(pg.RankRLS(5.0), frame, **COLUMNS, prior=everybody)
+    expected = by_hand(pg.RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
     np.testing.assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
     batch.save(tmp_path / "m")
-    again = BatchFit.load(tmp_path / "m")
+    again = pg.BatchFit.load(tmp_path / "m")
     np.testing.assert_allclose(again.predict(frame, "user"), expected, atol=1e-8)
 
 
@@ -496,10 +491,10 @@ def _problem(seed=0):
 
 def test_a_model_that_is_replaced_predicts():
     X, y = _problem()
-    batch = fit_many(RankRLS(), [(X, y)])
+    batch = pg.fit_many(pg.RankRLS(), [(X, y)])
     keys = np.zeros(30, int)
     before = batch.predict(X, keys)
-    batch.models[0] = RankRLS(1e6).fit(X, y)
+    batch.models[0] = pg.RankRLS(1e6).fit(X, y)
     np.testing.assert_allclose(batch.predict(X, keys), batch.models[0].predict(X), rtol=1e-12)
     assert abs(batch.predict(X, keys)).max() < 0.1 * abs(before).max()
     np.testing.assert_array_equal(batch.coef_[0], batch.models[0].coef_)
@@ -510,8 +505,8 @@ def test_searches_that_chose_different_inputs_predict(order):
     rng = np.random.default_rng(0)
     X, qid = rng.random((60, 2)), np.repeat(np.arange(6), 10)
     problems = [(X, X.sum(axis=1), qid), (np.exp(20 * X), X.sum(axis=1), qid)][::order]
-    search = RankRLSCV(inputs=[None, "quantile"], scoring="kendall")
-    batch = fit_many(search, problems)
+    search = pg.RankRLSCV(inputs=[None, "quantile"], scoring="kendall")
+    batch = pg.fit_many(search, problems)
     kinds = {None if m.inputs_ is None else m.inputs_.kind for m in batch.models}
     assert kinds == {None, "quantile"}
     for number, (rows, _, _) in enumerate(problems):
@@ -524,19 +519,19 @@ def test_a_fallback_takes_rows_in_its_own_order_alone(kind):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), "z": 10 * rng.normal(size=60)})
     frame["y"], frame["u"] = frame["x"] - frame["z"], ["a", "b", "c"] * 20
-    batch = fit_many(RankRLS(), frame[frame["u"] != "c"], by="u", label="y")
+    batch = pg.fit_many(pg.RankRLS(), frame[frame["u"] != "c"], by="u", label="y")
     make = {
         "pandas": lambda rows: rows,
         "polars": lambda rows: pytest.importorskip("polars").from_pandas(rows),
         "pyarrow": lambda rows: pa.Table.from_pandas(rows, preserve_index=False),
     }[kind]
     rows, of_c = make(frame), (frame["u"] == "c").to_numpy()
-    for swapped in (Ridge(), RankRLS()):
+    for swapped in (Ridge(), pg.RankRLS()):
         swapped.fit(frame[["z", "x"]], frame["y"])
         for X in (rows, make(frame[["z", "x"]]), frame[["x", "z"]].to_numpy()):
             with pytest.raises(ValueError, match=r"fallback has the columns \['z', 'x'\], but the"):
                 batch.predict(X, frame["u"], fallback=swapped)
-    for own in (Ridge(), RankRLS()):
+    for own in (Ridge(), pg.RankRLS()):
         own.fit(frame[["x", "z"]], frame["y"])
         scores = batch.predict(rows, "u", fallback=own)
         expected = own.predict(frame.loc[of_c, ["x", "z"]])
@@ -545,10 +540,10 @@ def test_a_fallback_takes_rows_in_its_own_order_alone(kind):
 
 def test_a_file_of_a_batch_does_not_say_how_sure_scores_are(tmp_path):
     frame = frame_of()
-    batch = fit_many(RankRLS(keep_covariance=True), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(keep_covariance=True), frame, **COLUMNS)
     assert len({model.posterior_.noise for model in batch.models}) > 1
     batch.save(tmp_path / "batch")
-    for model in BatchFit.load(tmp_path / "batch").models:
+    for model in pg.BatchFit.load(tmp_path / "batch").models:
         assert model.posterior_ is None
         with pytest.raises(ValueError, match="does not know how sure its scores are"):
             model.predict(frame[FEATURES], return_std=True)
@@ -558,12 +553,12 @@ def test_a_file_of_a_batch_does_not_say_how_sure_scores_are(tmp_path):
 @pytest.mark.parametrize("n_sessions", [1, 3])
 def test_rows_of_different_keys_share_no_list(known, n_sessions):
     frame = frame_of()
-    everybody = RankRLS(inputs="raw+rank").fit(
+    everybody = pg.RankRLS(inputs="raw+rank").fit(
         frame[FEATURES], frame["rating"], qid=frame["session"]
     )
     frame["session"] %= n_sessions  # which all users share
     mine = frame["user"].isin([f"user {number}" for number in range(known)])
-    batch = fit_many(everybody, frame[mine], **COLUMNS, fallback=everybody)
+    batch = pg.fit_many(everybody, frame[mine], **COLUMNS, fallback=everybody)
     found = batch.predict(frame, "user", qid=frame["session"])
     models = dict(zip(batch.keys, batch.models, strict=True))
     for user, rows in frame.groupby("user"):

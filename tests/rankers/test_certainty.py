@@ -7,20 +7,8 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+import pairgram as pg
 from fuzz.forge import Tensor, pack, parse
-from pairgram import (
-    Cross,
-    Pairgram,
-    Preferences,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    fit_many,
-    load_model,
-    propose,
-    scan,
-)
 
 ALPHA = 3.0
 
@@ -80,7 +68,7 @@ KINDS = {
 def test_deviations(kind, search, tmp_path):
     lists, (setting, kernel) = Lists(), KINDS[kind]
     told = {"weighting": "documents", "keep_covariance": True, **setting}
-    model = RankRLSCV([ALPHA], **told) if search else RankRLS(ALPHA, **told)
+    model = pg.RankRLSCV([ALPHA], **told) if search else pg.RankRLS(ALPHA, **told)
     model.fit(**lists.labelled)
     posterior, X, qid = model.posterior_, lists.X, lists.qid
     assert posterior.kind == "exact" and posterior.label_noise == pytest.approx(posterior.noise)
@@ -105,7 +93,7 @@ def test_deviations(kind, search, tmp_path):
     difference = model.predict(X[a]) - model.predict(X[b])
     assert ((above > 0.5) == (difference > 0)).all()
     model.save(tmp_path / "model.pairgram")
-    loaded = load_model(tmp_path / "model.pairgram")
+    loaded = pg.load_model(tmp_path / "model.pairgram")
     for one in (model, loaded):
         for reference in ("list", "training"):
             again = one.predict(X[:20], return_std=True, reference=reference)[1]
@@ -122,7 +110,7 @@ def test_beside_scikit_learn(constant):
     process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
     mean, C = process.predict(Z, return_cov=True)
     told = {"weighting": "documents", "kernel": "rbf", "gamma": 0.5, "keep_covariance": True}
-    model = RankRLS(0.05, **told).fit(X, y)
+    model = pg.RankRLS(0.05, **told).fit(X, y)
     scores, found = model.predict(Z, return_std=True)
     np.testing.assert_allclose(scores - scores.mean(), mean - mean.mean(), atol=1e-5)
     expected = relative(C, np.full((20, 20), 1 / 20))
@@ -137,7 +125,7 @@ def test_noise_is_unbiased():
     for _ in range(400):
         w = rng.normal(size=4)
         y = X @ w + 5.0 * rng.normal(size=8)[qid] + 2**0.5 * rng.normal(size=48)
-        model = RankRLS(2.0, weighting="documents", keep_covariance=True).fit(X, y, qid=qid)
+        model = pg.RankRLS(2.0, weighting="documents", keep_covariance=True).fit(X, y, qid=qid)
         found.append([model.posterior_.noise])
         C = covariance(X @ X.T, qid, np.ones(48), 2.0)
         error = model.predict(X) - X @ w
@@ -157,8 +145,8 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
     lists = Lists()
     told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
     unit = {"pairs": 6.0, "documents": 1.0, "queries": 2 / 6}[weighting]
-    model = RankRLS(ALPHA * unit, weighting=weighting, keep_covariance=True).fit(**told)
-    other = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**told)
+    model = pg.RankRLS(ALPHA * unit, weighting=weighting, keep_covariance=True).fit(**told)
+    other = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**told)
     assert model.posterior_.kind == "exact"
     found, expected = (
         m.predict(lists.X, qid=lists.qid, return_std=True)[1] for m in (model, other)
@@ -178,10 +166,10 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
         {"scale": True},
         {"inputs": "standard"},
         {"inputs": "quantile"},
-        {"feature_map": RandomFourier(30, gamma=0.02, random_state=0)},
-        {"feature_map": RandomNodes(8, activation="linear", random_state=0)},
-        {"feature_map": RandomNodes(100, random_state=0), "inputs": "standard"},
-        {"feature_map": Cross([0], [1, 2, 3])},
+        {"feature_map": pg.RandomFourier(30, gamma=0.02, random_state=0)},
+        {"feature_map": pg.RandomNodes(8, activation="linear", random_state=0)},
+        {"feature_map": pg.RandomNodes(100, random_state=0), "inputs": "standard"},
+        {"feature_map": pg.Cross([0], [1, 2, 3])},
         {"pairs": None},
         {"scope": "global"},
     ],
@@ -190,7 +178,7 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
 def test_any_features(setting):
     lists = Lists(seed=1)
     told = {"weighting": "documents", "keep_covariance": True, **setting}
-    model = RankRLS(ALPHA, **told).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, **told).fit(**lists.labelled)
     H = lists.X if model.inputs_ is None else model.inputs_.transform(lists.X)
     H = H if model.feature_map_ is None else model.feature_map_.transform(H)
     qid = lists.qid if setting.get("scope") != "global" else 0 * lists.qid
@@ -213,7 +201,7 @@ def _weighted(qid, weight):
 
 def test_wide_rows_of_few_lists():
     lists = Lists(4, 5, 60)
-    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
     assert model.form_ == "dual"
     C = covariance(lists.X @ lists.X.T, lists.qid, lists.weight, ALPHA)
     found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
@@ -221,7 +209,7 @@ def test_wide_rows_of_few_lists():
     np.testing.assert_allclose(found / unit, relative(C, within(lists.qid)), rtol=1e-7)
     other = np.random.default_rng(1).normal(size=(2, 60)) + 20  # has directions of its own
     sparse = scipy.sparse.csr_array(lists.X)
-    of_sparse = RankRLS(ALPHA, weighting="documents", keep_covariance=True, form="dual")
+    of_sparse = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True, form="dual")
     of_sparse.fit(sparse, lists.y, qid=lists.qid, sample_weight=lists.weight)
     np.testing.assert_allclose(
         of_sparse.std_of_differences(other[:1], other[1:]),
@@ -235,8 +223,8 @@ def test_statistics_and_tables():
     pytest.importorskip("pyarrow")
     lists = Lists()
     told = {"weighting": "documents"}
-    total = Pairgram.from_rows(lists.X, lists.y, qid=lists.qid, **told)
-    model = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True)
+    total = pg.Pairgram.from_rows(lists.X, lists.y, qid=lists.qid, **told)
+    model = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True)
     B = within(lists.qid)
     r = lists.y - model.predict(lists.X)
     expected = (lists.y - B @ lists.y) @ (r - B @ r) / (60 - 10)
@@ -245,8 +233,8 @@ def test_statistics_and_tables():
     found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
     np.testing.assert_allclose(found / expected**0.5, relative(C, B), rtol=1e-7)
     frame = pandas.DataFrame(lists.X, columns=list("abcde")).assign(y=lists.y, q=lists.qid)
-    table = scan(frame, label="y", qid="q")
-    for kind in (RankRLS(ALPHA, **told), RankRLSCV([ALPHA], **told)):
+    table = pg.scan(frame, label="y", qid="q")
+    for kind in (pg.RankRLS(ALPHA, **told), pg.RankRLSCV([ALPHA], **told)):
         of_table = kind.set_params(keep_covariance=True).fit(table)
         again = of_table.predict(frame[list("abcde")], qid=lists.qid, return_std=True)[1]
         np.testing.assert_allclose(again, found, rtol=1e-7)
@@ -257,8 +245,8 @@ def test_statistics_and_tables():
         expected = of_table.rank_ranges(frame[list("abcde")], qid=lists.qid)
         for name, values in expected.items():
             np.testing.assert_array_equal(ranges[name], values)
-        chosen = propose(of_table, table, 3, strategy="variance")
-        alone = propose(of_table, frame[list("abcde")], 3, strategy="variance")
+        chosen = pg.propose(of_table, table, 3, strategy="variance")
+        alone = pg.propose(of_table, frame[list("abcde")], 3, strategy="variance")
         assert chosen.tolist() == alone.tolist()
 
 
@@ -270,8 +258,8 @@ def test_comparisons(setting, grouped):
     pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)])
     weight = rng.uniform(0.5, 2.0, 60)
     groups = np.arange(60) // 6 if grouped else None
-    y = Preferences(*pairs.T, margin=rng.exponential(size=60), weight=weight, groups=groups)
-    model = RankRLS(ALPHA, keep_covariance=True, **setting).fit(lists.X, y)
+    y = pg.Preferences(*pairs.T, margin=rng.exponential(size=60), weight=weight, groups=groups)
+    model = pg.RankRLS(ALPHA, keep_covariance=True, **setting).fit(lists.X, y)
     K = lists.X @ lists.X.T
     if "kernel" in setting:
         K = np.exp(-0.05 * cdist(lists.X, lists.X) ** 2)
@@ -287,17 +275,17 @@ def test_a_batch_of_models_and_weights_of_zero():
     lists = Lists()
     setting = {"weighting": "documents", "keep_covariance": True, "kernel": "rbf", "gamma": 0.1}
     weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
-    model = RankRLS(ALPHA, **setting).fit(lists.X, lists.y, qid=lists.qid, sample_weight=weight)
+    model = pg.RankRLS(ALPHA, **setting).fit(lists.X, lists.y, qid=lists.qid, sample_weight=weight)
     kept = weight > 0
-    other = RankRLS(ALPHA, **setting).fit(lists.X[kept], lists.y[kept], qid=lists.qid[kept])
+    other = pg.RankRLS(ALPHA, **setting).fit(lists.X[kept], lists.y[kept], qid=lists.qid[kept])
     for reference in ("list", "training"):
         found, expected = (
             one.predict(lists.X, qid=lists.qid, return_std=True, reference=reference)[1]
             for one in (model, other)
         )
         np.testing.assert_allclose(found, expected, rtol=1e-8)
-    linear = RankRLS(ALPHA, keep_covariance=True)
-    batch = fit_many(linear, [(lists.X, lists.y, lists.qid)] * 2)
+    linear = pg.RankRLS(ALPHA, keep_covariance=True)
+    batch = pg.fit_many(linear, [(lists.X, lists.y, lists.qid)] * 2)
     expected = linear.fit(lists.X, lists.y, qid=lists.qid).predict(lists.X, return_std=True)[1]
     for one in batch.models:
         np.testing.assert_array_equal(one.predict(lists.X, return_std=True)[1], expected)
@@ -305,19 +293,19 @@ def test_a_batch_of_models_and_weights_of_zero():
 
 def test_a_row_alone_has_no_deviation():
     lists = Lists()
-    model = RankRLS(keep_covariance=True).fit(lists.X, lists.y, qid=lists.qid)
+    model = pg.RankRLS(keep_covariance=True).fit(lists.X, lists.y, qid=lists.qid)
     assert model.predict(lists.X[:1], return_std=True)[1] == 0.0
     for inputs in ("rank", "list-standard"):
-        of_lists = RankRLS(inputs=inputs, keep_covariance=True)
+        of_lists = pg.RankRLS(inputs=inputs, keep_covariance=True)
         of_lists.fit(lists.X, lists.y, qid=lists.qid)
         assert of_lists.predict(lists.X, qid=lists.qid, return_std=True)[1].all()
 
 
 def test_draws_of_weights():
     lists = Lists()
-    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
     draws = model.draw_weights(20_000, random_state=0)
-    total = Pairgram.from_rows(**lists.labelled, weighting="documents")
+    total = pg.Pairgram.from_rows(**lists.labelled, weighting="documents")
     C = model.posterior_.noise * np.linalg.inv(total.G + ALPHA * np.eye(5))
     np.testing.assert_allclose(np.cov(draws.T), C, atol=0.05 * C.max())
     np.testing.assert_allclose(draws.mean(axis=0), model.coef_, atol=5 * (C.max() / 20_000) ** 0.5)
@@ -328,7 +316,7 @@ def test_draws_of_weights():
     table = model.column_weights()
     np.testing.assert_allclose(table["deviation"], np.sqrt(C.diagonal())[table["column"]])
     np.testing.assert_allclose(table["ratio"], table["weight"] / table["deviation"])
-    plain = RankRLS(ALPHA).fit(**lists.labelled)
+    plain = pg.RankRLS(ALPHA).fit(**lists.labelled)
     assert "deviation" not in plain.column_weights()
 
 
@@ -338,7 +326,7 @@ def test_noise_of_statistics():
     X, y, qid = lists.X, lists.y, lists.qid
     weight, factors = np.where(np.arange(31) % 4, lists.weight, 0.0), 0.5 ** np.arange(4)[::-1]
     days = [
-        Pairgram.from_rows(
+        pg.Pairgram.from_rows(
             X[qid == q], y[qid == q], qid=qid[qid == q], sample_weight=weight[qid == q], **told
         )
         for q in range(4)
@@ -346,10 +334,10 @@ def test_noise_of_statistics():
     total = days[0]
     for day in days[1:]:
         total = 0.5 * total + day
-    total = Pairgram.from_bytes(total.to_bytes())
+    total = pg.Pairgram.from_bytes(total.to_bytes())
     start = np.arange(5.0)
     for prior in (None, start):
-        model = RankRLS.from_pairgram(total, ALPHA, prior=prior, keep_covariance=True)
+        model = pg.RankRLS.from_pairgram(total, ALPHA, prior=prior, keep_covariance=True)
         target = y if prior is None else y - X @ start
         left, loss, degrees = y - model.predict(X), 0.0, 0.0
         for q, factor in enumerate(factors):
@@ -358,10 +346,10 @@ def test_noise_of_statistics():
             degrees += factor * (np.count_nonzero(w) - 1)
         assert model.posterior_.noise == pytest.approx(loss / degrees)
     # A day that has been forgotten counts no more.
-    rest = Pairgram.from_rows(X[qid > 0], y[qid > 0], qid=qid[qid > 0], **told)
-    first = Pairgram.from_rows(X[qid == 0], y[qid == 0], qid=qid[qid == 0], **told)
-    found = RankRLS.from_pairgram((rest + first) - first, ALPHA, keep_covariance=True)
-    expected = RankRLS.from_pairgram(rest, ALPHA, keep_covariance=True)
+    rest = pg.Pairgram.from_rows(X[qid > 0], y[qid > 0], qid=qid[qid > 0], **told)
+    first = pg.Pairgram.from_rows(X[qid == 0], y[qid == 0], qid=qid[qid == 0], **told)
+    found = pg.RankRLS.from_pairgram((rest + first) - first, ALPHA, keep_covariance=True)
+    expected = pg.RankRLS.from_pairgram(rest, ALPHA, keep_covariance=True)
     assert found.posterior_.noise == pytest.approx(expected.posterior_.noise)
 
 
@@ -369,9 +357,9 @@ def test_noise_of_statistics():
 @pytest.mark.parametrize("setting", [{"scope": "global"}, {"pairs": None}], ids=str)
 def test_statistics_know_as_much_of_labels_as_rows(weighting, setting):
     lists, told = Lists(sizes=[3, 8, 8, 12]), {"weighting": weighting, **setting}
-    total = Pairgram.from_rows(**lists.labelled, **told)
-    found = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
-    expected = RankRLS(ALPHA, **told, keep_covariance=True).fit(**lists.labelled).posterior_
+    total = pg.Pairgram.from_rows(**lists.labelled, **told)
+    found = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
+    expected = pg.RankRLS(ALPHA, **told, keep_covariance=True).fit(**lists.labelled).posterior_
     assert found.kind == expected.kind
     assert (found.label_noise is None) == (expected.label_noise is None)
     if "scope" in setting:
@@ -386,12 +374,13 @@ def test_statistics_know_the_weights_of_queries(setting, alike):
     weight = np.full(31, 4.0) if alike else 1.0 + qid
     days = [qid < 2, qid >= 2]
     total = sum(
-        Pairgram.from_rows(X[d], y[d], qid=qid[d], query_weight=weight[d], **setting) for d in days
+        pg.Pairgram.from_rows(X[d], y[d], qid=qid[d], query_weight=weight[d], **setting)
+        for d in days
     )
-    total = Pairgram.from_bytes((0.5 * total).to_bytes())
-    found = RankRLS.from_pairgram(total, 2.0, keep_covariance=True).posterior_
-    plain = Pairgram.from_rows(X, y, qid=qid, **setting)
-    expected = RankRLS.from_pairgram(plain, 1.0, keep_covariance=True).posterior_
+    total = pg.Pairgram.from_bytes((0.5 * total).to_bytes())
+    found = pg.RankRLS.from_pairgram(total, 2.0, keep_covariance=True).posterior_
+    plain = pg.Pairgram.from_rows(X, y, qid=qid, **setting)
+    expected = pg.RankRLS.from_pairgram(plain, 1.0, keep_covariance=True).posterior_
     if alike:
         assert found.label_noise == pytest.approx(expected.label_noise)
     else:
@@ -401,11 +390,13 @@ def test_statistics_know_the_weights_of_queries(setting, alike):
 def test_statistics_of_comparisons():
     rng = np.random.default_rng(0)
     X, pairs = rng.normal(size=(12, 3)), np.array([rng.choice(12, 2, False) for _ in range(300)])
-    y = Preferences(*pairs.T, margin=rng.exponential(size=300), weight=rng.uniform(0, 2, 300) // 1)
-    of_rows = RankRLS(ALPHA, keep_covariance=True).fit(X, y)
-    total = Pairgram.from_rows(X, y)
-    for statistics in (total, Pairgram.from_bytes(total.to_bytes())):
-        model = RankRLS.from_pairgram(statistics, ALPHA, keep_covariance=True)
+    y = pg.Preferences(
+        *pairs.T, margin=rng.exponential(size=300), weight=rng.uniform(0, 2, 300) // 1
+    )
+    of_rows = pg.RankRLS(ALPHA, keep_covariance=True).fit(X, y)
+    total = pg.Pairgram.from_rows(X, y)
+    for statistics in (total, pg.Pairgram.from_bytes(total.to_bytes())):
+        model = pg.RankRLS.from_pairgram(statistics, ALPHA, keep_covariance=True)
         assert model.posterior_.kind == of_rows.posterior_.kind == "exact"
         np.testing.assert_allclose(
             model.std_of_differences(X[:6], X[6:]), of_rows.std_of_differences(X[:6], X[6:])
@@ -423,7 +414,7 @@ def test_statistics_of_comparisons():
 )
 def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
     lists, path = Lists(), tmp_path / "model.pairgram"
-    model = RankRLS(ALPHA, kernel="rbf", keep_covariance=True).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, kernel="rbf", keep_covariance=True).fit(**lists.labelled)
     model.save(path)
     contents = parse(path.read_bytes())
     if change is None:
@@ -433,14 +424,14 @@ def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
         contents.tensors[array] = Tensor.of(change(values))
     path.write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message):
-        load_model(path)
+        pg.load_model(path)
 
 
 def test_linear_kernels_are_kept_in_files(tmp_path):
     lists = Lists()
-    model = RankRLS(ALPHA, kernel="linear", keep_covariance=True).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, kernel="linear", keep_covariance=True).fit(**lists.labelled)
     model.save(tmp_path / "model")
-    loaded, pair = load_model(tmp_path / "model"), (lists.X[:5], lists.X[5:10])
+    loaded, pair = pg.load_model(tmp_path / "model"), (lists.X[:5], lists.X[5:10])
     np.testing.assert_array_equal(loaded.std_of_differences(*pair), model.std_of_differences(*pair))
 
 
@@ -448,18 +439,18 @@ def test_comparisons_weigh_a_margin_as_two_labels():
     lists = Lists(1, 20)
     rng = np.random.default_rng(3)
     pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)])
-    y = Preferences(*pairs.T, margin=rng.exponential(size=60))
-    model = RankRLS(ALPHA, keep_covariance=True).fit(lists.X, y)
+    y = pg.Preferences(*pairs.T, margin=rng.exponential(size=60))
+    model = pg.RankRLS(ALPHA, keep_covariance=True).fit(lists.X, y)
     assert 2 * model.posterior_.label_noise == pytest.approx(model.posterior_.noise)
-    total = Pairgram.from_rows(lists.X, y)
-    of_sums = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
+    total = pg.Pairgram.from_rows(lists.X, y)
+    of_sums = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
     assert 2 * of_sums.label_noise == pytest.approx(of_sums.noise)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_rank_ranges_count_who_is_known_to_be_above(kind):
     lists = Lists(seed=3)
-    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True, **KINDS[kind][0])
+    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True, **KINDS[kind][0])
     model.fit(**lists.labelled)
     rng = np.random.default_rng(4)
     X, qid = rng.normal(size=(29, 5)) + 20.0, rng.integers(0, 4, 29)
@@ -487,8 +478,10 @@ def test_the_ranks_of_an_arena_hold_the_true_ones():
         a = rng.integers(0, 12, 800)
         b = (a + rng.integers(1, 12, 800)) % 12
         wins = rng.random(800) < 1 / (1 + np.exp(strength[b] - strength[a]))
-        votes = Preferences(np.where(wins, a, b), np.where(wins, b, a))
-        found = RankRLS(1e-6, keep_covariance=True).fit(np.eye(12), votes).rank_ranges(np.eye(12))
+        votes = pg.Preferences(np.where(wins, a, b), np.where(wins, b, a))
+        found = (
+            pg.RankRLS(1e-6, keep_covariance=True).fit(np.eye(12), votes).rank_ranges(np.eye(12))
+        )
         true = 1 + (strength > strength[found["row"], None]).sum(axis=1)
         held.append(((found["best"] <= true) & (true <= found["worst"])).mean())
         assert (found["worst"] - found["best"]).mean() < 8  # of 11

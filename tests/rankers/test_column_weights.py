@@ -5,25 +5,14 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from pairgram import (
-    Pairgram,
-    PairwiseELM,
-    PairwiseELMCV,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    fit_many,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
 
 UNITS = np.array([100.0, 1.0, 0.01, 1.0, 5.0])
 
 
 @pytest.fixture(scope="module")
 def rows():
-    X, y, qid = make_ranking(12, (3, 9), 5, random_state=3)
+    X, y, qid = pg.make_ranking(12, (3, 9), 5, random_state=3)
     return X * UNITS, y, qid
 
 
@@ -59,11 +48,11 @@ def check_table(table, model, spread, share, rtol=1e-9):
 @pytest.mark.parametrize(
     "model",
     [
-        RankRLS(0.5),
-        RankRLS(0.5, scale=True),
-        RankRLSCV([0.1, 1.0]),
-        RankRLSCV([0.1], scale=[True, False]),
-        RankRLSCV(kernel="linear", form="primal"),
+        pg.RankRLS(0.5),
+        pg.RankRLS(0.5, scale=True),
+        pg.RankRLSCV([0.1, 1.0]),
+        pg.RankRLSCV([0.1], scale=[True, False]),
+        pg.RankRLSCV(kernel="linear", form="primal"),
     ],
     ids=repr,
 )
@@ -78,7 +67,7 @@ def test_the_table_has_spreads_and_shares_of_the_pairs(rows, model):
 
 
 @pytest.mark.parametrize(
-    "model", [RankSVM(0.1), RankSVMCV([0.1, 1.0]), RankRLS(pairs="without_ties")]
+    "model", [pg.RankSVM(0.1), pg.RankSVMCV([0.1, 1.0]), pg.RankRLS(pairs="without_ties")]
 )
 def test_spreads_are_those_of_the_pairs_that_count(rows, model):
     X, y, qid = rows
@@ -90,8 +79,8 @@ def test_spreads_are_those_of_the_pairs_that_count(rows, model):
 
 def test_a_search_measures_its_choice_of_pairs(rows):
     X, y, qid = rows
-    model = RankRLSCV([1.0], pairs=["with_ties", "without_ties"]).fit(X, y, qid=qid)
-    alone = RankRLS(model.alpha_, pairs=model.pairs_).fit(X, y, qid=qid)
+    model = pg.RankRLSCV([1.0], pairs=["with_ties", "without_ties"]).fit(X, y, qid=qid)
+    alone = pg.RankRLS(model.alpha_, pairs=model.pairs_).fit(X, y, qid=qid)
     np.testing.assert_allclose(
         model.column_weights()["spread"], alone.column_weights()["spread"], rtol=1e-12
     )
@@ -99,7 +88,7 @@ def test_a_search_measures_its_choice_of_pairs(rows):
 
 def test_the_importance_does_not_depend_on_units(rows):
     X, y, qid = rows
-    ours, plain = (RankRLS(1e-9).fit(A, y, qid=qid).column_weights() for A in (X, X / UNITS))
+    ours, plain = (pg.RankRLS(1e-9).fit(A, y, qid=qid).column_weights() for A in (X, X / UNITS))
     assert ours["column"].tolist() == plain["column"].tolist()
     np.testing.assert_allclose(ours["importance"], plain["importance"], rtol=1e-4)
     assert abs(ours["weight"]).argmax() != 0  # a rare unit makes a large weight
@@ -107,12 +96,12 @@ def test_the_importance_does_not_depend_on_units(rows):
 
 def test_a_frame_of_the_table_has_names(rows):
     X, y, qid = rows
-    model = RankRLS().fit(pd.DataFrame(X, columns=list("abcde")), y, qid=qid)
+    model = pg.RankRLS().fit(pd.DataFrame(X, columns=list("abcde")), y, qid=qid)
     frame = pd.DataFrame(model.column_weights())
     assert [*frame] == ["column", "name", "weight", "spread", "importance", "share"]
     assert sorted(frame["name"]) == list("abcde")
     assert frame["name"][0] == "abcde"[frame["column"][0]]
-    assert RankRLS().fit(X, y, qid=qid).column_weights()["name"][0] == f"x{frame['column'][0]}"
+    assert pg.RankRLS().fit(X, y, qid=qid).column_weights()["name"][0] == f"x{frame['column'][0]}"
 
 
 @pytest.mark.parametrize("names", [list("abcde"), None])
@@ -122,9 +111,9 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
     plain = names or ["x0", "x1", "x2", "x3", "x4"]
     both = [*plain, *(f"quantile of {name}" for name in plain)]
     for inputs, expected in ((None, plain), ("quantile", plain), ("raw+quantile", both)):
-        model = RankRLS(inputs=inputs).fit(given, y, qid=qid)
+        model = pg.RankRLS(inputs=inputs).fit(given, y, qid=qid)
         model.save(tmp_path / "m")
-        for known in (model, load_model(tmp_path / "m")):
+        for known in (model, pg.load_model(tmp_path / "m")):
             assert known.column_names_.tolist() == expected
             parts = pd.DataFrame(known.contributions(given), columns=known.column_names_)
             table = known.column_weights(given, qid=qid)
@@ -139,16 +128,16 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
 @pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
 def test_a_score_that_does_not_vary_has_shares_of_0(rows):
     X, y, qid = rows
-    table = RankRLS().fit(X, 0 * y, qid=qid).column_weights()
+    table = pg.RankRLS().fit(X, 0 * y, qid=qid).column_weights()
     assert not table["share"].any() and (table["spread"] > 0).all()
 
 
 def test_models_of_statistics_and_files_know_their_spreads(rows, tmp_path):
     X, y, qid = rows
-    model = RankRLS(0.5).fit(X, y, qid=qid)
-    streamed = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), 0.5)
+    model = pg.RankRLS(0.5).fit(X, y, qid=qid)
+    streamed = pg.RankRLS.from_pairgram(pg.Pairgram.from_rows(X, y, qid=qid), 0.5)
     model.save(tmp_path / "m")
-    for other in (streamed, load_model(tmp_path / "m")):
+    for other in (streamed, pg.load_model(tmp_path / "m")):
         for name, values in model.column_weights().items():
             if values.dtype == float:
                 np.testing.assert_allclose(other.column_weights()[name], values, rtol=1e-13)
@@ -160,7 +149,7 @@ def test_a_refit_that_does_not_measure_forgets(rows):
     X, y, qid = rows
     X = X / UNITS
     for change in ({"pairs": None}, {"form": "dual"}, {"kernel": "rbf"}):
-        model = RankRLS().fit(X, y, qid=qid)
+        model = pg.RankRLS().fit(X, y, qid=qid)
         assert len(model.column_weights()["spread"]) == 5
         with pytest.raises(ValueError, match=r"weights needs"):
             model.set_params(**change).fit(X, y, qid=qid).column_weights()
@@ -168,7 +157,7 @@ def test_a_refit_that_does_not_measure_forgets(rows):
 
 def test_models_that_did_not_measure_take_rows(rows):
     X, y, qid = rows
-    for model in (RankRLS(pairs=None), RankRLS(form="dual")):
+    for model in (pg.RankRLS(pairs=None), pg.RankRLS(form="dual")):
         model = model.fit(X, y, qid=qid)
         with pytest.raises(ValueError, match=r"needs rows here, column_weights\(X, qid=qid\)"):
             model.column_weights()
@@ -178,18 +167,18 @@ def test_models_that_did_not_measure_take_rows(rows):
             *expected_table(X, y, qid, model.coef_),
             rtol=1e-7,
         )
-    nodes = PairwiseELM(n_nodes=4, random_state=0).fit(X, y, qid=qid)
-    (small,) = fit_many(RankRLS(), [(X, y, qid)]).models
+    nodes = pg.PairwiseELM(n_nodes=4, random_state=0).fit(X, y, qid=qid)
+    (small,) = pg.fit_many(pg.RankRLS(), [(X, y, qid)]).models
     wide = sp.random(4_100, 4_100, 0.001, format="csr", random_state=0)
     for model, reason in (
-        (RankRLS(pairs=None).fit(X, y, qid=qid), "there are no pairs$"),
-        (RankRLSCV(pairs=[None]).fit(X, y, qid=qid), "there are no pairs$"),
-        (RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
-        (RankRLS(prior=np.ones(5)).fit(X, y, qid=qid), "it starts from a prior$"),
+        (pg.RankRLS(pairs=None).fit(X, y, qid=qid), "there are no pairs$"),
+        (pg.RankRLSCV(pairs=[None]).fit(X, y, qid=qid), "there are no pairs$"),
+        (pg.RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
+        (pg.RankRLS(prior=np.ones(5)).fit(X, y, qid=qid), "it starts from a prior$"),
         (nodes, "it has nodes$"),
         (small, "it needed no Gram matrix of all pairs .small problems of fit_many"),
         (
-            RankRLS(1e3).fit(wide, np.arange(4_100) % 7, qid=np.arange(4_100) // 9),
+            pg.RankRLS(1e3).fit(wide, np.arange(4_100) % 7, qid=np.arange(4_100) // 9),
             ".*, wide CSR rows",
         ),
     ):
@@ -202,7 +191,12 @@ def test_models_that_did_not_measure_take_rows(rows):
 
 @pytest.mark.parametrize(
     "model",
-    [RankRLS(), RankRLSCV(form="dual"), RankSVM(), PairwiseELMCV(n_nodes=6, random_state=0)],
+    [
+        pg.RankRLS(),
+        pg.RankRLSCV(form="dual"),
+        pg.RankSVM(),
+        pg.PairwiseELMCV(n_nodes=6, random_state=0),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("form", ["array", "frame", "float32", "csr"])
@@ -225,10 +219,10 @@ def test_contributions_sum_to_the_score_but_for_a_constant(rows, model, form):
 
 def test_weights_that_were_changed_need_rows(rows, tmp_path):
     X, y, qid = rows
-    model = RankRLS().fit(X, y, qid=qid)
+    model = pg.RankRLS().fit(X, y, qid=qid)
     model.coef_ = -model.coef_
     model.save(tmp_path / "model")
-    for changed in (model, load_model(tmp_path / "model")):
+    for changed in (model, pg.load_model(tmp_path / "model")):
         with pytest.raises(ValueError, match="needs rows here"):
             changed.column_weights()
         assert changed.column_weights(X, qid=qid)["share"].sum() == pytest.approx(1)

@@ -5,15 +5,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse
 
-from pairgram import (
-    Preferences,
-    RandomNodes,
-    RankSVM,
-    RankSVMCV,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
 from tests import reference_comparisons as reference
 
 LOSSES = ("squared_hinge", "squared", "logistic")
@@ -54,8 +46,8 @@ def test_the_minimum(loss, make):
     margins = (0.0, 1.0) if loss == "logistic" else (0.0, 0.5, 2.0)
     X, winner, loser, margin, weight = problem(1, margins=margins)
     X = make(X)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
-    model = RankSVM(0.7, loss=loss, tol=1e-10).fit(X, y)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    model = pg.RankSVM(0.7, loss=loss, tol=1e-10).fit(X, y)
     Z = reference.written_out(X, winner, loser)
     expected, objective = minimum(loss, Z, margin, weight, 0.7)
     np.testing.assert_allclose(model.coef_, expected, atol=2e-6)
@@ -65,15 +57,15 @@ def test_the_minimum(loss, make):
 
 def test_the_largest_scores_do_not_overflow():
     X = np.array([[0.0], [1e4], [-1e4]])
-    model = RankSVM(1e4, loss="logistic").fit(X, Preferences([1, 0, 2], [0, 2, 1]))
+    model = pg.RankSVM(1e4, loss="logistic").fit(X, pg.Preferences([1, 0, 2], [0, 2, 1]))
     assert np.isfinite(model.coef_).all() and np.isfinite(model.predict(X)).all()
 
 
 def test_graded_labels():
-    X, y, qid = make_ranking(15, 9, 4, random_state=0)
+    X, y, qid = pg.make_ranking(15, 9, 4, random_state=0)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2.0, len(y))
-    model = RankSVM(0.1, loss="logistic", tol=1e-10).fit(X, y, qid=qid, sample_weight=weight)
+    model = pg.RankSVM(0.1, loss="logistic", tol=1e-10).fit(X, y, qid=qid, sample_weight=weight)
     pairs = [
         (i, j)
         for query in np.unique(qid)
@@ -82,13 +74,13 @@ def test_graded_labels():
         if y[i] > y[j]
     ]
     winner, loser = np.array(pairs).T
-    given = Preferences(winner, loser, weight=weight[winner] * weight[loser])
+    given = pg.Preferences(winner, loser, weight=weight[winner] * weight[loser])
     np.testing.assert_allclose(
-        RankSVM(0.1, loss="logistic", tol=1e-10).fit(X, given).coef_, model.coef_, rtol=1e-8
+        pg.RankSVM(0.1, loss="logistic", tol=1e-10).fit(X, given).coef_, model.coef_, rtol=1e-8
     )
-    one, three = (RankSVM(0.1, loss="logistic", n_threads=n).fit(X, y, qid=qid) for n in (1, 3))
+    one, three = (pg.RankSVM(0.1, loss="logistic", n_threads=n).fit(X, y, qid=qid) for n in (1, 3))
     np.testing.assert_array_equal(one.coef_, three.coef_)
-    search = RankSVMCV(loss="logistic", scoring="ndcg@10").fit(X, y, qid=qid)
+    search = pg.RankSVMCV(loss="logistic", scoring="ndcg@10").fit(X, y, qid=qid)
     assert search.best_score_ > 0.5
 
 
@@ -99,8 +91,8 @@ def test_one_hot_rows_are_bradley_terry():
     a, b = a[a != b], b[a != b]
     wins = rng.random(len(a)) < 1 / (1 + np.exp(skill[b] - skill[a]))
     winner, loser = np.where(wins, a, b), np.where(wins, b, a)
-    model = RankSVM(1e6, loss="logistic", tol=1e-9).fit(
-        scipy.sparse.eye_array(6, format="csr"), Preferences(winner, loser)
+    model = pg.RankSVM(1e6, loss="logistic", tol=1e-9).fit(
+        scipy.sparse.eye_array(6, format="csr"), pg.Preferences(winner, loser)
     )
     # The maximum likelihood: every item wins as often as is expected of it.
     scores = model.predict(np.eye(6))
@@ -116,63 +108,65 @@ def test_one_hot_rows_are_bradley_terry():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_held_out_scores_are_those_of_refits(loss):
     X, winner, loser, margin, weight = problem(3)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     every = np.arange(200)
     splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 3)]
     scoring = "log_loss" if loss == "logistic" else "squared_error"
     options = {"loss": loss, "tol": 1e-9}
-    search = RankSVMCV([0.1, 2.0], cv=splits, scoring=scoring, **options).fit(X, y)
+    search = pg.RankSVMCV([0.1, 2.0], cv=splits, scoring=scoring, **options).fit(X, y)
     for number, (train, test) in enumerate(splits):
-        part = Preferences(winner[train], loser[train], margin=margin[train], weight=weight[train])
-        held = Preferences(winner[test], loser[test], margin=margin[test], weight=weight[test])
+        part = pg.Preferences(
+            winner[train], loser[train], margin=margin[train], weight=weight[train]
+        )
+        held = pg.Preferences(winner[test], loser[test], margin=margin[test], weight=weight[test])
         for k, C in enumerate((0.1, 2.0)):
-            scores = RankSVM(C, **options).fit(X, part).predict(X)
-            expected = evaluate(scoring, held, scores)[scoring]
+            scores = pg.RankSVM(C, **options).fit(X, part).predict(X)
+            expected = pg.evaluate(scoring, held, scores)[scoring]
             found = search.cv_results_[f"split{number}_test_score"][k]
             np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert search.cv_ == "3 splits of comparisons" and search.scoring_.name == scoring
-    one = RankSVM(search.C_, **options).fit(X, y)
+    one = pg.RankSVM(search.C_, **options).fit(X, y)
     np.testing.assert_allclose(search.coef_, one.coef_, rtol=1e-6)
 
 
 def test_a_feature_map_and_groups(free_memory):
     X, winner, loser, margin, _ = problem(4)
-    y = Preferences(winner, loser, margin=margin, groups=np.arange(200) % 7)
-    search = RankSVMCV(feature_map=[None, RandomNodes(20, random_state=0)]).fit(X, y)
+    y = pg.Preferences(winner, loser, margin=margin, groups=np.arange(200) % 7)
+    search = pg.RankSVMCV(feature_map=[None, pg.RandomNodes(20, random_state=0)]).fit(X, y)
     assert search.cv_ == "5 splits of groups" and len(search.scores_) == 11
-    nodes = RandomNodes(20, random_state=0)
-    model = RankSVM(0.5, feature_map=nodes, tol=1e-8).fit(X, y)
-    alone = RankSVM(0.5, tol=1e-8).fit(nodes.fit_transform(X), y)
+    nodes = pg.RandomNodes(20, random_state=0)
+    model = pg.RankSVM(0.5, feature_map=nodes, tol=1e-8).fit(X, y)
+    alone = pg.RankSVM(0.5, tol=1e-8).fit(nodes.fit_transform(X), y)
     np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-6)
     free_memory(7 * len(X) * 20)
-    again = RankSVM(0.5, feature_map=nodes, tol=1e-8).fit(X, y)
+    again = pg.RankSVM(0.5, feature_map=nodes, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-6, atol=1e-7)
 
 
 def test_the_same_bits_for_any_number_of_threads():
     X, winner, loser, margin, weight = problem(5, 3000, 60_000, 5)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     for loss in LOSSES:
-        one, three = (RankSVM(0.01, loss=loss, n_threads=n).fit(X, y) for n in (1, 3))
+        one, three = (pg.RankSVM(0.01, loss=loss, n_threads=n).fit(X, y) for n in (1, 3))
         np.testing.assert_array_equal(one.coef_, three.coef_)
 
 
 def test_probabilities(tmp_path):
     X, winner, loser, *_ = problem(6)
-    y = Preferences(winner, loser)
-    search = RankSVMCV(loss="logistic", scoring="log_loss").fit(X, y)
+    y = pg.Preferences(winner, loser)
+    search = pg.RankSVMCV(loss="logistic", scoring="log_loss").fit(X, y)
     p = search.probability_preferred(X[:5], X[5:10])
     scores = search.predict(X)
     np.testing.assert_allclose(p, 1 / (1 + np.exp(scores[5:10] - scores[:5])), rtol=1e-12)
     np.testing.assert_allclose(p + search.probability_preferred(X[5:10], X[:5]), 1.0)
     search.save(tmp_path / "model.safetensors")
-    loaded = load_model(tmp_path / "model.safetensors")
+    loaded = pg.load_model(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.probability_preferred(X[:5], X[5:10]), p)
 
 
 def test_probabilities_are_those_of_the_loss_that_was_fitted(tmp_path):
-    rows, comparisons = np.eye(3), Preferences([0, 1, 2], [1, 2, 1])
-    hinge, logistic = (RankSVM(loss=loss) for loss in ("squared_hinge", "logistic"))
+    rows, comparisons = np.eye(3), pg.Preferences([0, 1, 2], [1, 2, 1])
+    hinge, logistic = (pg.RankSVM(loss=loss) for loss in ("squared_hinge", "logistic"))
     hinge.fit(rows, comparisons).set_params(loss="logistic")
     with pytest.raises(ValueError, match="needs loss='logistic', got loss='squared_hinge'"):
         hinge.probability_preferred(rows, rows)
@@ -181,10 +175,10 @@ def test_probabilities_are_those_of_the_loss_that_was_fitted(tmp_path):
     np.testing.assert_array_equal(logistic.probability_preferred(rows, rows[::-1]), expected)
     for model in (hinge, logistic):
         model.save(tmp_path / f"{model._loss}.safetensors")
-    loaded = load_model(tmp_path / "logistic.safetensors")
+    loaded = pg.load_model(tmp_path / "logistic.safetensors")
     np.testing.assert_array_equal(loaded.probability_preferred(rows, rows[::-1]), expected)
     with pytest.raises(ValueError, match="needs loss='logistic', got loss='squared_hinge'"):
-        load_model(tmp_path / "squared_hinge.safetensors").probability_preferred(rows, rows)
+        pg.load_model(tmp_path / "squared_hinge.safetensors").probability_preferred(rows, rows)
 
 
 def test_probabilities_are_calibrated():
@@ -198,8 +192,8 @@ def test_probabilities_are_calibrated():
         wins = rng.random(7000) < 1 / (1 + np.exp(-(X[a] - X[b]) @ truth))
         winner, loser = np.where(wins, a, b), np.where(wins, b, a)
         fitted = slice(0, 1000)
-        model = RankSVMCV(loss="logistic", scoring="log_loss")
-        model.fit(X, Preferences(winner[fitted], loser[fitted]))
+        model = pg.RankSVMCV(loss="logistic", scoring="log_loss")
+        model.fit(X, pg.Preferences(winner[fitted], loser[fitted]))
         probabilities.append(model.probability_preferred(X[a[1000:]], X[b[1000:]]))
         outcomes.append(wins[1000:])
     p, outcome = np.concatenate(probabilities), np.concatenate(outcomes)

@@ -6,17 +6,7 @@ import scipy.sparse
 from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 
-from pairgram import (
-    AutoRanker,
-    Preferences,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    fit_many,
-    load_model,
-)
+import pairgram as pg
 from tests import reference_comparisons as reference
 
 WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
@@ -39,13 +29,13 @@ def problem(seed, n_items=12, n_pairs=60, n_features=4, ties=0.2):
 def test_the_solution_of_differences_written_out(shape, make, form):
     X, winner, loser, margin, weight, _ = problem(1, shape[0], 60, shape[1])
     X = make(X)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     Z = reference.written_out(X, winner, loser)
     expected = reference.ridge(Z, margin, weight, 0.7)
-    model = RankRLS(0.7, form=form).fit(X, y)
+    model = pg.RankRLS(0.7, form=form).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9, atol=1e-12)
     assert model.form_ == form and model.n_features_in_ == shape[1] and not model.uses_qid_
-    rows = RankRLS(0.7, pairs=None).fit(Z, margin, sample_weight=weight)
+    rows = pg.RankRLS(0.7, pairs=None).fit(Z, margin, sample_weight=weight)
     np.testing.assert_allclose(model.coef_, rows.coef_, rtol=1e-9, atol=1e-12)
 
 
@@ -54,10 +44,10 @@ def test_the_solution_of_differences_written_out(shape, make, form):
 def test_any_comparisons(seed, n_items, n_pairs, n_features):
     X, winner, loser, margin, weight, _ = problem(seed, n_items, n_pairs, n_features)
     weight[0] = 1.0
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     expected = reference.ridge(reference.written_out(X, winner, loser), margin, weight, 0.5)
     for form in ("primal", "dual"):
-        model = RankRLS(0.5, form=form).fit(X, y)
+        model = pg.RankRLS(0.5, form=form).fit(X, y)
         np.testing.assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -67,9 +57,9 @@ def test_any_comparisons(seed, n_items, n_pairs, n_features):
 @pytest.mark.parametrize("way", WAYS)
 def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     X, winner, loser, margin, weight, groups = problem(2)
-    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
     alphas = np.array([30.0, 1.0, 1e-3])
-    search = RankRLSCV(alphas, cv=way, scoring=scoring, form=form)
+    search = pg.RankRLSCV(alphas, cv=way, scoring=scoring, form=form)
     search.fit(make(X), y)
     Z = reference.written_out(X, winner, loser)
     folds = reference.folds_of(way, winner, loser, groups)
@@ -80,23 +70,25 @@ def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     for test, scores in reference.refitted(Z, margin, weight, search.alpha_, folds):
         held[test] += scores / (2 if way == "leave-item-out" else 1)
     np.testing.assert_allclose(search.held_out_, held, atol=1e-10)
-    one = RankRLS(search.alpha_, form=form).fit(make(X), y)
+    one = pg.RankRLS(search.alpha_, form=form).fit(make(X), y)
     np.testing.assert_allclose(search.coef_, one.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{}, {"scale": True}, {"positive": True}, {"form": "dual"}])
 def test_splits_are_refits(options):
     X, winner, loser, margin, weight, _ = problem(3)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     every = np.arange(60)
     splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
     alphas = [3.0, 0.1]
-    search = RankRLSCV(alphas, cv=splits, scoring="squared_error", **options).fit(X, y)
+    search = pg.RankRLSCV(alphas, cv=splits, scoring="squared_error", **options).fit(X, y)
     assert search.cv_ == "4 splits of comparisons"
     for number, (train, test) in enumerate(splits):
-        part = Preferences(winner[train], loser[train], margin=margin[train], weight=weight[train])
+        part = pg.Preferences(
+            winner[train], loser[train], margin=margin[train], weight=weight[train]
+        )
         for k, alpha in enumerate(alphas):
-            scores = RankRLS(alpha, **options).fit(X, part).predict(X)
+            scores = pg.RankRLS(alpha, **options).fit(X, part).predict(X)
             errors = (margin[test] - (scores[winner[test]] - scores[loser[test]])) ** 2
             found = search.cv_results_[f"split{number}_test_score"][k]
             np.testing.assert_allclose(found, np.average(errors, weights=weight[test]), rtol=1e-8)
@@ -106,46 +98,48 @@ def test_folds_of_groups_and_splitters():
     from sklearn.model_selection import GroupKFold, KFold
 
     X, winner, loser, margin, _, groups = problem(4)
-    y = Preferences(winner, loser, margin=margin, groups=groups)
-    by_groups = RankRLSCV(cv=3, scoring="squared_error").fit(X, y)
+    y = pg.Preferences(winner, loser, margin=margin, groups=groups)
+    by_groups = pg.RankRLSCV(cv=3, scoring="squared_error").fit(X, y)
     assert by_groups.cv_ == "3 splits of groups"
-    assert RankRLSCV(cv=GroupKFold(3)).fit(X, y).cv_ == "3 splits of groups"
-    assert RankRLSCV(cv=KFold(4)).fit(X, y).cv_ == "4 splits of groups"
-    alone = Preferences(winner, loser, margin=margin)
+    assert pg.RankRLSCV(cv=GroupKFold(3)).fit(X, y).cv_ == "3 splits of groups"
+    assert pg.RankRLSCV(cv=KFold(4)).fit(X, y).cv_ == "4 splits of groups"
+    alone = pg.Preferences(winner, loser, margin=margin)
     for cv in (4, KFold(4)):
-        assert RankRLSCV(cv=cv).fit(X, alone).cv_ == "4 splits of comparisons"
+        assert pg.RankRLSCV(cv=cv).fit(X, alone).cv_ == "4 splits of comparisons"
 
 
 def test_what_is_held_out_by_default():
     X, winner, loser, *_, groups = problem(5)
-    assert RankRLSCV().fit(X, Preferences(winner, loser, groups=groups)).cv_ == "leave-group-out"
-    assert RankRLSCV().fit(X, Preferences(winner, loser)).cv_ == "leave-item-out"
+    assert (
+        pg.RankRLSCV().fit(X, pg.Preferences(winner, loser, groups=groups)).cv_ == "leave-group-out"
+    )
+    assert pg.RankRLSCV().fit(X, pg.Preferences(winner, loser)).cv_ == "leave-item-out"
     for ids in (np.eye(12), scipy.sparse.eye_array(12, format="csr")):
-        assert RankRLSCV().fit(ids, Preferences(winner, loser)).cv_ == "leave-comparison-out"
+        assert pg.RankRLSCV().fit(ids, pg.Preferences(winner, loser)).cv_ == "leave-comparison-out"
     both = np.hstack([X, np.eye(12)])
-    assert RankRLSCV().fit(both, Preferences(winner, loser)).cv_ == "leave-comparison-out"
-    once = Preferences(np.arange(0, 12, 2), np.arange(1, 12, 2))
-    assert RankRLSCV().fit(X, once).cv_ == "leave-comparison-out"
-    constrained = RankRLSCV(positive=True).fit(X, Preferences(winner, loser))
+    assert pg.RankRLSCV().fit(both, pg.Preferences(winner, loser)).cv_ == "leave-comparison-out"
+    once = pg.Preferences(np.arange(0, 12, 2), np.arange(1, 12, 2))
+    assert pg.RankRLSCV().fit(X, once).cv_ == "leave-comparison-out"
+    constrained = pg.RankRLSCV(positive=True).fit(X, pg.Preferences(winner, loser))
     assert constrained.cv_ == "5 folds of items"
-    star = Preferences(np.zeros(11, dtype=int), np.arange(1, 12))
-    assert RankRLSCV(positive=True).fit(X, star).cv_ == "5 splits of comparisons"
+    star = pg.Preferences(np.zeros(11, dtype=int), np.arange(1, 12))
+    assert pg.RankRLSCV(positive=True).fit(X, star).cv_ == "5 splits of comparisons"
 
 
 def test_comparisons_of_weight_0_do_not_choose_what_is_held_out():
     X = problem(5)[0]
     pairs = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [0, 2], [0, 8]])
-    absent = Preferences(*pairs.T, weight=[1, 1, 1, 1, 0, 0])
-    assert RankRLSCV().fit(X, absent).cv_ == "leave-comparison-out"
-    y, weight = Preferences(*pairs[:5].T), [1, 1, 1, 1, 1, 0]
-    one, same = (RankRLSCV(cv="item-folds", scoring="squared_error") for _ in "ab")
-    one.fit(X, y), same.fit(X, Preferences(*pairs.T, weight=weight))
+    absent = pg.Preferences(*pairs.T, weight=[1, 1, 1, 1, 0, 0])
+    assert pg.RankRLSCV().fit(X, absent).cv_ == "leave-comparison-out"
+    y, weight = pg.Preferences(*pairs[:5].T), [1, 1, 1, 1, 1, 0]
+    one, same = (pg.RankRLSCV(cv="item-folds", scoring="squared_error") for _ in "ab")
+    one.fit(X, y), same.fit(X, pg.Preferences(*pairs.T, weight=weight))
     np.testing.assert_allclose(one.scores_, same.scores_)
 
 
 def test_column_weights():
     X, winner, loser, margin, weight, _ = problem(16)
-    model = RankRLS(0.5).fit(X, Preferences(winner, loser, margin=margin, weight=weight))
+    model = pg.RankRLS(0.5).fit(X, pg.Preferences(winner, loser, margin=margin, weight=weight))
     Z = reference.written_out(X, winner, loser)
     found = model.column_weights()
     order = found["column"]
@@ -154,7 +148,7 @@ def test_column_weights():
     G = (Z.T * weight) @ Z
     parts = model.coef_ * (G @ model.coef_)
     np.testing.assert_allclose(found["share"], (parts / parts.sum())[order], rtol=1e-10)
-    svm = RankSVM(0.5).fit(X, Preferences(winner, loser, margin=margin, weight=weight))
+    svm = pg.RankSVM(0.5).fit(X, pg.Preferences(winner, loser, margin=margin, weight=weight))
     of_svm = svm.column_weights()
     np.testing.assert_allclose(of_svm["spread"], spread[of_svm["column"]], rtol=1e-10)
 
@@ -184,15 +178,15 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
 
     X, winner, loser, margin, weight, groups = problem(20)
     days = None if cv == "item-folds" else np.array(list("abcde"))[groups]
-    y = Preferences(winner, loser, margin=margin, weight=weight, groups=days)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=days)
     splits = held_by_hand(cv, winner, loser, groups)
     given = TimeSeriesSplit(2, test_size=1) if cv == "time" else cv
     named = {"cv": given, "scoring": "squared_error"}
     grid = [3.0, 0.1]
     if "svm" in options:
-        search = RankSVMCV(grid, loss="squared", tol=1e-10, **named).fit(make(X), y)
+        search = pg.RankSVMCV(grid, loss="squared", tol=1e-10, **named).fit(make(X), y)
     else:
-        search = RankRLSCV(grid, **named, **options).fit(make(X), y)
+        search = pg.RankRLSCV(grid, **named, **options).fit(make(X), y)
     what = {"item-folds": "5 folds of items", "time": "2 splits of groups"}
     assert search.cv_ == what.get(cv, "4 splits of groups")
     held = {}
@@ -200,12 +194,12 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
         total = sums = 0.0
         held[value] = np.zeros(60), np.zeros(60)
         for train, test in splits:
-            part = Preferences(
+            part = pg.Preferences(
                 winner[train], loser[train], margin=margin[train], weight=weight[train]
             )
-            model = RankRLS(value, positive=options.get("positive", False))
+            model = pg.RankRLS(value, positive=options.get("positive", False))
             if "svm" in options:
-                model = RankSVM(value, loss="squared", tol=1e-10)
+                model = pg.RankSVM(value, loss="squared", tol=1e-10)
             scores = model.fit(X, part).predict(X)
             own = scores[winner[test]] - scores[loser[test]]
             total += weight[test].sum()
@@ -226,7 +220,7 @@ OF_ALL_ROWS = (
     {},
     {"form": "dual"},
     {"positive": True},
-    {"feature_map": RandomNodes(9, random_state=0)},
+    {"feature_map": pg.RandomNodes(9, random_state=0)},
     {"svm": True},
 )
 OF_DENSE_ROWS = ({"inputs": ["standard", None]}, {"kernel": "rbf", "gamma": [0.3, 0.1]})
@@ -243,12 +237,12 @@ OF_DENSE_ROWS = ({"inputs": ["standard", None]}, {"kernel": "rbf", "gamma": [0.3
 def test_a_validation_set_of_comparisons(options, make):
     X, winner, loser, margin, weight, _ = problem(21)
     Z, better, worse, by, counts, _ = problem(22)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
-    held = Preferences(better, worse, margin=by, weight=counts)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    held = pg.Preferences(better, worse, margin=by, weight=counts)
     offset = np.linspace(-1, 1, 12)
     named = {"scoring": "squared_error"}
     svm = "svm" in options
-    kind, single = (RankSVMCV, RankSVM) if svm else (RankRLSCV, RankRLS)
+    kind, single = (pg.RankSVMCV, pg.RankSVM) if svm else (pg.RankRLSCV, pg.RankRLS)
     options = {"loss": "squared", "tol": 1e-10} if svm else options
     search = kind([3.0, 0.1], **named, **options)
     search.fit(make(X), y, offset=offset, validation=(make(Z), held, None, offset[::-1]))
@@ -271,7 +265,7 @@ def test_a_validation_set_of_comparisons(options, make):
     "options",
     [
         {"kernel": "rbf", "gamma": 0.3},
-        {"feature_map": RandomNodes(9, random_state=0)},
+        {"feature_map": pg.RandomNodes(9, random_state=0)},
         {"inputs": "standard"},
         {"inputs": "quantile", "kernel": "laplacian"},
         {"inputs": "raw+rank"},
@@ -280,8 +274,8 @@ def test_a_validation_set_of_comparisons(options, make):
 )
 def test_the_scores_of_features_written_out(options, tmp_path):
     X, winner, loser, margin, weight, _ = problem(7)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
-    model = RankRLS(0.5, **options).fit(X, y)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    model = pg.RankRLS(0.5, **options).fit(X, y)
     if "kernel" in options:
         H = X if model.inputs_ is None else model.inputs_.transform(X)
         H = np.asarray(model.feature_map_.transform(H))
@@ -297,13 +291,13 @@ def test_the_scores_of_features_written_out(options, tmp_path):
         scores - scores.mean(), expected - expected.mean(), rtol=1e-7, atol=1e-9
     )
     model.save(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.safetensors").predict(X), scores)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "model.safetensors").predict(X), scores)
 
 
 def test_inputs_count_rows_as_often_as_they_are_compared():
     X, winner, loser, margin, *_ = problem(8)
-    y = Preferences(winner, loser, margin=margin)
-    model = RankRLS(1.0, inputs="standard").fit(X, y)
+    y = pg.Preferences(winner, loser, margin=margin)
+    model = pg.RankRLS(1.0, inputs="standard").fit(X, y)
     seen = np.concatenate([X[winner], X[loser]])
     np.testing.assert_allclose(
         model.inputs_.transform(X), (X - seen.mean(axis=0)) / seen.std(axis=0), rtol=1e-10
@@ -312,29 +306,29 @@ def test_inputs_count_rows_as_often_as_they_are_compared():
 
 def test_a_search_over_kernels():
     X, winner, loser, margin, *_ = problem(9)
-    y = Preferences(winner, loser, margin=margin)
-    search = RankRLSCV(kernel="rbf", gamma=[0.1, 1.0], inputs=[None, "standard"]).fit(X, y)
+    y = pg.Preferences(winner, loser, margin=margin)
+    search = pg.RankRLSCV(kernel="rbf", gamma=[0.1, 1.0], inputs=[None, "standard"]).fit(X, y)
     assert len(search.cv_results_["params"]) == 4 * 34 and search.form_ == "dual"
     kernel = search.feature_map_.transform(
         X if search.inputs_ is None else search.inputs_.transform(X)
     )
-    given = RankRLS(search.alpha_, kernel="precomputed").fit(kernel, y)
+    given = pg.RankRLS(search.alpha_, kernel="precomputed").fit(kernel, y)
     np.testing.assert_allclose(given.predict(kernel), search.predict(X), rtol=1e-7, atol=1e-9)
 
 
 def test_a_prior_and_offsets():
     X, winner, loser, margin, weight, _ = problem(10)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     Z = reference.written_out(X, winner, loser)
     w0 = np.arange(4.0)
-    model = RankRLS(2.0, prior=w0).fit(X, y)
+    model = pg.RankRLS(2.0, prior=w0).fit(X, y)
     expected = w0 + reference.ridge(Z, margin - Z @ w0, weight, 2.0)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
     offset = np.linspace(-1, 1, 12)
-    model = RankRLS(2.0).fit(X, y, offset=offset)
+    model = pg.RankRLS(2.0).fit(X, y, offset=offset)
     left = margin - (offset[winner] - offset[loser])
     np.testing.assert_allclose(model.coef_, reference.ridge(Z, left, weight, 2.0), rtol=1e-9)
-    search = RankRLSCV([2.0], scoring="squared_error", cv="leave-comparison-out")
+    search = pg.RankRLSCV([2.0], scoring="squared_error", cv="leave-comparison-out")
     search.fit(X, y, offset=offset)
     folds = reference.folds_of("leave-comparison-out", winner, loser)
     expected = reference.judged("squared_error", Z, left, weight, 2.0, folds)
@@ -344,9 +338,9 @@ def test_a_prior_and_offsets():
 def test_items_without_a_difference_tie():
     X, winner, loser, *_ = problem(11)
     X[1] = X[0]
-    y = Preferences(np.append(winner, [0, 1]), np.append(loser, [1, 0]))
+    y = pg.Preferences(np.append(winner, [0, 1]), np.append(loser, [1, 0]))
     for way in ("leave-comparison-out", "leave-item-out"):
-        search = RankRLSCV(cv=way).fit(X, y)
+        search = pg.RankRLSCV(cv=way).fit(X, y)
         assert (search.held_out_[-2:] == 0).all()
 
 
@@ -355,9 +349,9 @@ def test_an_item_that_holds_a_direction_is_refitted():
     X, winner, loser, margin, weight, _ = problem(12)
     X[:, 0] = 0.0
     X[3, 0] = 1e6
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     alphas = [1e2, 1e-2]
-    search = RankRLSCV(alphas, cv="leave-item-out", scoring="squared_error").fit(X, y)
+    search = pg.RankRLSCV(alphas, cv="leave-item-out", scoring="squared_error").fit(X, y)
     folds = reference.folds_of("leave-item-out", winner, loser)
     Z = reference.written_out(X, winner, loser)
     Z[:, 0] = np.where((winner == 3) | (loser == 3), Z[:, 0], 0.0)
@@ -367,19 +361,19 @@ def test_an_item_that_holds_a_direction_is_refitted():
 
 def test_the_same_bits_for_any_number_of_threads():
     X, winner, loser, margin, weight, _ = problem(13, 200, 30_000, 30)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     for way in WAYS[:2]:
-        one, three = (RankRLSCV(cv=way, n_threads=n).fit(X, y) for n in (1, 3))
+        one, three = (pg.RankRLSCV(cv=way, n_threads=n).fit(X, y) for n in (1, 3))
         np.testing.assert_array_equal(one.scores_, three.scores_)
         np.testing.assert_array_equal(one.coef_, three.coef_)
 
 
 def test_stored_values_have_the_mean_that_is_told():
     X, winner, loser, margin, weight, groups = problem(14)
-    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
     for cv in (*WAYS, 4):
         for scoring in ("accuracy", "squared_error"):
-            search = RankRLSCV(cv=cv, scoring=scoring).fit(X, y)
+            search = pg.RankRLSCV(cv=cv, scoring=scoring).fit(X, y)
             values = search.per_query_[scoring]
             known = ~np.isnan(values)
             mean = np.average(values[known], weights=weight[known])
@@ -390,11 +384,11 @@ def test_stored_values_have_the_mean_that_is_told():
 def test_auto_ranker():
     X, winner, loser, *_ = problem(15, 60, 900)
     bent = np.column_stack([X, np.exp(X[:, 0])])
-    y = Preferences(
+    y = pg.Preferences(
         np.where(X[winner, 0] > X[loser, 0], winner, loser),
         np.where(X[winner, 0] > X[loser, 0], loser, winner),
     )
-    model = AutoRanker(time_budget=None).fit(bent, y)
+    model = pg.AutoRanker(time_budget=None).fit(bent, y)
     assert model.cv_ == "leave-item-out" and model.best_score_ > 0.95
     outcomes = model.trials_["outcome"].tolist()
     assert outcomes.count("best") == 1 and not [one for one in outcomes if "failed" in one]
@@ -407,11 +401,11 @@ def test_auto_ranker():
 def test_comparisons_that_no_other_tells_apart_tie(way, form, make):
     """Rounding errors have the signs of the labels, so that they would win every comparison."""
     winner, loser = np.arange(0, 40, 2), np.arange(1, 40, 2)
-    y = Preferences(winner, loser, groups=winner // 4)
+    y = pg.Preferences(winner, loser, groups=winner // 4)
     every = np.arange(20)
     splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
     cv = splits if way == "splits" else way
-    search = RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form)
+    search = pg.RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
     for X in (np.eye(40), 3 * rotation):
         search.fit(make(X), y)
@@ -427,7 +421,7 @@ def test_rare_columns_tie_without_their_items():
     Z, alphas = reference.written_out(X, winner, loser), [1.0, 1e-2]
     for way in ("leave-item-out", "leave-comparison-out"):
         folds = reference.folds_of(way, winner, loser)
-        search = RankRLSCV(alphas, cv=way).fit(X, Preferences(winner, loser))
+        search = pg.RankRLSCV(alphas, cv=way).fit(X, pg.Preferences(winner, loser))
         for alpha, found in zip(alphas, search.scores_, strict=True):
             total = count = 0.0
             for test, scores in reference.refitted(Z, np.ones(800), np.ones(800), alpha, folds):
@@ -441,41 +435,41 @@ def test_rare_columns_tie_without_their_items():
 def test_what_is_common_to_all_rows_costs_no_digit(way, form):
     X, winner, loser, margin, weight, groups = problem(18)
     X = np.round(256 * X) / 256
-    y = Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
-    search = RankRLSCV([0.5], cv=way, form=form, scoring="squared_error")
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
+    search = pg.RankRLSCV([0.5], cv=way, form=form, scoring="squared_error")
     expected = search.fit(X, y).held_out_
     np.testing.assert_allclose(search.fit(X + 1e10, y).held_out_, expected, atol=1e-12)
 
 
 def test_the_arrays_of_the_caller_are_copied():
     X, winner, loser, margin, weight, _ = problem(19)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
-    expected = RankRLS().fit(X, y).coef_
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    expected = pg.RankRLS().fit(X, y).coef_
     for array in (winner, loser, margin, weight):
         array[:] = 0
-    np.testing.assert_array_equal(RankRLS().fit(X, y).coef_, expected)
+    np.testing.assert_array_equal(pg.RankRLS().fit(X, y).coef_, expected)
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        RankRLS(0.5),
-        RankRLS(0.5, kernel="rbf"),
-        RankRLSCV(),
-        RankSVM(0.5, loss="logistic"),
-        RankSVMCV(),
+        pg.RankRLS(0.5),
+        pg.RankRLS(0.5, kernel="rbf"),
+        pg.RankRLSCV(),
+        pg.RankSVM(0.5, loss="logistic"),
+        pg.RankSVMCV(),
     ],
     ids=str,
 )
 def test_many_problems(estimator):
     drawn = [problem(seed) for seed in range(4)]
-    sets = [Preferences(one[1], one[2], weight=one[4]) for one in drawn]
+    sets = [pg.Preferences(one[1], one[2], weight=one[4]) for one in drawn]
     problems = [{"X": one[0], "y": y} for one, y in zip(drawn, sets, strict=True)]
     problems[1] = (problems[1]["X"], problems[1]["y"])
-    batch = fit_many(estimator, problems, n_threads=2)
+    batch = pg.fit_many(estimator, problems, n_threads=2)
     for one, y, model in zip(drawn, sets, batch.models, strict=True):
         alone = clone(estimator).fit(one[0], y)
         np.testing.assert_array_equal(model.coef_, alone.coef_)
         assert not model.uses_qid_
-    mixed = fit_many(estimator, [problems[0], (drawn[0][0], np.arange(12.0))])
+    mixed = pg.fit_many(estimator, [problems[0], (drawn[0][0], np.arange(12.0))])
     np.testing.assert_array_equal(mixed.models[0].coef_, batch.models[0].coef_)

@@ -5,17 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.preprocessing import FunctionTransformer
 
+import pairgram as pg
 from axes import drawn
-from pairgram import (
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    make_ranking,
-)
 from problems import problems
 from reference import laplacian
 
@@ -35,14 +26,14 @@ def within_queries(scores, query):
 
 def machine(pairs, *args, **options):
     if pairs is None:
-        return PointwiseELM(*args, **options)
-    return PairwiseELM(*args, pairs=pairs, **options)
+        return pg.PointwiseELM(*args, **options)
+    return pg.PairwiseELM(*args, pairs=pairs, **options)
 
 
 def search(pairs, *args, **options):
     if pairs is None:
-        return PointwiseELMCV(*args, **options)
-    return PairwiseELMCV(*args, pairs=pairs, **options)
+        return pg.PointwiseELMCV(*args, **options)
+    return pg.PairwiseELMCV(*args, pairs=pairs, **options)
 
 
 def bias_for(activation):
@@ -73,7 +64,7 @@ def test_nodes_solve_the_systems_of_the_paper(problem, pairs, activation, n_node
     model.fit(
         problem.X, problem.y, qid=problem.query, sample_weight=v, query_weight=problem.query_weight
     )
-    H = RandomNodes(random_state=3, **nodes).fit_transform(problem.X)
+    H = pg.RandomNodes(random_state=3, **nodes).fit_transform(problem.X)
     beta = np.linalg.solve(np.eye(n_nodes) / 2 + H.T @ L @ H, H.T @ L @ problem.y)
     close(model.predict(problem.X), H @ beta)
     close(model.coef_, beta)
@@ -124,7 +115,7 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
 @drawn(5, pairs=[None, "with_ties", "without_ties"], cv=["queries", "folds", "validation"])
 def test_searches_score_what_refits_score(pairs, options, cv):
     """Every C, held out by leave-query-out, folds of queries and a validation set."""
-    X, y, qid = make_ranking(8, 5, n_features=4, random_state=0)
+    X, y, qid = pg.make_ranking(8, 5, n_features=4, random_state=0)
     Cs = [1e-3, 1.0, 30.0]
     numbers = np.unique(qid, return_inverse=True)[1]
     folds = {"queries": numbers, "folds": numbers % 3, "validation": (numbers >= 6).astype(int)}[cv]
@@ -158,16 +149,16 @@ def test_searches_score_what_refits_score(pairs, options, cv):
 
 def test_leave_one_row_out_in_the_dual():
     """One query: rows are held out in turn, each from the mean of the others."""
-    X, y, _ = make_ranking(1, 15, n_features=3, random_state=0)
+    X, y, _ = pg.make_ranking(1, 15, n_features=3, random_state=0)
     for options in ({"kernel": "rbf"}, {"n_nodes": 60, "activation": "tanh"}):
         for form in ("auto", "dual"):
-            model = PairwiseELMCV([0.1, 10.0], random_state=0, form=form, **options).fit(X, y)
+            model = pg.PairwiseELMCV([0.1, 10.0], random_state=0, form=form, **options).fit(X, y)
             expected = []
             for C in model.Cs_:
                 scores = np.empty(15)
                 for i in range(15):
                     rest = np.arange(15) != i
-                    one = PairwiseELM(C, random_state=0, **options).fit(X[rest], y[rest])
+                    one = pg.PairwiseELM(C, random_state=0, **options).fit(X[rest], y[rest])
                     origin = one.predict(X[rest]).mean()
                     scores[i] = one.predict(X[i : i + 1])[0] - origin
                 expected.append(model.scoring_(y, scores))
@@ -175,13 +166,13 @@ def test_leave_one_row_out_in_the_dual():
 
 
 def test_the_smaller_system_is_solved():
-    X, y, qid = make_ranking(4, 10, n_features=5, random_state=0)
+    X, y, qid = pg.make_ranking(4, 10, n_features=5, random_state=0)
     forms = {
-        "rows": PairwiseELM(n_nodes=100, activation="relu"),
-        "nodes": PairwiseELM(n_nodes=20, activation="relu"),
-        "inputs": PairwiseELM(n_nodes=100_000),
-        "linear": PointwiseELM(kernel="linear"),
-        "kernel": PointwiseELM(kernel="rbf"),
+        "rows": pg.PairwiseELM(n_nodes=100, activation="relu"),
+        "nodes": pg.PairwiseELM(n_nodes=20, activation="relu"),
+        "inputs": pg.PairwiseELM(n_nodes=100_000),
+        "linear": pg.PointwiseELM(kernel="linear"),
+        "kernel": pg.PointwiseELM(kernel="rbf"),
     }
     found = {name: model.fit(X, y, qid=qid).form_ for name, model in forms.items()}
     assert found == {
@@ -195,40 +186,44 @@ def test_the_smaller_system_is_solved():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_offsets_of_queries_do_no_harm_in_the_dual(weighted):
-    X, y, qid = make_ranking(6, 10, n_features=100, random_state=0)
+    X, y, qid = pg.make_ranking(6, 10, n_features=100, random_state=0)
     number = np.unique(qid, return_inverse=True)[1]
     v = np.ones(len(y))
     if weighted:
         v[::7] = 0
     options = {"kernel": "linear", "form": "dual"}
-    near = PairwiseELM(1e-2, **options).fit(X, y, qid=qid, sample_weight=v)
+    near = pg.PairwiseELM(1e-2, **options).fit(X, y, qid=qid, sample_weight=v)
     shift = 2.0 ** np.arange(10, 16)[number][:, None]
     far = X + shift
     far[v == 0] += 2.0**30  # rows that do not count
-    close(PairwiseELM(1e-2, **options).fit(far, y, qid=qid, sample_weight=v).coef_, near.coef_)
-    assert RankRLS(1e2).fit(far, y, qid=qid, sample_weight=v).form_ == "dual"
+    close(pg.PairwiseELM(1e-2, **options).fit(far, y, qid=qid, sample_weight=v).coef_, near.coef_)
+    assert pg.RankRLS(1e2).fit(far, y, qid=qid, sample_weight=v).form_ == "dual"
 
 
 def test_a_large_ridge_does_not_order_left_out_rows_backwards():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 10)), rng.normal(size=60)
-    for model in (PairwiseELMCV(kernel="rbf"), PairwiseELMCV(kernel="linear"), RankRLSCV([1e12])):
+    for model in (
+        pg.PairwiseELMCV(kernel="rbf"),
+        pg.PairwiseELMCV(kernel="linear"),
+        pg.RankRLSCV([1e12]),
+    ):
         assert 0.3 < model.fit(X, y).scores_[0] < 0.7
 
 
 def test_a_search_reports_the_C_that_was_given():
-    X, y, qid = make_ranking(10, 8, random_state=0)
+    X, y, qid = pg.make_ranking(10, 8, random_state=0)
     Cs = [3.0, 49.0, 0.3]  # the inverse of the inverse of 49 is another number
-    model = PairwiseELMCV(Cs).fit(X, y, qid=qid)
+    model = pg.PairwiseELMCV(Cs).fit(X, y, qid=qid)
     assert model.Cs_.tolist() == model.cv_results_["param_C"].tolist() == Cs
     assert model.cv_results_["params"] == [{"C": C, "pairs": "with_ties"} for C in Cs]
     assert model.C_ in Cs
-    assert PointwiseELMCV(Cs).fit(X, y, qid=qid).cv_results_["params"] == [{"C": C} for C in Cs]
+    assert pg.PointwiseELMCV(Cs).fit(X, y, qid=qid).cv_results_["params"] == [{"C": C} for C in Cs]
 
 
 def test_the_dual_leaves_the_data_alone():
-    X, y, qid = make_ranking(3, 4, n_features=30, random_state=0)
+    X, y, qid = pg.make_ranking(3, 4, n_features=30, random_state=0)
     before = X.copy()
     for feature_map in (None, FunctionTransformer()):  # which returns X itself
-        RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+        pg.RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
         assert (before == X).all()

@@ -5,16 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    QueryKFold,
-    evaluate,
-    fit_many,
-    get_metric,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
 from parts.solvers import RidgePath
 from reference import laplacian
 
@@ -34,7 +25,7 @@ def sigmoid(z):
 @pytest.mark.parametrize(("alpha", "C"), [(1e-3, 1024.0), (1.0, 2.0), (1e-5, 2.0**25), (0.0, 50.0)])
 def test_the_equations_of_the_paper(alpha, C):
     X, y = problem()
-    model = ELMRank(alpha, C, n_nodes=7, random_state=3).fit(X, y)
+    model = pg.ELMRank(alpha, C, n_nodes=7, random_state=3).fit(X, y)
     nodes = model.feature_map_
     H = sigmoid(X @ nodes.weights_ + nodes.bias_)
     m, n = H.shape
@@ -49,7 +40,7 @@ def test_the_equations_of_the_paper(alpha, C):
 
 def test_without_the_second_regulariser_it_is_the_minimiser():
     X, y = problem(n=12)
-    model = ELMRank(0.1, 1e30, n_nodes=4, random_state=0).fit(X, y)
+    model = pg.ELMRank(0.1, 1e30, n_nodes=4, random_state=0).fit(X, y)
     H = model.feature_map_.transform(X)
 
     def objective(beta):
@@ -78,7 +69,7 @@ def test_any_pairs(seed, pairs, scope, weighted):
     y[:3] = 0, 1, 1
     qid = np.concatenate(([7, 7, 7], rng.integers(5, 8, n - 3)))
     v = rng.choice([0.5, 1.0, 3.0], n) if weighted else None
-    model = ELMRank(0.01, 64.0, n_nodes=6, pairs=pairs, scope=scope, random_state=seed)
+    model = pg.ELMRank(0.01, 64.0, n_nodes=6, pairs=pairs, scope=scope, random_state=seed)
     model.fit(X, y, qid=qid, sample_weight=v)
     H = model.feature_map_.transform(X)
     L, N = laplacian(y, np.zeros(n) if scope == "global" else qid, pairs, v)
@@ -102,7 +93,7 @@ def test_damped_ridge():
 
 def test_draws_are_averaged_and_have_seeds_of_their_own():
     X, y = problem()
-    model = ELMRank(n_nodes=6, n_estimators=3, random_state=5).fit(X, y)
+    model = pg.ELMRank(n_nodes=6, n_estimators=3, random_state=5).fit(X, y)
     nodes = model.feature_map_
     scores = []
     for draw in range(3):
@@ -113,9 +104,9 @@ def test_draws_are_averaged_and_have_seeds_of_their_own():
         scores.append(H @ np.linalg.solve(A @ A + np.eye(6) / 1024, A @ B))
     np.testing.assert_allclose(model.predict(X), np.mean(scores, axis=0), rtol=1e-9)
     assert len(np.unique(nodes.weights_)) == nodes.weights_.size
-    again = ELMRank(n_nodes=6, n_estimators=3, random_state=5).fit(X, y)
+    again = pg.ELMRank(n_nodes=6, n_estimators=3, random_state=5).fit(X, y)
     assert (again.coef_ == model.coef_).all()
-    first = ELMRank(n_nodes=6, random_state=5).fit(X, y)
+    first = pg.ELMRank(n_nodes=6, random_state=5).fit(X, y)
     assert (first.feature_map_.weights_ == nodes.weights_[:, :6]).all()
 
 
@@ -129,10 +120,12 @@ def by_refits(model, X, y, splits, metric, qid=None, v=None):
             found, weights = [], []
             for train, test in splits:
                 ids, w = (None if a is None else a[train] for a in (qid, v))
-                fold = ELMRank(alpha, C, **shared).fit(X[train], y[train], qid=ids, sample_weight=w)
+                fold = pg.ELMRank(alpha, C, **shared).fit(
+                    X[train], y[train], qid=ids, sample_weight=w
+                )
                 groups = [test] if qid is None else [test[qid[test] == q] for q in set(qid[test])]
                 for rows in groups:
-                    found.append(evaluate([metric], y[rows], fold.predict(X[rows]))[metric])
+                    found.append(pg.evaluate([metric], y[rows], fold.predict(X[rows]))[metric])
                     weights.append(1.0 if v is None else v[rows].mean())
             known = ~np.isnan(found)
             values[i, j] = np.average(np.array(found)[known], weights=np.array(weights)[known])
@@ -143,7 +136,7 @@ def by_refits(model, X, y, splits, metric, qid=None, v=None):
 @pytest.mark.parametrize("n_estimators", [1, 3])
 def test_held_out_scores_of_rows_are_those_of_refits(pairs, n_estimators):
     X, y = problem(n=24)
-    model = ELMRankCV(
+    model = pg.ELMRankCV(
         **GRID, cv=4, pairs=pairs, n_nodes=6, n_estimators=n_estimators, random_state=1
     ).fit(X, y)
     expected = by_refits(
@@ -156,12 +149,12 @@ def test_held_out_scores_of_rows_are_those_of_refits(pairs, n_estimators):
 @pytest.mark.parametrize("scope", ["global", "query"])
 @pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
 def test_held_out_scores_of_queries_are_those_of_refits(scope, pairs):
-    X, y, qid = make_ranking(8, 6, n_features=3, random_state=0)
+    X, y, qid = pg.make_ranking(8, 6, n_features=3, random_state=0)
     v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
-    model = ELMRankCV(
+    model = pg.ELMRankCV(
         **GRID, cv=4, scope=scope, pairs=pairs, n_nodes=5, scoring="ndcg@3", random_state=1
     ).fit(X, y, qid=qid, sample_weight=v)
-    splits = list(QueryKFold(4).split(X, qid=qid))
+    splits = list(pg.QueryKFold(4).split(X, qid=qid))
     expected = by_refits(model, X, y, splits, "ndcg@3", qid, v)
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
     assert model.best_score_ == model.scores_.max()
@@ -170,7 +163,7 @@ def test_held_out_scores_of_queries_are_those_of_refits(scope, pairs):
 def test_splits_that_are_no_partition():
     X, y = problem(n=30)
     cv = ShuffleSplit(3, test_size=0.3, random_state=0)
-    model = ELMRankCV(**GRID, cv=cv, n_nodes=6, random_state=1).fit(X, y)
+    model = pg.ELMRankCV(**GRID, cv=cv, n_nodes=6, random_state=1).fit(X, y)
     expected = by_refits(model, X, y, list(cv.split(X)), "pairwise_squared_error")
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
 
@@ -178,12 +171,12 @@ def test_splits_that_are_no_partition():
 def test_a_validation_set():
     X, y = problem(n=40)
     Xv, yv = problem(seed=1, n=20)
-    model = ELMRankCV(**GRID, n_nodes=6, n_estimators=2, random_state=1)
+    model = pg.ELMRankCV(**GRID, n_nodes=6, n_estimators=2, random_state=1)
     model.fit(X, y, validation=(Xv, yv))
     for i, alpha in enumerate(model.alphas_):
         for j, C in enumerate(model.Cs_):
-            one = ELMRank(alpha, C, n_nodes=6, n_estimators=2, random_state=1).fit(X, y)
-            expected = get_metric("pairwise_squared_error")(yv, one.predict(Xv))
+            one = pg.ELMRank(alpha, C, n_nodes=6, n_estimators=2, random_state=1).fit(X, y)
+            expected = pg.get_metric("pairwise_squared_error")(yv, one.predict(Xv))
             np.testing.assert_allclose(model.scores_[i, j], expected, rtol=1e-8)
     assert not any(name.startswith("split") for name in model.cv_results_)
 
@@ -191,7 +184,7 @@ def test_a_validation_set():
 def test_the_choice_and_its_refit():
     X, y = problem()
     ranges = [(-1, 1), (-0.3, 0.3), (-0.1, 0.1)]
-    model = ELMRankCV(weight_range=ranges, cv=4, n_nodes=8, n_estimators=2, random_state=0)
+    model = pg.ELMRankCV(weight_range=ranges, cv=4, n_nodes=8, n_estimators=2, random_state=0)
     model.fit(X, y)
     assert model.scores_.shape == (7, 25)
     results = model.cv_results_
@@ -205,11 +198,13 @@ def test_the_choice_and_its_refit():
     at = list(model.alphas_).index(model.alpha_), list(model.Cs_).index(model.C_)
     assert model.scores_[at] == model.best_score_
     for weight_range in ranges:
-        one = ELMRankCV(weight_range=weight_range, cv=4, n_nodes=8, n_estimators=2, random_state=0)
+        one = pg.ELMRankCV(
+            weight_range=weight_range, cv=4, n_nodes=8, n_estimators=2, random_state=0
+        )
         scores = one.fit(X, y).scores_.ravel()
         here = [w == weight_range for w in results["param_weight_range"]]
         assert (results["mean_test_score"][here] == scores).all()
-    refit = ELMRank(
+    refit = pg.ELMRank(
         model.alpha_,
         model.C_,
         weight_range=model.weight_range_,
@@ -223,7 +218,7 @@ def test_the_choice_and_its_refit():
 def test_ties_go_to_the_largest_alpha_and_the_smallest_c():
     X = np.random.default_rng(0).uniform(size=(12, 2))
     y = np.arange(12.0)
-    model = ELMRankCV(
+    model = pg.ELMRankCV(
         weight_range=[(0, 0), (-1e-300, 1e-300)], cv=3, scoring="misranking", n_nodes=3
     ).fit(X, y)  # every score is tied: all settings misrank half of the pairs
     assert len(set(model.cv_results_["mean_test_score"])) == 1
@@ -232,7 +227,7 @@ def test_ties_go_to_the_largest_alpha_and_the_smallest_c():
 
 def test_biases_have_the_range_of_the_weights_or_their_own():
     X, y = problem()
-    model = ELMRank(weight_range=(-3, -2), n_nodes=50, random_state=0).fit(X, y)
+    model = pg.ELMRank(weight_range=(-3, -2), n_nodes=50, random_state=0).fit(X, y)
     assert -3 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= -2
     model.set_params(bias_range=(5, 6), activation="gaussian").fit(X, y)
     assert 5 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= 6
@@ -241,7 +236,7 @@ def test_biases_have_the_range_of_the_weights_or_their_own():
 def test_all_ranges_have_the_same_draws_whatever_the_random_state():
     for state in (np.random.default_rng(0), np.random.RandomState(0), 0):
         ranges = [(-1, 1), (-2, 2)]
-        model = ELMRankCV(n_nodes=4, n_estimators=2, weight_range=ranges, random_state=state)
+        model = pg.ELMRankCV(n_nodes=4, n_estimators=2, weight_range=ranges, random_state=state)
         narrow, wide = model._spec().draws(5)
         for a, b in zip(narrow, wide, strict=True):
             np.testing.assert_allclose(2 * a.weights_, b.weights_, rtol=1e-12)
@@ -251,11 +246,11 @@ def test_all_ranges_have_the_same_draws_whatever_the_random_state():
 
 def test_a_generator_and_an_activation_of_ones_own():
     X, y = problem()
-    model = ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)
-    again = ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)
+    model = pg.ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)
+    again = pg.ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)
     assert (model.coef_ == again.coef_).all()
-    own = ELMRank(n_nodes=5, n_estimators=2, activation=np.tanh, random_state=0).fit(X, y)
-    named = ELMRank(n_nodes=5, n_estimators=2, activation="tanh", random_state=0).fit(X, y)
+    own = pg.ELMRank(n_nodes=5, n_estimators=2, activation=np.tanh, random_state=0).fit(X, y)
+    named = pg.ELMRank(n_nodes=5, n_estimators=2, activation="tanh", random_state=0).fit(X, y)
     np.testing.assert_allclose(own.predict(X), named.predict(X), rtol=1e-8)
 
 
@@ -264,35 +259,35 @@ def test_a_generator_and_an_activation_of_ones_own():
 def test_an_infinite_ridge(n):
     """The batch kernel and the other route."""
     X, y = problem(n=n)
-    model = ELMRank(1.7e308, n_nodes=300, random_state=0).fit(X, y)
+    model = pg.ELMRank(1.7e308, n_nodes=300, random_state=0).fit(X, y)
     assert (abs(model.coef_) < 1e-300).all()
-    assert (ELMRankCV([1.7e308, 1.0], cv=3, n_nodes=300, random_state=0).fit(X, y).alpha_) == 1.0
+    assert (pg.ELMRankCV([1.7e308, 1.0], cv=3, n_nodes=300, random_state=0).fit(X, y).alpha_) == 1.0
 
 
 @pytest.mark.parametrize("bounds", [np.array([-2.0, 2.0]), [np.float32(-2), 2], (-2, 2)], ids=str)
 def test_ranges_may_be_arrays(bounds, tmp_path):
     X, y = problem()
     ranges = np.array([bounds, [-1, 1]])
-    expected = ELMRank(weight_range=(-2.0, 2.0), n_nodes=5, random_state=0).fit(X, y)
+    expected = pg.ELMRank(weight_range=(-2.0, 2.0), n_nodes=5, random_state=0).fit(X, y)
     for given_as in ({"weight_range": bounds}, {"weight_range": (-2, 2), "bias_range": bounds}):
-        model = ELMRank(n_nodes=5, random_state=0, **given_as).fit(X, y)
+        model = pg.ELMRank(n_nodes=5, random_state=0, **given_as).fit(X, y)
         assert (model.coef_ == expected.coef_).all()
         model.save(tmp_path / "model")
-        assert load_model(tmp_path / "model").weight_range in ((-2, 2), [-2, 2])
+        assert pg.load_model(tmp_path / "model").weight_range in ((-2, 2), [-2, 2])
     for weight_range in (bounds, ranges, ranges[:1]):
-        search = ELMRankCV(weight_range=weight_range, n_nodes=5, cv=3, random_state=0).fit(X, y)
+        search = pg.ELMRankCV(weight_range=weight_range, n_nodes=5, cv=3, random_state=0).fit(X, y)
         assert type(search.weight_range_) is tuple
         assert {type(bound) for bound in search.weight_range_} == {float}
         search.save(tmp_path / "search")
-        assert (load_model(tmp_path / "search").predict(X) == search.predict(X)).all()
+        assert (pg.load_model(tmp_path / "search").predict(X) == search.predict(X)).all()
 
 
 def test_folds_of_few_rows_hold_two_each():
     """A fold of one row has no pair to score."""
-    X, y, _ = make_ranking(1, 10, 3, random_state=0)
+    X, y, _ = pg.make_ranking(1, 10, 3, random_state=0)
     named = {"n_nodes": 4, "random_state": 0}
-    few = ELMRankCV([0.1, 1.0], [1.0], cv=10, **named).fit(X, y)
-    five = ELMRankCV([0.1, 1.0], [1.0], cv=5, **named).fit(X, y)
+    few = pg.ELMRankCV([0.1, 1.0], [1.0], cv=10, **named).fit(X, y)
+    five = pg.ELMRankCV([0.1, 1.0], [1.0], cv=5, **named).fit(X, y)
     np.testing.assert_array_equal(few.scores_, five.scores_)
-    many = fit_many(ELMRankCV([0.1, 1.0], [1.0], cv=10, **named), [(X, y)], on_error="raise")
+    many = pg.fit_many(pg.ELMRankCV([0.1, 1.0], [1.0], cv=10, **named), [(X, y)], on_error="raise")
     np.testing.assert_array_equal(many.models[0].scores_, five.scores_)

@@ -5,16 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
 
-from pairgram import (
-    PairwiseELMCV,
-    PointwiseELMCV,
-    Preferences,
-    RandomFourier,
-    RankRLS,
-    RankRLSCV,
-    fit_many,
-    load_model,
-)
+import pairgram as pg
 
 TOLD = {"scoring": "evidence", "weighting": "documents"}
 
@@ -37,10 +28,10 @@ def nearness(x, z, gamma=None):
 @pytest.mark.parametrize("constant", [1e5, 1e6])
 def test_beside_scikit_learn(constant):
     X, y, qid = made()
-    model = RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, keep_covariance=True, **TOLD)
+    model = pg.RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, keep_covariance=True, **TOLD)
     model.fit(X, y, qid=qid)
     for alpha, evidence in zip(model.alphas_, model.scores_, strict=True):
-        one = RankRLS(alpha, kernel="rbf", gamma=0.2, weighting="documents").fit(X, y, qid=qid)
+        one = pg.RankRLS(alpha, kernel="rbf", gamma=0.2, weighting="documents").fit(X, y, qid=qid)
         noise = _noise(one, X, y, qid)
         kernel = ConstantKernel(noise / alpha, "fixed") * PairwiseKernel(metric=nearness)
         kernel += ConstantKernel(constant, "fixed") * PairwiseKernel(metric=same_list)
@@ -64,16 +55,18 @@ def test_a_large_system_and_all_forms():
     rng = np.random.default_rng(1)
     qid, X = np.repeat(np.arange(60), 10), rng.normal(size=(600, 300))
     y = X @ rng.normal(size=300) + rng.normal(size=600)
-    primal, dual = (RankRLSCV(form=form, **TOLD).fit(X, y, qid=qid) for form in ("primal", "dual"))
+    primal, dual = (
+        pg.RankRLSCV(form=form, **TOLD).fit(X, y, qid=qid) for form in ("primal", "dual")
+    )
     np.testing.assert_allclose(primal.alphas_, dual.alphas_, rtol=1e-9)
     # The least ridge is 4e-10 λ_max, of which rounding errors of eigenvalues 0 are a part.
     np.testing.assert_allclose(primal.scores_, dual.scores_, rtol=0, atol=1e-4)
     np.testing.assert_allclose(primal.scores_[:20], dual.scores_[:20], rtol=0, atol=1e-8)
     assert primal.form_ == "primal" and dual.form_ == "dual"
     # The ridge of these weights is 1, and its evidence is within the noise of the best.
-    at_one = RankRLSCV([1.0], **TOLD).fit(X, y, qid=qid).best_score_
+    at_one = pg.RankRLSCV([1.0], **TOLD).fit(X, y, qid=qid).best_score_
     assert primal.best_score_ - 3 < at_one < primal.best_score_ + 1e-9 + 3
-    single = RankRLSCV(**TOLD).fit(X.astype(np.float32), y, qid=qid)
+    single = pg.RankRLSCV(**TOLD).fit(X.astype(np.float32), y, qid=qid)
     np.testing.assert_allclose(single.scores_, primal.scores_, rtol=0, atol=1e-2)
 
 
@@ -86,7 +79,9 @@ def test_rows_that_tell_nothing_have_labels_with_noise(pairs, alike, rows):
     qid, X, y = np.repeat(np.arange(4), 8), rng.normal(size=(32, 3)), rng.normal(size=32)
     X[rows] = alike
     told = {**TOLD, "alphas": [10.0, 1.0, 0.1], "pairs": pairs}
-    primal, dual = (RankRLSCV(**told, form=form).fit(X, y, qid=qid) for form in ("primal", "dual"))
+    primal, dual = (
+        pg.RankRLSCV(**told, form=form).fit(X, y, qid=qid) for form in ("primal", "dual")
+    )
     np.testing.assert_allclose(dual.scores_, primal.scores_, rtol=0, atol=1e-9)
     np.testing.assert_allclose(dual.predict(X), primal.predict(X), rtol=0, atol=1e-9)
 
@@ -97,7 +92,7 @@ def test_it_finds_the_ridge_of_the_model():
         rng = np.random.default_rng(seed)
         qid, X = np.repeat(np.arange(20), 10), rng.normal(size=(200, 30))
         y = 0.5 * X @ rng.normal(size=30) + rng.normal(size=200)
-        found.append(np.log(RankRLSCV(**TOLD).fit(X, y, qid=qid).alpha_ / 4.0))
+        found.append(np.log(pg.RankRLSCV(**TOLD).fit(X, y, qid=qid).alpha_ / 4.0))
     assert abs(np.mean(found)) < 5 * np.std(found) / 40**0.5
 
 
@@ -111,7 +106,7 @@ def test_comparisons_and_rows_alone():
     margin = D @ [1.0, -1.0, 0.0] + rng.normal(size=60) / weight**0.5
     first, second = np.where(margin > 0, [first, second], [second, first])
     D, margin = D * np.sign(margin)[:, None], np.abs(margin)
-    y = Preferences(first, second, margin=margin, weight=weight)
+    y = pg.Preferences(first, second, margin=margin, weight=weight)
     alphas = np.array([0.1, 1.0, 50.0])
     expected = []
     for alpha in alphas:
@@ -120,13 +115,13 @@ def test_comparisons_and_rows_alone():
         size = np.linalg.slogdet(C)[1] + np.log(weight).sum()
         expected.append(-0.5 * (60 * np.log(2 * np.pi * noise) + 60 + size))
     for form in ("primal", "dual"):
-        model = RankRLSCV(alphas, scoring="evidence", form=form).fit(X, y)
+        model = pg.RankRLSCV(alphas, scoring="evidence", form=form).fit(X, y)
         np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
         assert model.scoring_.name == "evidence"
-    rows = RankRLSCV(alphas, pairs=None, scoring="evidence")
+    rows = pg.RankRLSCV(alphas, pairs=None, scoring="evidence")
     rows.fit(D, margin, qid=np.arange(60) // 6, sample_weight=weight)
     np.testing.assert_allclose(rows.scores_, expected, rtol=0, atol=1e-8)
-    machine = PointwiseELMCV(1 / alphas, kernel="linear", scoring="evidence")
+    machine = pg.PointwiseELMCV(1 / alphas, kernel="linear", scoring="evidence")
     machine.fit(D, margin, qid=np.arange(60) // 6, sample_weight=weight)
     np.testing.assert_allclose(machine.scores_, expected, rtol=0, atol=1e-8)
 
@@ -134,10 +129,10 @@ def test_comparisons_and_rows_alone():
 def test_batches_files_and_what_is_told(tmp_path):
     X, y, qid = made()
     targets = np.column_stack((y, X[:, 0] + np.random.default_rng(0).normal(size=40)))
-    search = RankRLSCV(**TOLD)
-    (models,) = fit_many(search, [(X, targets, qid)], on_error="raise").models
+    search = pg.RankRLSCV(**TOLD)
+    (models,) = pg.fit_many(search, [(X, targets, qid)], on_error="raise").models
     for target, model in zip(targets.T, models, strict=True):
-        alone = RankRLSCV(**TOLD).fit(X, target, qid=qid)
+        alone = pg.RankRLSCV(**TOLD).fit(X, target, qid=qid)
         np.testing.assert_allclose(model.scores_, alone.scores_, rtol=1e-10)
         np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
     assert np.isnan(alone.cv_results_["std_test_score"]).all()
@@ -145,30 +140,30 @@ def test_batches_files_and_what_is_told(tmp_path):
     np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], alone.scores_)
     assert alone.best_index_ == np.argmax(alone.scores_)
     alone.save(tmp_path / "model.pairgram")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.pairgram").coef_, alone.coef_)
-    again = RankRLSCV(**{**TOLD, "scoring": alone.scoring_}).fit(X, targets[:, 1], qid=qid)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "model.pairgram").coef_, alone.coef_)
+    again = pg.RankRLSCV(**{**TOLD, "scoring": alone.scoring_}).fit(X, targets[:, 1], qid=qid)
     np.testing.assert_array_equal(again.scores_, alone.scores_)
-    scaled = RankRLSCV(scale=[False, True], **TOLD).fit(X * [1, 10, 0.1, 1], y, qid=qid)
+    scaled = pg.RankRLSCV(scale=[False, True], **TOLD).fit(X * [1, 10, 0.1, 1], y, qid=qid)
     assert len(scaled.cv_results_["mean_test_score"]) == 68
-    pairs = PairwiseELMCV(scoring="evidence", n_nodes=20, random_state=0).fit(X, y, qid=qid)
+    pairs = pg.PairwiseELMCV(scoring="evidence", n_nodes=20, random_state=0).fit(X, y, qid=qid)
     assert np.isfinite(pairs.best_score_)
 
 
 def test_labels_without_noise():
     X, _, qid = made()
     y = X @ [1.0, 2.0, 3.0, 4.0]
-    model = RankRLSCV(**TOLD).fit(X, y, qid=qid)
+    model = pg.RankRLSCV(**TOLD).fit(X, y, qid=qid)
     assert np.isfinite(model.scores_[:5]).all()
-    tiny = RankRLSCV([1e-14, 1.0], **TOLD).fit(X, y, qid=qid)
+    tiny = pg.RankRLSCV([1e-14, 1.0], **TOLD).fit(X, y, qid=qid)
     assert np.isnan(tiny.scores_[0]) and tiny.alpha_ == 1.0
 
 
 def test_priors_and_offsets_are_subtracted():
     X, y, qid = made()
     start = np.array([1.0, -1.0, 0.5, 0.0])
-    left = RankRLSCV([1.0, 5.0], **TOLD).fit(X, y - X @ start, qid=qid)
+    left = pg.RankRLSCV([1.0, 5.0], **TOLD).fit(X, y - X @ start, qid=qid)
     for told, arguments in (({"prior": start}, {}), ({}, {"offset": X @ start})):
-        model = RankRLSCV([1.0, 5.0], **TOLD, **told).fit(X, y, qid=qid, **arguments)
+        model = pg.RankRLSCV([1.0, 5.0], **TOLD, **told).fit(X, y, qid=qid, **arguments)
         np.testing.assert_allclose(model.scores_, left.scores_, rtol=1e-12)
-    mapped = RankRLSCV([1.0], feature_map=RandomFourier(50, random_state=0), **TOLD)
+    mapped = pg.RankRLSCV([1.0], feature_map=pg.RandomFourier(50, random_state=0), **TOLD)
     assert np.isfinite(mapped.fit(X, y, qid=qid).best_score_)

@@ -12,20 +12,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    QueryKFold,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    fit_many,
-    make_ranking,
-)
+import pairgram as pg
 from parts.rankers import fit_many as fit_many_module
 
 
@@ -35,7 +22,7 @@ def problems(n=6, seed=0):
     found = []
     for i in range(n):
         n_queries = 1 if i % 3 == 0 else 6
-        X, y, qid = make_ranking(
+        X, y, qid = pg.make_ranking(
             n_queries, 36 if n_queries == 1 else 4 + i, n_features=3, random_state=seed + i
         )
         if i % 3 == 0:
@@ -69,10 +56,10 @@ def rows_of(problem):
 @pytest.mark.parametrize(
     "estimator",
     [
-        ELMRank(n_nodes=7, random_state=0),
-        ELMRank(n_nodes=60, n_estimators=3, pairs="without_ties", scope="query", random_state=1),
-        ELMRankCV(n_nodes=7, cv=3, random_state=0),
-        ELMRankCV(
+        pg.ELMRank(n_nodes=7, random_state=0),
+        pg.ELMRank(n_nodes=60, n_estimators=3, pairs="without_ties", scope="query", random_state=1),
+        pg.ELMRankCV(n_nodes=7, cv=3, random_state=0),
+        pg.ELMRankCV(
             [1.0, 0.1],
             [8.0],
             n_nodes=50,
@@ -81,21 +68,23 @@ def rows_of(problem):
             pairs="gain_difference",
             random_state=0,
         ),
-        ELMRankCV(n_nodes=5, cv=3, weight_range=[(-1, 1), [-3, 3]], scoring="ndcg", random_state=0),
-        ELMRankCV(n_nodes=5, cv=3, activation=np.tanh, random_state=0),
-        ELMRankCV(n_nodes=5, cv=ShuffleSplit(2, test_size=0.5, random_state=0), random_state=0),
-        ELMRankCV(
+        pg.ELMRankCV(
+            n_nodes=5, cv=3, weight_range=[(-1, 1), [-3, 3]], scoring="ndcg", random_state=0
+        ),
+        pg.ELMRankCV(n_nodes=5, cv=3, activation=np.tanh, random_state=0),
+        pg.ELMRankCV(n_nodes=5, cv=ShuffleSplit(2, test_size=0.5, random_state=0), random_state=0),
+        pg.ELMRankCV(
             n_nodes=5,
             cv=KFold(3, shuffle=True, random_state=np.random.RandomState(0)),
             random_state=0,
         ),
-        ELMRank(n_nodes=7, random_state=np.random.RandomState(5)),
-        ELMRank(n_nodes=7, random_state=np.random.default_rng(5)),
+        pg.ELMRank(n_nodes=7, random_state=np.random.RandomState(5)),
+        pg.ELMRank(n_nodes=7, random_state=np.random.default_rng(5)),
     ],
 )
 def test_elm_models_have_the_bits_of_fits_alone(estimator):
     given = problems()
-    found = fit_many(estimator, given)
+    found = pg.fit_many(estimator, given)
     assert (found.table["error"] == None).all()  # noqa: E711
     for model, problem in zip(found.models, given, strict=True):
         alone = fitted_alone(estimator, problem)
@@ -104,7 +93,7 @@ def test_elm_models_have_the_bits_of_fits_alone(estimator):
         assert (model.coef_ == alone.coef_).all()
         assert (model.predict(rows_of(problem)) == alone.predict(rows_of(problem))).all()
         assert model.uses_qid_ == alone.uses_qid_
-        if isinstance(model, ELMRankCV):
+        if isinstance(model, pg.ELMRankCV):
             assert (model.scores_ == alone.scores_).all()
             assert (model.alpha_, model.C_) == (alone.alpha_, alone.C_)
             assert model.weight_range_ == alone.weight_range_
@@ -113,28 +102,28 @@ def test_elm_models_have_the_bits_of_fits_alone(estimator):
 @pytest.mark.parametrize(
     "estimator",
     [
-        RankRLS(),
-        RankRLS(0.0),
-        RankRLS(0.3, pairs="without_ties", weighting="queries"),
-        RankRLS(pairs="label_difference", target="gain"),
-        RankRLS(pairs=None, feature_map=RandomNodes(50, random_state=0)),
-        RankRLS(scope="global", feature_map=RandomNodes(5, random_state=0)),
-        RankRLS(scale=True),
-        RankRLSCV(cv=3),
-        RankRLSCV([10.0, 1.0], cv=3, pairs="without_ties", scoring="kendall"),
-        RankRLSCV(cv=3, pairs=None, feature_map=RandomNodes(5, random_state=0)),
-        RankRLSCV(cv=3, pairs=["with_ties", "without_ties"]),
-        RankRLSCV(),
-        PointwiseELM(0.1, random_state=0),
-        PairwiseELM(0.1, n_nodes=30, activation="tanh", pairs="without_ties", random_state=0),
-        PairwiseELM(0.1, kernel="rbf"),
-        PointwiseELMCV([0.1, 1.0], cv=3, kernel="linear"),
-        PairwiseELMCV(cv=3, n_nodes=30, activation="tanh", random_state=0),
+        pg.RankRLS(),
+        pg.RankRLS(0.0),
+        pg.RankRLS(0.3, pairs="without_ties", weighting="queries"),
+        pg.RankRLS(pairs="label_difference", target="gain"),
+        pg.RankRLS(pairs=None, feature_map=pg.RandomNodes(50, random_state=0)),
+        pg.RankRLS(scope="global", feature_map=pg.RandomNodes(5, random_state=0)),
+        pg.RankRLS(scale=True),
+        pg.RankRLSCV(cv=3),
+        pg.RankRLSCV([10.0, 1.0], cv=3, pairs="without_ties", scoring="kendall"),
+        pg.RankRLSCV(cv=3, pairs=None, feature_map=pg.RandomNodes(5, random_state=0)),
+        pg.RankRLSCV(cv=3, pairs=["with_ties", "without_ties"]),
+        pg.RankRLSCV(),
+        pg.PointwiseELM(0.1, random_state=0),
+        pg.PairwiseELM(0.1, n_nodes=30, activation="tanh", pairs="without_ties", random_state=0),
+        pg.PairwiseELM(0.1, kernel="rbf"),
+        pg.PointwiseELMCV([0.1, 1.0], cv=3, kernel="linear"),
+        pg.PairwiseELMCV(cv=3, n_nodes=30, activation="tanh", random_state=0),
     ],
 )
 def test_rank_rls_models_are_those_of_fits_alone(estimator):
     given = problems()
-    found = fit_many(estimator, given, n_threads=2)
+    found = pg.fit_many(estimator, given, n_threads=2)
     for model, problem in zip(found.models, given, strict=True):
         alone = fitted_alone(estimator, problem)
         assert vars(model).keys() == vars(alone).keys()
@@ -156,43 +145,44 @@ def test_what_compiled_code_fits_side_by_side(monkeypatch):
     def native(estimator, given=given):
         with monkeypatch.context() as patch:
             patch.setattr(fit_many_module._Batch, "_fit_alone", lambda self, fit: None)
-            return [model is not None for model in fit_many(estimator, given).models]
+            return [model is not None for model in pg.fit_many(estimator, given).models]
 
-    assert native(ELMRank(n_nodes=5)) == [True] * 3
-    assert native(ELMRankCV(n_nodes=5, cv=3)) == [True] * 3
-    assert native(RankRLS(pairs="gain_difference")) == [True] * 3
-    assert native(RankRLSCV(cv=3)) == [True] * 3
-    assert native(RankRLSCV()) == [True] * 3
-    assert native(PairwiseELMCV(cv=3, random_state=0)) == [True] * 3
-    assert native(RankRLSCV(cv=3, target=["label", "gain"])) == [False] * 3
-    assert native(RankRLSCV([1.0], cv="leave-pair-out"), given[:1]) == [False]
-    assert native(RankRLS(scale=True)) == [False] * 3
-    assert native(RankRLS(form="dual")) == native(RankRLS(kernel="rbf")) == [False] * 3
+    assert native(pg.ELMRank(n_nodes=5)) == [True] * 3
+    assert native(pg.ELMRankCV(n_nodes=5, cv=3)) == [True] * 3
+    assert native(pg.RankRLS(pairs="gain_difference")) == [True] * 3
+    assert native(pg.RankRLSCV(cv=3)) == [True] * 3
+    assert native(pg.RankRLSCV()) == [True] * 3
+    assert native(pg.PairwiseELMCV(cv=3, random_state=0)) == [True] * 3
+    assert native(pg.RankRLSCV(cv=3, target=["label", "gain"])) == [False] * 3
+    assert native(pg.RankRLSCV([1.0], cv="leave-pair-out"), given[:1]) == [False]
+    assert native(pg.RankRLS(scale=True)) == [False] * 3
+    assert native(pg.RankRLS(form="dual")) == native(pg.RankRLS(kernel="rbf")) == [False] * 3
     assert native(Recording()) == [False] * 3
-    assert native(RankRLS(), [(csr_array(given[0][0]), given[0][1])]) == [False]
-    assert native(RankRLS(), [(given[0][0].astype(np.float32), given[0][1])]) == [True]
+    assert native(pg.RankRLS(), [(csr_array(given[0][0]), given[0][1])]) == [False]
+    assert native(pg.RankRLS(), [(given[0][0].astype(np.float32), given[0][1])]) == [True]
 
 
 def test_any_estimator_and_any_rows():
     given = problems(3)
-    ridge = fit_many(Ridge(), [problem[:2] for problem in given[:2]])
+    ridge = pg.fit_many(Ridge(), [problem[:2] for problem in given[:2]])
     assert (ridge.models[1].coef_ == Ridge().fit(*given[1][:2]).coef_).all()
     np.testing.assert_array_equal(ridge.table["alpha"], [1.0, 1.0])
     X, y = given[0]
     rows = [csr_array(X), X.tolist(), np.asfortranarray(X)]
-    for model in (RankRLS(), ELMRank(n_nodes=4, random_state=0)):
-        found = fit_many(model, [(each, y.tolist()) for each in rows])
+    for model in (pg.RankRLS(), pg.ELMRank(n_nodes=4, random_state=0)):
+        found = pg.fit_many(model, [(each, y.tolist()) for each in rows])
         for each, one in zip(rows, found.models, strict=True):
             np.testing.assert_allclose(one.coef_, clone(model).fit(each, y).coef_, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
-    "estimator", [RankRLS(), RankRLSCV(cv=3), RankRLSCV(), PairwiseELM(0.1, random_state=0)]
+    "estimator",
+    [pg.RankRLS(), pg.RankRLSCV(cv=3), pg.RankRLSCV(), pg.PairwiseELM(0.1, random_state=0)],
 )
 def test_small_problems_of_float32_rows_are_solved_in_float64(estimator):
     given = [p for p in problems(6) if isinstance(p, tuple)]
     single = [(X.astype(np.float32), *rest) for X, *rest in given]
-    found = fit_many(estimator, single, on_error="raise").models
+    found = pg.fit_many(estimator, single, on_error="raise").models
     for model, (X, *rest) in zip(found, single, strict=True):
         double = fitted_alone(estimator, (X.astype(np.float64), *rest))
         np.testing.assert_allclose(model.coef_, double.coef_, rtol=1e-8)
@@ -207,30 +197,30 @@ def test_names_of_columns():
     pandas = pytest.importorskip("pandas")
     X, y = problems(1)[0]
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    for estimator in (RankRLS(), ELMRankCV(n_nodes=4, cv=3, random_state=0)):
-        model = fit_many(estimator, [(frame, y)]).models[0]
+    for estimator in (pg.RankRLS(), pg.ELMRankCV(n_nodes=4, cv=3, random_state=0)):
+        model = pg.fit_many(estimator, [(frame, y)]).models[0]
         assert model.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        ELMRank(n_nodes=8, n_estimators=2, random_state=0),
-        ELMRankCV(n_nodes=30, cv=3, weight_range=[(-1, 1), (-5, 5)], random_state=0),
-        ELMRankCV(n_nodes=5, random_state=0),
-        RankRLS(pairs=None),
-        RankRLSCV(cv=3),
-        RankRLSCV(),
-        RankRLSCV(scale=[False, True], scoring="pairwise_squared_error"),
-        RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
-        PairwiseELMCV(n_nodes=30, activation="tanh", random_state=0),
+        pg.ELMRank(n_nodes=8, n_estimators=2, random_state=0),
+        pg.ELMRankCV(n_nodes=30, cv=3, weight_range=[(-1, 1), (-5, 5)], random_state=0),
+        pg.ELMRankCV(n_nodes=5, random_state=0),
+        pg.RankRLS(pairs=None),
+        pg.RankRLSCV(cv=3),
+        pg.RankRLSCV(),
+        pg.RankRLSCV(scale=[False, True], scoring="pairwise_squared_error"),
+        pg.RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
+        pg.PairwiseELMCV(n_nodes=30, activation="tanh", random_state=0),
     ],
 )
 def test_many_targets(estimator):
     rng = np.random.default_rng(0)
     X, qid = rng.uniform(size=(30, 3)), np.repeat(np.arange(6), 5)
     Y = np.column_stack([X @ rng.normal(size=3) + rng.normal(size=30) for _ in range(4)])
-    found = fit_many(estimator, [(X, Y, qid), (X, Y[:, 0], qid)])
+    found = pg.fit_many(estimator, [(X, Y, qid), (X, Y[:, 0], qid)])
     assert [len(found.models[0]), found.models[1] is not None] == [4, True]
     for target, model in enumerate(found.models[0]):
         alone = clone(estimator).fit(X, Y[:, target], qid=qid)
@@ -244,7 +234,7 @@ def test_many_targets(estimator):
     assert found.table["target"].tolist() == [0, 1, 2, 3, 0]
     dropped = clone(estimator).set_params(pairs="without_ties")
     with pytest.warns(FitFailedWarning, match="needs pairs='with_ties' or None"):
-        found = fit_many(dropped, [(X, Y, qid), (X, Y[:, 0], qid)])
+        found = pg.fit_many(dropped, [(X, Y, qid), (X, Y[:, 0], qid)])
     assert found.models[0] == [None] * 4 and found.models[1] is not None
 
 
@@ -263,9 +253,9 @@ def test_errors_do_not_stop_the_others():
     }
     for number, (problem, _) in bad.items():
         given[number] = problem
-    estimator = ELMRankCV(n_nodes=5, cv=3, pairs="without_ties", random_state=0)
+    estimator = pg.ELMRankCV(n_nodes=5, cv=3, pairs="without_ties", random_state=0)
     with pytest.warns(FitFailedWarning, match="6 of 8 problems failed, the first is problem 1"):
-        found = fit_many(estimator, given)
+        found = pg.fit_many(estimator, given)
     assert repr(found) == "<BatchFit of 8 models, 6 failed>"
     for number, model in enumerate(found.models):
         if number not in bad:
@@ -283,7 +273,7 @@ def test_errors_do_not_stop_the_others():
             fitted_alone(estimator, given[number])
         assert found.table["error"][number] == f"ValueError: {error.value}"
     with pytest.raises(ValueError, match="infinity") as error:
-        fit_many(estimator, given, on_error="raise")
+        pg.fit_many(estimator, given, on_error="raise")
     assert error.value.__notes__ == ["in problem 1 of fit_many"]
 
 
@@ -296,31 +286,31 @@ def test_columns_without_values_are_told_once():
     message = (
         "column 'b' of X has no value in any row of 3 of 4 problems, so that 0 takes the place"
     )
-    for estimator in (RankRLS(missing="mean"), RankRLSCV(missing="mean", cv=3)):
+    for estimator in (pg.RankRLS(missing="mean"), pg.RankRLSCV(missing="mean", cv=3)):
         with pytest.warns(UserWarning, match=f"{message} of the mean") as caught:
-            found = fit_many(estimator, frame, **named)
+            found = pg.fit_many(estimator, frame, **named)
         assert len(caught) == 1 and found.models[1].fill_values_[1] == 0
     large = rng.normal(size=(300, 300))
     large[:, 7] = np.nan  # fitted alone, and once for each target
     targets = rng.normal(size=(300, 2))
     for y, threads in ((targets, 1), (targets, 2), (targets[:, 0], 2)):
         with pytest.warns(UserWarning, match="column 7 of X has no value in any row of 2 of 2 "):
-            fit_many(RankRLS(missing="mean"), 2 * [(large, y)], n_threads=threads)
+            pg.fit_many(pg.RankRLS(missing="mean"), 2 * [(large, y)], n_threads=threads)
     frame.loc[frame["user"] == 1, "c"] = np.nan
     problems = [(d[["a", "b", "c"]].to_numpy(), d["label"]) for _, d in frame.groupby("user")]
     with pytest.warns(UserWarning, match="columns 1, 2 of X have no value .* of up to 3 of 4"):
-        fit_many(RankRLS(missing="median"), problems)
+        pg.fit_many(pg.RankRLS(missing="median"), problems)
     problems = [(d[["a", "b", "c"]], d["label"]) for _, d in frame.groupby("user")]
     with pytest.warns(UserWarning, match="columns 'b', 'c' of X have no value .* of up to 3 of 4"):
-        fit_many(RankRLS(missing="median"), problems)
+        pg.fit_many(pg.RankRLS(missing="median"), problems)
 
 
 @pytest.mark.parametrize(
-    "estimator", [RankRLS("1"), RankRLSCV(cv=99), ELMRank(n_nodes=0), Ridge(-1)], ids=str
+    "estimator", [pg.RankRLS("1"), pg.RankRLSCV(cv=99), pg.ELMRank(n_nodes=0), Ridge(-1)], ids=str
 )
 def test_errors_of_the_estimator(estimator):
     with pytest.raises(ValueError, match="1 of 1 problems failed") as found:
-        fit_many(estimator, problems(1))
+        pg.fit_many(estimator, problems(1))
     with pytest.raises(ValueError) as error:
         fitted_alone(estimator, problems(1)[0])
     assert str(error.value) in str(found.value)
@@ -328,40 +318,40 @@ def test_errors_of_the_estimator(estimator):
 
 def test_groups_and_threads_change_nothing(set_limits):
     given = problems(7)
-    estimator = ELMRankCV(n_nodes=6, cv=3, n_estimators=2, random_state=0)
-    one = fit_many(estimator, iter(given), n_threads=1)
+    estimator = pg.ELMRankCV(n_nodes=6, cv=3, n_estimators=2, random_state=0)
+    one = pg.fit_many(estimator, iter(given), n_threads=1)
     set_limits(group_size=2)
     set_limits(batch_bytes=1)
-    four = fit_many(estimator, iter(given), n_threads=4)
+    four = pg.fit_many(estimator, iter(given), n_threads=4)
     for a, b in zip(one.models, four.models, strict=True):
         assert (a.coef_ == b.coef_).all()
         assert (a.scores_ == b.scores_).all()
 
 
 def test_the_estimator_stays_as_it_was_and_no_problems_are_no_models():
-    estimator = ELMRankCV(n_nodes=6, cv=QueryKFold(3), random_state=np.random.RandomState(0))
+    estimator = pg.ELMRankCV(n_nodes=6, cv=pg.QueryKFold(3), random_state=np.random.RandomState(0))
     X, y, qid = problems(2)[1]
-    first = fit_many(estimator, [(X, y, qid), (X, y, qid)])
+    first = pg.fit_many(estimator, [(X, y, qid), (X, y, qid)])
     assert not hasattr(estimator, "coef_")
     assert (first.models[0].coef_ == first.models[1].coef_).all()
-    again = fit_many(estimator, [(X, y, qid)])
+    again = pg.fit_many(estimator, [(X, y, qid)])
     assert (first.models[0].coef_ == again.models[0].coef_).all()
-    nothing = fit_many(estimator, [])
+    nothing = pg.fit_many(estimator, [])
     assert nothing.models == []
     assert {len(column) for column in nothing.table.values()} == {0}
 
 
 def test_models_share_no_parameter():
-    X, y, _ = make_ranking(1, 20, n_features=3, random_state=0)
+    X, y, _ = pg.make_ranking(1, 20, n_features=3, random_state=0)
     targets = np.column_stack([y, y + X[:, 0]])
-    nodes = RankRLS(feature_map=RandomNodes(8, random_state=0))
-    several, one = fit_many(nodes, [(X, targets), (X, y)]).models
+    nodes = pg.RankRLS(feature_map=pg.RandomNodes(8, random_state=0))
+    several, one = pg.fit_many(nodes, [(X, targets), (X, y)]).models
     models = [*several, one]
     models[0].set_params(feature_map__n_nodes=3)
     assert [model.feature_map.n_nodes for model in models] == [3, 8, 8]
     ranges = [[-1.0, 1.0], [-2.0, 2.0]]
-    chosen = ELMRankCV(n_nodes=4, cv=3, weight_range=ranges, random_state=0)
-    first, second = fit_many(chosen, [(X, y), (X, y)]).models
+    chosen = pg.ELMRankCV(n_nodes=4, cv=3, weight_range=ranges, random_state=0)
+    first, second = pg.fit_many(chosen, [(X, y), (X, y)]).models
     first.weight_range[0][0] = 0.0
     assert second.weight_range == [[-1.0, 1.0], [-2.0, 2.0]]
 
@@ -371,10 +361,10 @@ def test_models_share_no_parameter():
 @pytest.mark.parametrize(
     "estimator",
     [
-        ELMRankCV(n_nodes=4, cv=3, random_state=0),
-        RankRLSCV(cv=3),
+        pg.ELMRankCV(n_nodes=4, cv=3, random_state=0),
+        pg.RankRLSCV(cv=3),
         Ridge(),
-        ELMRank(n_nodes=4, scope="none"),
+        pg.ELMRank(n_nodes=4, scope="none"),
     ],
     ids=str,
 )
@@ -385,7 +375,7 @@ def test_data_are_let_go(estimator, n_threads, set_limits):
     def refilled():
         seen = []
         for seed in range(8):
-            X, y, _ = make_ranking(1, 20, n_features=3, random_state=seed)
+            X, y, _ = pg.make_ranking(1, 20, n_features=3, random_state=seed)
             seen += [weakref.ref(X), weakref.ref(y)]
             alive.append(sum(reference() is not None for reference in seen))
             yield {"X": X, "y": y}
@@ -393,11 +383,11 @@ def test_data_are_let_go(estimator, n_threads, set_limits):
 
     all_fail = getattr(estimator, "scope", None) == "none"
     with pytest.raises(ValueError, match="8 of 8") if all_fail else nullcontext():
-        fit_many(estimator, refilled(), n_threads=n_threads)
+        pg.fit_many(estimator, refilled(), n_threads=n_threads)
     assert max(alive) <= 2 * (2 if n_threads == 1 else 5)
 
 
-class Recording(RankRLS):
+class Recording(pg.RankRLS):
     """Tells how many threads it was fitted with."""
 
     def fit(self, X, y, **weights):
@@ -406,20 +396,20 @@ class Recording(RankRLS):
 
 
 def test_threads_of_fits_alone():
-    found = fit_many(Recording(n_threads=2), [problems(1)[0]], n_threads=1).models[0]
+    found = pg.fit_many(Recording(n_threads=2), [problems(1)[0]], n_threads=1).models[0]
     assert (found.fitted_with_, found.n_threads) == (1, 2)
-    found = fit_many(Recording(n_threads=2), [problems(1)[0]]).models[0]
+    found = pg.fit_many(Recording(n_threads=2), [problems(1)[0]]).models[0]
     assert (found.fitted_with_, found.n_threads) == (2, 2)
 
 
 @pytest.mark.parametrize("own", [None, 1, 4])
 def test_threads_of_feature_maps(own):
-    nodes = RandomNodes(4, random_state=0, n_threads=own)
+    nodes = pg.RandomNodes(4, random_state=0, n_threads=own)
     for estimator in (
         Recording(feature_map=nodes, n_threads=2),
-        RankRLS(feature_map=nodes, n_threads=2),
+        pg.RankRLS(feature_map=nodes, n_threads=2),
     ):
-        found = fit_many(estimator, [problems(1)[0]], n_threads=1).models[0]
+        found = pg.fit_many(estimator, [problems(1)[0]], n_threads=1).models[0]
         alone = clone(estimator).fit(*problems(1)[0])
         assert found.feature_map_.n_threads == alone.feature_map_.n_threads == (own or 2)
 
@@ -427,19 +417,19 @@ def test_threads_of_feature_maps(own):
 def test_no_targets_are_an_error():
     X, y = problems(1)[0]
     with pytest.warns(FitFailedWarning, match=r"1 of 2 problems failed.*shape \(36, 0\)"):
-        found = fit_many(RankRLS(), [(X, y[:, None][:, :0]), (X, y)])
+        found = pg.fit_many(pg.RankRLS(), [(X, y[:, None][:, :0]), (X, y)])
     assert found.models[0] is None
     assert found.table["error"][0].startswith("ValueError: y must have one label")
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
-@pytest.mark.parametrize("estimator", [RankRLS(), RankRLSCV([1.0, 0.1], scoring="ips_dcg@5")])
+@pytest.mark.parametrize("estimator", [pg.RankRLS(), pg.RankRLSCV([1.0, 0.1], scoring="ips_dcg@5")])
 def test_propensities_divide_every_target(estimator, n_targets):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(60, 3)), np.repeat(np.arange(10), 6)
     clicks = (rng.random((60, n_targets)) < 0.4) * 1.0
     propensity = rng.uniform(0.2, 1.0, 60)
     problem = {"X": X, "y": clicks, "qid": qid, "propensity": propensity}
-    for model, click in zip(fit_many(estimator, [problem]).models[0], clicks.T, strict=True):
+    for model, click in zip(pg.fit_many(estimator, [problem]).models[0], clicks.T, strict=True):
         alone = clone(estimator).fit(X, click, qid=qid, propensity=propensity)
         np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-12)

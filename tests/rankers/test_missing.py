@@ -15,65 +15,49 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
+import pairgram as pg
 from axes import every
-from pairgram import (
-    AutoRanker,
-    BatchFit,
-    Cross,
-    ELMRank,
-    ELMRankCV,
-    Nystroem,
-    Pairgram,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    Preferences,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    fit_many,
-    load_model,
-    make_ranking,
-    recommend,
-    scan,
-)
 
 WORDS = ("zero", "mean", "median")
-X, y, QID = make_ranking(n_queries=40, n_features=5, random_state=0)
+X, y, QID = pg.make_ranking(n_queries=40, n_features=5, random_state=0)
 RNG = np.random.default_rng(0)
 X = X + np.arange(5)
 GAPS = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
 WEIGHT = RNG.choice([0.0, 1.0, 2.0, 3.0], len(y))
 NODES = {"n_nodes": 20, "random_state": 0}
 RANKERS = [
-    RankRLS(),
-    RankRLS(inputs="quantile"),
-    RankRLS(inputs="rank"),
-    RankRLS(inputs="runs"),
-    RankRLS(kernel="rbf", gamma=0.1),
-    RankRLS(form="dual"),
-    RankRLS(pairs=None),
-    RankRLS(positive=True),
-    RankRLS(feature_map=RandomNodes(**NODES), inputs="standard"),
-    RankRLSCV(),
-    RankRLSCV(cv=3, inputs=[None, "minmax"]),
-    RankRLSCV(scoring="evidence"),
-    PointwiseELM(**NODES),
-    PointwiseELMCV(**NODES),
-    PairwiseELM(**NODES),
-    PairwiseELMCV(**NODES),
-    ELMRank(**NODES),
-    ELMRankCV([0.1], [1.0, 10.0], cv=3, **NODES),
-    RankSVM(tol=1e-10),
-    RankSVM(feature_map=Nystroem(n_components=10, random_state=0), tol=1e-10),
-    RankSVMCV([0.1, 1.0], cv=3, tol=1e-10),
+    pg.RankRLS(),
+    pg.RankRLS(inputs="quantile"),
+    pg.RankRLS(inputs="rank"),
+    pg.RankRLS(inputs="runs"),
+    pg.RankRLS(kernel="rbf", gamma=0.1),
+    pg.RankRLS(form="dual"),
+    pg.RankRLS(pairs=None),
+    pg.RankRLS(positive=True),
+    pg.RankRLS(feature_map=pg.RandomNodes(**NODES), inputs="standard"),
+    pg.RankRLSCV(),
+    pg.RankRLSCV(cv=3, inputs=[None, "minmax"]),
+    pg.RankRLSCV(scoring="evidence"),
+    pg.PointwiseELM(**NODES),
+    pg.PointwiseELMCV(**NODES),
+    pg.PairwiseELM(**NODES),
+    pg.PairwiseELMCV(**NODES),
+    pg.ELMRank(**NODES),
+    pg.ELMRankCV([0.1], [1.0, 10.0], cv=3, **NODES),
+    pg.RankSVM(tol=1e-10),
+    pg.RankSVM(feature_map=pg.Nystroem(n_components=10, random_state=0), tol=1e-10),
+    pg.RankSVMCV([0.1, 1.0], cv=3, tol=1e-10),
 ]
 
 
-MACHINES = (PointwiseELM, PointwiseELMCV, PairwiseELM, PairwiseELMCV, ELMRank, ELMRankCV)
+MACHINES = (
+    pg.PointwiseELM,
+    pg.PointwiseELMCV,
+    pg.PairwiseELM,
+    pg.PairwiseELMCV,
+    pg.ELMRank,
+    pg.ELMRankCV,
+)
 
 
 def imputer(missing):
@@ -109,16 +93,16 @@ def test_it_is_simple_imputer_before_the_ranker(ranker, missing):
 
 @pytest.mark.parametrize("missing", WORDS)
 def test_auto_ranker(missing, tmp_path):
-    model = AutoRanker(time_budget=None, missing=missing).fit(GAPS[:150], y[:150], qid=QID[:150])
+    model = pg.AutoRanker(time_budget=None, missing=missing).fit(GAPS[:150], y[:150], qid=QID[:150])
     fill = imputer(missing).fit(GAPS[:150])
     np.testing.assert_allclose(
         model.fill_values_, fill.statistics_.astype(float), rtol=1e-12, atol=1e-14
     )
-    want = AutoRanker(time_budget=None).fit(fill.transform(GAPS[:150]), y[:150], qid=QID[:150])
+    want = pg.AutoRanker(time_budget=None).fit(fill.transform(GAPS[:150]), y[:150], qid=QID[:150])
     scores = model.predict(GAPS)
     np.testing.assert_allclose(scores, want.predict(fill.transform(GAPS)), rtol=1e-8, atol=1e-8)
     model.save(tmp_path / "m")
-    np.testing.assert_array_equal(load_model(tmp_path / "m").predict(GAPS), scores)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "m").predict(GAPS), scores)
     assert list(model.trials_["outcome"]) == list(want.trials_["outcome"])
 
 
@@ -128,7 +112,7 @@ def test_auto_ranker(missing, tmp_path):
 def test_weights_are_numbers_of_rows(missing, dtype, order):
     rows = np.asarray(GAPS, dtype, order=order)
     before = rows.copy()
-    model = RankRLS(missing=missing).fit(rows, y, qid=QID, sample_weight=WEIGHT)
+    model = pg.RankRLS(missing=missing).fit(rows, y, qid=QID, sample_weight=WEIGHT)
     np.testing.assert_array_equal(rows, before)
     assert model.predict(rows).dtype == dtype
     times = WEIGHT.astype(int)
@@ -137,8 +121,8 @@ def test_weights_are_numbers_of_rows(missing, dtype, order):
     np.testing.assert_allclose(model.fill_values_, fill, rtol=1e-12)
     # The weight of a query is that of its rows.
     of_query = np.where(QID % 2, 2.0, 1.0)
-    by_query = RankRLS(missing=missing).fit(rows, y, qid=QID, query_weight=of_query)
-    both = RankRLS(missing=missing).fit(rows, y, qid=QID, sample_weight=of_query)
+    by_query = pg.RankRLS(missing=missing).fit(rows, y, qid=QID, query_weight=of_query)
+    both = pg.RankRLS(missing=missing).fit(rows, y, qid=QID, sample_weight=of_query)
     np.testing.assert_allclose(by_query.fill_values_, both.fill_values_, rtol=1e-15)
 
 
@@ -162,25 +146,25 @@ def test_frames_are_their_arrays(make, missing):
     rows[:, 4] = np.round(rows[:, 4])  # whole numbers, some of which are missing
     names = [f"f{j}" for j in range(5)]
     frame = make(rows, names)
-    model = RankRLS(missing=missing).fit(frame, y, qid=QID)
-    want = RankRLS(missing=missing).fit(rows, y, qid=QID)
+    model = pg.RankRLS(missing=missing).fit(frame, y, qid=QID)
+    want = pg.RankRLS(missing=missing).fit(rows, y, qid=QID)
     np.testing.assert_array_equal(model.fill_values_, want.fill_values_)
     np.testing.assert_array_equal(model.predict(frame), want.predict(rows))
     columns = {"label": y, "qid": QID}
     whole = make(np.column_stack([rows, y, QID]), [*names, *columns])
-    table = scan(whole, label="label", qid="qid")
-    by_table = RankRLS(missing=missing).fit(table)
+    table = pg.scan(whole, label="label", qid="qid")
+    by_table = pg.RankRLS(missing=missing).fit(table)
     np.testing.assert_allclose(by_table.fill_values_, want.fill_values_, rtol=1e-13)
     np.testing.assert_allclose(by_table.predict(table), want.predict(rows), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("missing", [None, *WORDS])
 def test_the_tag_says_whether_nan_is_taken(missing):
-    for ranker in (*RANKERS, AutoRanker()):
+    for ranker in (*RANKERS, pg.AutoRanker()):
         tags = get_tags(clone(ranker).set_params(missing=missing)).input_tags
         assert tags.allow_nan == (missing is not None or getattr(ranker, "inputs", 0) == "runs")
         assert not (missing is not None and tags.sparse)
-    search = GridSearchCV(RankRLS(pairs=None), {"missing": list(WORDS)}, error_score="raise")
+    search = GridSearchCV(pg.RankRLS(pairs=None), {"missing": list(WORDS)}, error_score="raise")
     assert np.isfinite(search.fit(GAPS, y).cv_results_["mean_test_score"]).all()
 
 
@@ -191,28 +175,28 @@ def test_nothing_changes_without_it():
                 ValueError, match=r"NaN: row .* or fit a ranker with missing='mean'"
             ):
                 clone(ranker).fit(GAPS, y, qid=QID)
-    model = RankRLS().fit(X, y, qid=QID)
+    model = pg.RankRLS().fit(X, y, qid=QID)
     assert model.fill_values_ is None
     with pytest.raises(ValueError, match="NaN"):
         model.predict(GAPS)
 
 
 def test_rows_without_gaps_have_fill_values_too():
-    model = RankRLS(missing="mean").fit(X, y, qid=QID)
+    model = pg.RankRLS(missing="mean").fit(X, y, qid=QID)
     np.testing.assert_allclose(model.fill_values_, X.mean(axis=0), rtol=1e-13)
-    np.testing.assert_array_equal(model.coef_, RankRLS().fit(X, y, qid=QID).coef_)
+    np.testing.assert_array_equal(model.coef_, pg.RankRLS().fit(X, y, qid=QID).coef_)
     np.testing.assert_array_equal(
         model.predict(np.full((2, 5), np.nan))[0], model.predict(model.fill_values_[None])[0]
     )
 
 
 def test_comparisons_and_clicks():
-    pairs = Preferences([0, 5, 9], [3, 6, 1])
-    model = RankRLS(missing="mean").fit(GAPS[:10], pairs)
+    pairs = pg.Preferences([0, 5, 9], [3, 6, 1])
+    model = pg.RankRLS(missing="mean").fit(GAPS[:10], pairs)
     counted = GAPS[[0, 5, 9, 3, 6, 1]]
     np.testing.assert_allclose(model.fill_values_, np.nanmean(counted, axis=0), rtol=1e-12)
     clicks, shown = (y > y.mean()).astype(float), np.full(len(y), 0.5)
-    model = RankRLS(missing="median").fit(GAPS, clicks, qid=QID, propensity=shown)
+    model = pg.RankRLS(missing="median").fit(GAPS, clicks, qid=QID, propensity=shown)
     np.testing.assert_array_equal(model.fill_values_, np.nanmedian(GAPS, axis=0))
 
 
@@ -220,11 +204,11 @@ def test_validation_rows_take_the_values_of_the_training_rows():
     train, held = QID < 30, QID >= 30
     shifted = GAPS[held] + 5.0
     for prior in (None, LinearRegression().fit(X, y)):
-        model = RankRLSCV(missing="mean", prior=prior).fit(
+        model = pg.RankRLSCV(missing="mean", prior=prior).fit(
             GAPS[train], y[train], qid=QID[train], validation=(shifted, y[held], QID[held])
         )
         fill = imputer("mean").fit(GAPS[train])
-        want = RankRLSCV(prior=prior).fit(
+        want = pg.RankRLSCV(prior=prior).fit(
             fill.transform(GAPS[train]),
             y[train],
             qid=QID[train],
@@ -237,7 +221,12 @@ def test_validation_rows_take_the_values_of_the_training_rows():
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize(
     "prior",
-    [RankRLS(), RankRLS(missing="zero"), RankRLS(kernel="rbf", gamma=0.1), LinearRegression()],
+    [
+        pg.RankRLS(),
+        pg.RankRLS(missing="zero"),
+        pg.RankRLS(kernel="rbf", gamma=0.1),
+        LinearRegression(),
+    ],
     ids=repr,
 )
 def test_a_prior_sees_rows_that_are_filled(prior, named, tmp_path):
@@ -246,24 +235,24 @@ def test_a_prior_sees_rows_that_are_filled(prior, named, tmp_path):
     others = {"qid": QID} if hasattr(prior, "missing") else {}
     before = clone(prior).fit(frame(X), y, **others)
     fill = imputer("mean").fit(GAPS)
-    model = RankRLS(missing="mean", prior=before).fit(frame(GAPS), y, qid=QID)
+    model = pg.RankRLS(missing="mean", prior=before).fit(frame(GAPS), y, qid=QID)
     whole = frame(fill.transform(GAPS))
-    want = RankRLS(prior=before).fit(whole, y, qid=QID)
+    want = pg.RankRLS(prior=before).fit(whole, y, qid=QID)
     np.testing.assert_allclose(model.predict(frame(GAPS)), want.predict(whole), rtol=1e-9)
     columns = dict(zip(names, GAPS.T, strict=True)) | {"y": y, "q": QID}
     if named:
-        by_table = RankRLS(missing="mean", prior=before).fit(
-            scan(pa.table(columns), label="y", qid="q")
+        by_table = pg.RankRLS(missing="mean", prior=before).fit(
+            pg.scan(pa.table(columns), label="y", qid="q")
         )
         np.testing.assert_allclose(by_table.predict(frame(GAPS)), want.predict(whole), rtol=1e-7)
     if hasattr(prior, "missing"):
         model.save(tmp_path / "m")
-        loaded = load_model(tmp_path / "m")
+        loaded = pg.load_model(tmp_path / "m")
         np.testing.assert_array_equal(loaded.predict(frame(GAPS)), model.predict(frame(GAPS)))
 
 
 def test_what_else_reads_rows():
-    model = RankRLS(missing="mean", keep_covariance=True).fit(GAPS, y, qid=QID)
+    model = pg.RankRLS(missing="mean", keep_covariance=True).fit(GAPS, y, qid=QID)
     whole = np.where(np.isnan(GAPS), model.fill_values_, GAPS)
     np.testing.assert_array_equal(model.contributions(GAPS), model.contributions(whole))
     found, want = (model.column_weights(rows, qid=QID) for rows in (GAPS, whole))
@@ -277,14 +266,16 @@ def test_what_else_reads_rows():
 
 @pytest.mark.filterwarnings("ignore:all users get one list")
 def test_recommendations():
-    model = RankRLS(missing="mean", feature_map=Cross([0, 1], [2, 3, 4])).fit(GAPS, y, qid=QID)
+    model = pg.RankRLS(missing="mean", feature_map=pg.Cross([0, 1], [2, 3, 4])).fit(
+        GAPS, y, qid=QID
+    )
     fill = model.fill_values_
     users, items = GAPS[:6, :2], GAPS[:30, 2:]
     wholes = np.where(np.isnan(users), fill[:2], users), np.where(np.isnan(items), fill[2:], items)
-    found, want = recommend(model, users, items, k=4), recommend(model, *wholes, k=4)
+    found, want = pg.recommend(model, users, items, k=4), pg.recommend(model, *wholes, k=4)
     np.testing.assert_array_equal(found.items, want.items)
-    linear = RankRLS(missing="mean").fit(GAPS, y, qid=QID)
-    found, want = (recommend(linear, *both, k=4) for both in ((users, items), wholes))
+    linear = pg.RankRLS(missing="mean").fit(GAPS, y, qid=QID)
+    found, want = (pg.recommend(linear, *both, k=4) for both in ((users, items), wholes))
     np.testing.assert_array_equal(found.items, want.items)
 
 
@@ -293,10 +284,10 @@ def test_many_models_fill_each_by_its_own_values(fallback, tmp_path):
     keys = QID % 4
     frame = pd.DataFrame(GAPS, columns=list("abcde")).assign(y=y, key=keys, qid=QID)
     for missing in WORDS:
-        ranker = RankRLS(missing=missing)
+        ranker = pg.RankRLS(missing=missing)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            batch = fit_many(ranker, frame, by="key", label="y", qid="qid")
+            batch = pg.fit_many(ranker, frame, by="key", label="y", qid="qid")
         alone = [
             clone(ranker).fit(GAPS[keys == k], y[keys == k], qid=QID[keys == k]) for k in range(4)
         ]
@@ -305,23 +296,23 @@ def test_many_models_fill_each_by_its_own_values(fallback, tmp_path):
             want[keys == k] = model.predict(GAPS[keys == k])
         other = {
             None: None,
-            "model": RankRLS(missing="zero").fit(frame[list("abcde")], y, qid=QID),
+            "model": pg.RankRLS(missing="zero").fit(frame[list("abcde")], y, qid=QID),
             "scores": 3.0,
         }[fallback]
         given = keys.copy()
         if other is not None:
             given[:20] = 9
             want[:20] = 3.0 if fallback == "scores" else other.predict(frame[list("abcde")])[:20]
-        batch = BatchFit(batch.models, batch.table, batch.keys, other)
+        batch = pg.BatchFit(batch.models, batch.table, batch.keys, other)
         batch.save(tmp_path / "batch")
-        for one in (batch, BatchFit.load(tmp_path / "batch")):
+        for one in (batch, pg.BatchFit.load(tmp_path / "batch")):
             np.testing.assert_allclose(one.predict(frame, given), want, rtol=1e-10, atol=1e-10)
 
 
 def test_in_a_pipeline():
-    pipeline = make_pipeline(SimpleImputer(), RankRLS(missing="mean")).fit(GAPS, y)
+    pipeline = make_pipeline(SimpleImputer(), pg.RankRLS(missing="mean")).fit(GAPS, y)
     np.testing.assert_allclose(
-        pipeline.predict(GAPS), RankRLS(missing="mean").fit(GAPS, y).predict(GAPS), rtol=1e-10
+        pipeline.predict(GAPS), pg.RankRLS(missing="mean").fit(GAPS, y).predict(GAPS), rtol=1e-10
     )
 
 
@@ -331,52 +322,52 @@ def test_in_a_pipeline():
 def test_statistics_take_values_that_are_fixed_before(tmp_path):
     fill = np.nanmedian(GAPS, axis=0)
     whole = np.where(np.isnan(GAPS), fill, GAPS)
-    want = RankRLS(2.0).fit(whole, y, qid=QID)
+    want = pg.RankRLS(2.0).fit(whole, y, qid=QID)
     parts = [QID < 10, (QID >= 10) & (QID < 25), QID >= 25]
-    shards = [Pairgram.from_rows(GAPS[p], y[p], qid=QID[p], missing=fill) for p in parts]
-    sent = [Pairgram.from_bytes(one.to_bytes()) for one in shards]
-    stream = Pairgram(missing=fill)
+    shards = [pg.Pairgram.from_rows(GAPS[p], y[p], qid=QID[p], missing=fill) for p in parts]
+    sent = [pg.Pairgram.from_bytes(one.to_bytes()) for one in shards]
+    stream = pg.Pairgram(missing=fill)
     for part in parts:
         stream.update(GAPS[part], y[part], qid=QID[part])
-    table = scan(
+    table = pg.scan(
         pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)} | {"y": y, "q": QID}),
         label="y",
         qid="q",
     )
-    for total in (sum(shards), sum(sent), stream, Pairgram.from_rows(table, missing=fill)):
+    for total in (sum(shards), sum(sent), stream, pg.Pairgram.from_rows(table, missing=fill)):
         np.testing.assert_array_equal(total.fill_values_, fill)
-        model = RankRLS.from_pairgram(total, 2.0)
+        model = pg.RankRLS.from_pairgram(total, 2.0)
         np.testing.assert_array_equal(model.fill_values_, fill)
         np.testing.assert_allclose(model.coef_, want.coef_, rtol=1e-9)
         model.save(tmp_path / "m")
         rows = pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)})
-        scores = load_model(tmp_path / "m").predict(rows if total.feature_names_in_ else GAPS)
+        scores = pg.load_model(tmp_path / "m").predict(rows if total.feature_names_in_ else GAPS)
         np.testing.assert_allclose(scores, want.predict(whole), rtol=1e-8)
     left = stream.forget(GAPS[parts[0]], y[parts[0]], qid=QID[parts[0]])
     np.testing.assert_allclose(left.G, (shards[1] + shards[2]).G, rtol=1e-9)
-    search = RankRLSCV.from_pairgrams(shards)
+    search = pg.RankRLSCV.from_pairgrams(shards)
     np.testing.assert_array_equal(search.fill_values_, fill)
 
 
 def test_statistics_without_gaps_go_with_all_others():
     first, second = QID < 20, QID >= 20
-    zero = Pairgram.from_rows(GAPS[first], y[first], qid=QID[first], missing="zero")
-    plain = Pairgram.from_rows(X[second], y[second], qid=QID[second])
+    zero = pg.Pairgram.from_rows(GAPS[first], y[first], qid=QID[first], missing="zero")
+    plain = pg.Pairgram.from_rows(X[second], y[second], qid=QID[second])
     for total in (zero + plain, plain + zero):
         np.testing.assert_array_equal(total.fill_values_, np.zeros(5))
     own = copy.deepcopy(zero).update(X[second], y[second], qid=QID[second])
     np.testing.assert_allclose(own.G, (zero + plain).G, rtol=1e-12)
     # What a table says is kept as well.
-    table = scan(
+    table = pg.scan(
         pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)} | {"y": y, "q": QID}),
         label="y",
         qid="q",
         missing="zero",
     )
-    by_table = Pairgram.from_rows(table)
+    by_table = pg.Pairgram.from_rows(table)
     np.testing.assert_array_equal(by_table.fill_values_, np.zeros(5))
-    want = RankRLS(missing="zero").fit(GAPS, y, qid=QID)
-    found = RankRLS.from_pairgram(by_table).predict(
+    want = pg.RankRLS(missing="zero").fit(GAPS, y, qid=QID)
+    found = pg.RankRLS.from_pairgram(by_table).predict(
         pd.DataFrame(GAPS, columns=[f"f{j}" for j in range(5)])
     )
     np.testing.assert_allclose(found, want.predict(GAPS), rtol=1e-9, atol=1e-9)

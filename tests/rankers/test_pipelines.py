@@ -25,23 +25,13 @@ from sklearn.preprocessing import (
 )
 from typer.testing import CliRunner
 
+import pairgram as pg
 from fuzz.forge import Tensor, pack, parse
 from fuzz.mutated_files import _forge
-from pairgram import (
-    AutoRanker,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    dump_letor,
-    load_model,
-    make_ranking,
-    save_model,
-)
 from parts.cli import app
 from parts.files import TRANSFORMERS
 
-X, Y, QID = make_ranking(12, 6, 4, random_state=0)
+X, Y, QID = pg.make_ranking(12, 6, 4, random_state=0)
 X[:, 2] = np.round(3 * X[:, 2])  # as a category, too
 COLOURS = np.array(["red", "green", "blue"])
 
@@ -53,7 +43,7 @@ def frame(kind=pd.DataFrame, rows=X):
 
 
 def fitted(*steps, rows=X, ranker=None):
-    return make_pipeline(*steps, ranker or RankRLS(0.5)).fit(rows, Y)
+    return make_pipeline(*steps, ranker or pg.RankRLS(0.5)).fit(rows, Y)
 
 
 def parameters_of(pipeline):
@@ -87,13 +77,13 @@ def attributes_of(pipeline):
 
 
 def comes_back(pipeline, rows, path):
-    save_model(pipeline, path)
-    loaded = load_model(path)
+    pg.save_model(pipeline, path)
+    loaded = pg.load_model(path)
     expected, found = pipeline.predict(rows), loaded.predict(rows)
     assert expected.dtype == found.dtype and expected.tobytes() == found.tobytes()
     assert attributes_of(loaded) == attributes_of(pipeline)
     again = path.with_name("again")
-    save_model(loaded, again)
+    pg.save_model(loaded, again)
     first, second = parse(path.read_bytes()), parse(again.read_bytes())
     assert (first.settings, first.tensors) == (second.settings, second.tensors)
     return loaded
@@ -132,8 +122,8 @@ def test_scalers_of_sparse_rows_come_back(scaler, tmp_path):
 
 def test_a_scaler_goes_on_where_it_was(tmp_path):
     scaler = StandardScaler().fit(np.where(X > 2, np.nan, X))  # counts differ by column
-    save_model(Pipeline([("s", scaler), ("r", RankRLS().fit(X, Y))]), tmp_path / "file")
-    loaded = load_model(tmp_path / "file")[0]
+    pg.save_model(Pipeline([("s", scaler), ("r", pg.RankRLS().fit(X, Y))]), tmp_path / "file")
+    loaded = pg.load_model(tmp_path / "file")[0]
     np.testing.assert_array_equal(loaded.partial_fit(X).var_, scaler.partial_fit(X).var_)
     np.testing.assert_array_equal(loaded.n_samples_seen_, scaler.n_samples_seen_)
 
@@ -255,7 +245,7 @@ def test_the_kind_of_output_comes_back(output, tmp_path):
         remainder="passthrough",
     )
     kind = pl.DataFrame if output == "polars" else pd.DataFrame
-    pipeline = make_pipeline(columns, MaxAbsScaler(), RankRLS()).set_output(transform=output)
+    pipeline = make_pipeline(columns, MaxAbsScaler(), pg.RankRLS()).set_output(transform=output)
     pipeline.fit(frame(kind), Y)
     loaded = comes_back(pipeline, frame(kind), tmp_path / "file")
     assert type(loaded[:-1].transform(frame(kind))) is type(pipeline[:-1].transform(frame(kind)))
@@ -263,19 +253,19 @@ def test_the_kind_of_output_comes_back(output, tmp_path):
 
 
 def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
-    prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, Y))
+    prior = FrozenEstimator(pg.RankRLS(feature_map=pg.RandomNodes(3, random_state=0)).fit(X, Y))
     for ranker in (
-        RankRLSCV(pairs=["with_ties", "without_ties"], cv=2),
-        RankSVM(feature_map=RandomNodes(5, random_state=0)),
-        RankRLS(kernel="rbf", inputs="minmax"),
-        RankRLS(prior=prior),
-        AutoRanker(time_budget=0.01),
+        pg.RankRLSCV(pairs=["with_ties", "without_ties"], cv=2),
+        pg.RankSVM(feature_map=pg.RandomNodes(5, random_state=0)),
+        pg.RankRLS(kernel="rbf", inputs="minmax"),
+        pg.RankRLS(prior=prior),
+        pg.AutoRanker(time_budget=0.01),
     ):
         comes_back(fitted(StandardScaler(), ranker=ranker), X, tmp_path / "file")
     comes_back(fitted(), X, tmp_path / "file")
     comes_back(fitted("passthrough"), X, tmp_path / "file")
-    ranker = RankRLS(2.0).fit(X, Y)
-    save_model(ranker, tmp_path / "file")
+    ranker = pg.RankRLS(2.0).fit(X, Y)
+    pg.save_model(ranker, tmp_path / "file")
     ranker.save(tmp_path / "own")
     assert parse((tmp_path / "file").read_bytes()) == parse((tmp_path / "own").read_bytes())
 
@@ -283,11 +273,11 @@ def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
 def test_queries_weights_and_offsets_reach_a_loaded_pipeline(tmp_path):
     with sklearn.config_context(enable_metadata_routing=True):
         scaler = StandardScaler().set_fit_request(sample_weight=True)
-        pipeline = make_pipeline(scaler, RankRLS())
+        pipeline = make_pipeline(scaler, pg.RankRLS())
         options = {"qid": QID, "sample_weight": np.linspace(1, 2, len(Y)), "offset": X[:, 0]}
         pipeline.fit(X, Y, **options)
-        save_model(pipeline, tmp_path / "file")
-        loaded = load_model(tmp_path / "file")
+        pg.save_model(pipeline, tmp_path / "file")
+        loaded = pg.load_model(tmp_path / "file")
         expected = pipeline.predict(X, offset=Y)
         np.testing.assert_array_equal(loaded.predict(X, offset=Y), expected)
         again = clone(loaded).fit(X, Y, **options)
@@ -333,15 +323,15 @@ REFUSED = [
 def test_what_a_file_cannot_hold_is_refused(make, message, tmp_path):
     pipeline = make()
     with pytest.raises(ValueError, match=message):
-        save_model(pipeline, tmp_path / "file")
+        pg.save_model(pipeline, tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
 def test_searches_are_refused(tmp_path):
-    search = GridSearchCV(Pipeline([("r", RankRLS())]), {"r__alpha": [1.0]}, cv=2).fit(X, Y)
+    search = GridSearchCV(Pipeline([("r", pg.RankRLS())]), {"r__alpha": [1.0]}, cv=2).fit(X, Y)
     with pytest.raises(TypeError, match=r"a ranker or a Pipeline .* give its best_estimator"):
-        save_model(search, tmp_path / "file")
+        pg.save_model(search, tmp_path / "file")
     assert not (tmp_path / "file").exists()
 
 
@@ -490,14 +480,14 @@ FORGED = [
 @pytest.mark.parametrize(("make", "change", "message"), FORGED)
 def test_forged_pipelines_are_refused(make, change, message, tmp_path):
     path = tmp_path / "file"
-    save_model(make(), path)
+    pg.save_model(make(), path)
     contents = parse(path.read_bytes())
     path.write_bytes(pack(contents))
-    load_model(path)  # the forger's file is sound but for the change
+    pg.load_model(path)  # the forger's file is sound but for the change
     change(contents)
     path.write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message) as caught:
-        load_model(path)
+        pg.load_model(path)
     assert str(caught.value).startswith(f"{path}: ") and len(str(caught.value)) < 600
 
 
@@ -507,7 +497,7 @@ FRAMES = {scaled: X, encoded: frame()[["size", "colour", "sold"]], by_columns: f
 @pytest.mark.parametrize("make", FRAMES)
 def test_what_is_loaded_can_be_used_whatever_a_file_says(make, tmp_path):
     path, outcomes = tmp_path / "file", set()
-    save_model(make(), path)
+    pg.save_model(make(), path)
     whole = path.read_bytes()
     for number in range(60):
         rng = np.random.default_rng(number)
@@ -515,7 +505,7 @@ def test_what_is_loaded_can_be_used_whatever_a_file_says(make, tmp_path):
         _forge(rng, contents, parse(whole))
         path.write_bytes(pack(contents))
         try:
-            loaded = load_model(path)
+            loaded = pg.load_model(path)
         except ValueError as error:
             assert str(error).startswith(f"{path}: ")
             outcomes.add("refused")
@@ -526,28 +516,28 @@ def test_what_is_loaded_can_be_used_whatever_a_file_says(make, tmp_path):
             loaded.predict(FRAMES[make])
         except ValueError:  # other columns, or values that are too large
             outcomes.add("refuses to predict")
-        save_model(loaded, path)
-        load_model(path)
+        pg.save_model(loaded, path)
+        pg.load_model(path)
     assert {"refused", "loaded"} <= outcomes
 
 
 def test_a_parameter_of_another_version_is_named(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    save_model(fitted(MaxAbsScaler()), path)
+    pg.save_model(fitted(MaxAbsScaler()), path)
     contents = parse(path.read_bytes())
     part(contents, 0)["settings"]["clip"] = True
     contents.settings["scikit-learn"] = "99.0"
     path.write_bytes(pack(contents))
     monkeypatch.setattr(MaxAbsScaler, "_get_param_names", classmethod(lambda cls: ["copy"]))
     with pytest.raises(ValueError) as caught:
-        load_model(path)
+        pg.load_model(path)
     message = "transformers.0: MaxAbsScaler has no parameter clip (the file was written with"
     assert str(caught.value).startswith(f"{path}: {message} scikit-learn '99.0', this is ")
 
 
 def test_a_fitted_value_of_another_version_is_named(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    save_model(fitted(MaxAbsScaler()), path)
+    pg.save_model(fitted(MaxAbsScaler()), path)
 
     def fit(self, X):
         self.n_features_in_, self.n_samples_seen_, self.max_abs_, self.peak_ = 1, 2, [1], [2]
@@ -555,7 +545,7 @@ def test_a_fitted_value_of_another_version_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(MaxAbsScaler, "fit", fit)
     with pytest.raises(ValueError, match=r"transformers\.0: MaxAbsScaler .* (peak_|scale_)"):
-        load_model(path)
+        pg.load_model(path)
 
 
 # The command line
@@ -568,9 +558,9 @@ def run(*arguments):
 def test_the_command_line_predicts_and_inspects(tmp_path):
     path, rows = tmp_path / "file", tmp_path / "rows"
     columns = ColumnTransformer([("n", StandardScaler(), [0, 1])], remainder="passthrough")
-    pipeline = Pipeline([("p", "passthrough"), ("c", columns), ("r", RankRLS())]).fit(X, Y)
-    save_model(pipeline, path)
-    dump_letor(rows, X, Y, qid=QID)
+    pipeline = Pipeline([("p", "passthrough"), ("c", columns), ("r", pg.RankRLS())]).fit(X, Y)
+    pg.save_model(pipeline, path)
+    pg.dump_letor(rows, X, Y, qid=QID)
     found = run("predict", path, rows)
     assert found.exit_code == 0, found.output
     np.testing.assert_array_equal(np.array(found.stdout.split(), float), pipeline.predict(X))
@@ -582,14 +572,14 @@ def test_the_command_line_predicts_and_inspects(tmp_path):
         *("n__x0", "n__x1", "remainder__x2", "remainder__x3")
     }
     assert "r: RankRLS" in run("inspect", path).stdout.replace("\n", " ")
-    save_model(by_columns(), path)
+    pg.save_model(by_columns(), path)
     found = run("predict", path, rows)
     assert found.exit_code != 0 and "Traceback" not in found.output
     assert f"{path}" in found.output.replace("\n", "")
 
 
 def test_reading_a_pipeline_needs_no_frames(tmp_path):
-    save_model(by_columns(), tmp_path / "file")
+    pg.save_model(by_columns(), tmp_path / "file")
     code = (
         "import sys\n"
         "class Missing:\n"

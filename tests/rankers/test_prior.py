@@ -15,22 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import Pipeline
 
 import pairgram
-from pairgram import (
-    Nystroem,
-    Pairgram,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    QueryKFold,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    fit_many,
-    load_model,
-    make_scorer,
-)
+import pairgram as pg
 from problems import BY_STEPS, problems
 from reference import laplacian
 from reference_metrics import pairs as pair_metric
@@ -81,7 +66,7 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
     X = sp.csr_array(problem.X) if how in ("sparse", "iterated") else problem.X
     named = {"pairs": pairs, "weighting": weighting, "target": target, "scale": how == "scaled"}
     form = how if how in ("primal", "dual") else "auto"
-    model = RankRLS(alpha, **named, form=form, prior=w0)
+    model = pg.RankRLS(alpha, **named, form=form, prior=w0)
     rows = {"qid": problem.query, "sample_weight": problem.v, "query_weight": problem.query_weight}
     with limits_of(**BY_STEPS) if how == "iterated" else nullcontext():
         try:
@@ -100,8 +85,8 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
 @pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 def test_the_path_starts_from_the_prior(form, pairs):
     X, y, qid, w0, o = made()
-    model = RankRLSCV(pairs=pairs, form=form, prior=w0).fit(X, y, qid=qid, offset=o)
-    plain = RankRLSCV(pairs=pairs, form=form).fit(X, y, qid=qid)
+    model = pg.RankRLSCV(pairs=pairs, form=form, prior=w0).fit(X, y, qid=qid, offset=o)
+    plain = pg.RankRLSCV(pairs=pairs, form=form).fit(X, y, qid=qid)
     close(model.alphas_[4:], plain.alphas_, 1e-12)
     L, _ = laplacian(y, qid, pairs)
     known = model.alphas_ >= 1e-7 * 1e4 / 2**15 * plain.alphas_[0]  # a share of λ_max
@@ -140,7 +125,7 @@ ALPHAS = [0.1, 3.0]
 )
 def test_leave_query_out_equals_refits(form, pairs, scope):
     X, y, qid, w0, o = made(1)
-    model = RankRLSCV(
+    model = pg.RankRLSCV(
         ALPHAS, pairs=pairs, scope=scope, form=form, scoring="pairwise_squared_error", prior=w0
     )
     model.fit(X, y, qid=qid, offset=o)
@@ -160,10 +145,10 @@ def test_leave_query_out_equals_refits(form, pairs, scope):
 def test_folds_equal_refits(form, by_rows, pairs, scale):
     X, y, qid, w0, o = made(2, n_queries=6)
     qid = np.zeros_like(qid) if by_rows else qid
-    splitter = KFold(3, shuffle=True, random_state=0) if by_rows else QueryKFold(3)
+    splitter = KFold(3, shuffle=True, random_state=0) if by_rows else pg.QueryKFold(3)
     splits = list(splitter.split(X, y, None if by_rows else qid))
     form = "auto" if scale else form
-    model = RankRLSCV(
+    model = pg.RankRLSCV(
         ALPHAS,
         pairs=pairs,
         cv=splits,
@@ -187,7 +172,7 @@ def test_folds_equal_refits(form, by_rows, pairs, scale):
 def test_leave_row_out_measures_offsets_from_the_mean_of_the_other_rows(pairs, form):
     X, y, qid, w0, o = made(3, n_queries=1, n_rows=12)
     v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
-    model = RankRLSCV(ALPHAS, pairs=pairs, form=form, scoring="pairwise_squared_error", prior=w0)
+    model = pg.RankRLSCV(ALPHAS, pairs=pairs, form=form, scoring="pairwise_squared_error", prior=w0)
     model.fit(X, y, sample_weight=v, offset=o)
     both = X @ w0 + o
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
@@ -206,7 +191,7 @@ def test_leave_row_out_measures_offsets_from_the_mean_of_the_other_rows(pairs, f
 def test_leave_pair_out_equals_refits(pairs):
     X, y, qid, w0, o = made(4, n_queries=1, n_rows=16)
     X[1], y[0], y[1] = X[0], 0.0, 1.0  # they differ in their offsets alone
-    model = RankRLSCV(ALPHAS, pairs=pairs, cv="leave-pair-out", prior=w0).fit(X, y, offset=o)
+    model = pg.RankRLSCV(ALPHAS, pairs=pairs, cv="leave-pair-out", prior=w0).fit(X, y, offset=o)
     both = X @ w0 + o
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
         right = []
@@ -222,7 +207,7 @@ def test_leave_pair_out_equals_refits(pairs):
 def test_a_validation_set_has_the_prior_and_its_offsets():
     X, y, qid, w0, o = made(5)
     Z, z, zid, _, zo = made(6)
-    model = RankRLSCV(ALPHAS, scoring="pairwise_squared_error", prior=w0)
+    model = pg.RankRLSCV(ALPHAS, scoring="pairwise_squared_error", prior=w0)
     model.fit(X, y, qid=qid, offset=o, validation=(Z, z, zid, zo))
     L, _ = laplacian(y, qid, "with_ties")
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
@@ -236,10 +221,10 @@ def rbf(A, B, gamma=0.25):
 def test_a_kernel_takes_a_model_and_offsets(tmp_path):
     X, y, qid, _, o = made(7)
     Z = np.random.default_rng(1).normal(size=(5, 4))
-    of_prior = RankRLS(2.0).fit(X, y, qid=qid)
+    of_prior = pg.RankRLS(2.0).fit(X, y, qid=qid)
     p, K = X @ of_prior.coef_, rbf(X, X)
     L, _ = laplacian(y, qid, "without_ties")
-    model = RankRLSCV(
+    model = pg.RankRLSCV(
         ALPHAS, pairs="without_ties", kernel="rbf", gamma=[0.25], scoring="pairwise_squared_error",
         prior=FrozenEstimator(of_prior),
     )  # fmt: skip
@@ -260,7 +245,7 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
             scores[test] = K[np.ix_(test, rest)] @ a + (p + o)[test]
         close(found, msd(y, scores, qid))
     model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
+    loaded = pg.load_model(tmp_path / "model")
     np.testing.assert_array_equal(
         loaded.predict(Z, offset=np.ones(5)), model.predict(Z, offset=np.ones(5))
     )
@@ -269,9 +254,9 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
 
 MAPS = [
     None,
-    RandomNodes(6, "sigmoid", random_state=0),
-    RandomNodes(9, random_state=0),
-    Nystroem(n_components=6, random_state=0),
+    pg.RandomNodes(6, "sigmoid", random_state=0),
+    pg.RandomNodes(9, random_state=0),
+    pg.Nystroem(n_components=6, random_state=0),
 ]
 
 
@@ -281,38 +266,38 @@ def test_weights_belong_to_the_features_of_the_map(feature_map, alpha, tmp_path)
     X, y, qid, _, o = made(8)
     H = X if feature_map is None else clone(feature_map).fit(X).transform(X)
     w0 = np.random.default_rng(0).normal(size=H.shape[1])
-    model = RankRLS(alpha, feature_map=feature_map, prior=w0).fit(X, y, qid=qid, offset=o)
+    model = pg.RankRLS(alpha, feature_map=feature_map, prior=w0).fit(X, y, qid=qid, offset=o)
     L, _ = laplacian(y, qid, "with_ties")
     expected = H @ corrected(H, y, H @ w0 + o, L, alpha, w0) + o
     found = model.predict(X, offset=o)
     close(found, expected)
     model.save(tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X, offset=o), found)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X, offset=o), found)
     # The same as a frozen model of these features, whose weights become part of coef_.
-    frozen = RankRLS(1.0, feature_map=feature_map).fit(X, y, qid=qid)
+    frozen = pg.RankRLS(1.0, feature_map=feature_map).fit(X, y, qid=qid)
     frozen.coef_ = w0
-    again = RankRLS(alpha, feature_map=feature_map, prior=FrozenEstimator(frozen))
+    again = pg.RankRLS(alpha, feature_map=feature_map, prior=FrozenEstimator(frozen))
     again.fit(X, y, qid=qid, offset=o)
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert again.prior_ is None
 
 
 RANKERS = [
-    RankRLS(1e14),
-    RankRLS(1e14, pairs=None),
-    RankRLS(1e14, scale=True),
-    RankRLS(1e14, kernel="rbf"),
-    RankRLSCV([1e14]),
-    PairwiseELM(1e-14, n_nodes=5, random_state=0),
-    PointwiseELM(1e-14, n_nodes=5, random_state=0),
-    RankSVM(1e-12),
+    pg.RankRLS(1e14),
+    pg.RankRLS(1e14, pairs=None),
+    pg.RankRLS(1e14, scale=True),
+    pg.RankRLS(1e14, kernel="rbf"),
+    pg.RankRLSCV([1e14]),
+    pg.PairwiseELM(1e-14, n_nodes=5, random_state=0),
+    pg.PointwiseELM(1e-14, n_nodes=5, random_state=0),
+    pg.RankSVM(1e-12),
 ]
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
 def test_a_strong_ridge_leaves_the_prior(ranker):
     X, y, qid, _, o = made(9)
-    prior = RankRLS(2.0, kernel="rbf").fit(X, y, qid=qid)
+    prior = pg.RankRLS(2.0, kernel="rbf").fit(X, y, qid=qid)
     model = clone(ranker).set_params(prior=FrozenEstimator(prior)).fit(X, y, qid=qid, offset=o)
     expected, found = prior.predict(X) + o, model.predict(X, offset=o)
     bias = getattr(model, "intercept_", 0.0)
@@ -323,16 +308,16 @@ def test_a_strong_ridge_leaves_the_prior(ranker):
 @pytest.mark.parametrize("scale", [False, True])
 def test_streams_start_from_weights(scale):
     X, y, qid, w0, _ = made(10)
-    stream = Pairgram(pairs="without_ties")
+    stream = pg.Pairgram(pairs="without_ties")
     for part in np.array_split(np.unique(qid), 3):
         rows = np.isin(qid, part)
         stream.update(X[rows], y[rows], qid=qid[rows])
     L, _ = laplacian(y, qid, "without_ties")
-    model = RankRLS(0.7, pairs="without_ties", scale=scale, prior=w0).fit(X, y, qid=qid)
+    model = pg.RankRLS(0.7, pairs="without_ties", scale=scale, prior=w0).fit(X, y, qid=qid)
     found = stream.solve(0.7, scale=scale, prior=w0)
     close(found, corrected(X, y, X @ w0, L, 0.7, w0, scale))
     close(found, model.coef_)
-    close(RankRLS.from_pairgram(stream, 0.7, scale=scale, prior=w0).coef_, found, 1e-14)
+    close(pg.RankRLS.from_pairgram(stream, 0.7, scale=scale, prior=w0).coef_, found, 1e-14)
     path = stream.path([5.0, 0.7], scale=scale, prior=w0)
     close(path[1], found)
     path = stream.path(prior=w0, scale=scale)
@@ -344,22 +329,22 @@ def test_streams_start_from_weights(scale):
 @pytest.mark.parametrize(
     "estimator",
     [
-        RankRLS(2.0),
-        RankRLSCV(),
-        RankRLSCV(cv=3),
-        RankRLSCV(scale=True),
-        PairwiseELMCV(n_nodes=7, random_state=0),
-        RankSVM(0.1),
-        RankRLS(pairs="gain_difference", scope="global"),
+        pg.RankRLS(2.0),
+        pg.RankRLSCV(),
+        pg.RankRLSCV(cv=3),
+        pg.RankRLSCV(scale=True),
+        pg.PairwiseELMCV(n_nodes=7, random_state=0),
+        pg.RankSVM(0.1),
+        pg.RankRLS(pairs="gain_difference", scope="global"),
     ],
     ids=str,
 )
 def test_many_fits_equal_single_fits(estimator):
     rows = [made(seed, n_queries=4, n_rows=4 + seed) for seed in range(5)]
-    whole = RankRLS(2.0).fit(*(np.concatenate([r[k] for r in rows]) for k in (0, 1)))
+    whole = pg.RankRLS(2.0).fit(*(np.concatenate([r[k] for r in rows]) for k in (0, 1)))
     estimator = clone(estimator).set_params(prior=FrozenEstimator(whole))
     lists = [{"X": X, "y": y, "qid": qid, "offset": o} for X, y, qid, _, o in rows]
-    for arguments, model in zip(lists, fit_many(estimator, lists).models, strict=True):
+    for arguments, model in zip(lists, pg.fit_many(estimator, lists).models, strict=True):
         single = clone(estimator).fit(**arguments)
         rows, o = arguments["X"], arguments["offset"]
         close(model.predict(rows, offset=o), single.predict(rows, offset=o))
@@ -370,8 +355,8 @@ def test_many_fits_equal_single_fits(estimator):
 def test_many_targets_share_a_prior():
     X, y, qid, w0, o = made(11)
     Y = np.column_stack([y, -y, y**2])
-    estimator = RankRLSCV([0.5, 4.0], prior=w0)
-    (models,) = fit_many(estimator, [{"X": X, "y": Y, "qid": qid, "offset": o}]).models
+    estimator = pg.RankRLSCV([0.5, 4.0], prior=w0)
+    (models,) = pg.fit_many(estimator, [{"X": X, "y": Y, "qid": qid, "offset": o}]).models
     for target, model in zip(Y.T, models, strict=True):
         single = clone(estimator).fit(X, target, qid=qid, offset=o)
         close(model.coef_path_, single.coef_path_)
@@ -385,11 +370,11 @@ def test_a_user_starts_from_everybody():
     X = rng.normal(size=(100, 30, 12))
     w = everybody + 0.4 * rng.normal(size=(100, 12))
     y = np.round(np.einsum("uij,uj->ui", X, w) + rng.normal(size=X.shape[:2]))
-    whole = RankRLS(1.0).fit(X[:50, :10].reshape(-1, 12), y[:50, :10].ravel())
+    whole = pg.RankRLS(1.0).fit(X[:50, :10].reshape(-1, 12), y[:50, :10].ravel())
     users = [(X[u, :10], y[u, :10]) for u in range(50, 100)]
     accuracy = {}
     for name, prior in (("own", None), ("both", FrozenEstimator(whole))):
-        models = fit_many(RankRLSCV(prior=prior), users).models
+        models = pg.fit_many(pg.RankRLSCV(prior=prior), users).models
         scores = [
             pair_metric("pairwise_accuracy", y[u, 10:], model.predict(X[u, 10:]))
             for u, model in zip(range(50, 100), models, strict=True)
@@ -408,11 +393,11 @@ def test_rows_without_weight_and_constant_columns():
     v = np.ones(len(y))
     v[::5] = 0.0
     wild = np.where(v > 0, o, 1e6)
-    model = RankRLSCV(scoring="pairwise_squared_error", prior=w0).fit(
+    model = pg.RankRLSCV(scoring="pairwise_squared_error", prior=w0).fit(
         X, y, qid=qid, sample_weight=v, offset=wild
     )
     seen = v > 0
-    again = RankRLSCV(scoring="pairwise_squared_error", prior=w0).fit(
+    again = pg.RankRLSCV(scoring="pairwise_squared_error", prior=w0).fit(
         X[seen], y[seen], qid=qid[seen], offset=o[seen]
     )
     close(model.coef_, again.coef_)
@@ -424,12 +409,12 @@ def test_equal_rows_with_different_offsets():
     """Rows that are held out one by one share a score only if their offsets are equal too."""
     X, y, _, w0, o = made(13, n_queries=1, n_rows=10)
     X[5:], y[5:] = X[:5], y[:5]
-    model = RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0).fit(X, y, offset=o)
+    model = pg.RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0).fit(X, y, offset=o)
     moved = X.copy()
     moved[5:] += 1e-13  # no two rows are equal now
     close(
         model.scores_,
-        RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0)
+        pg.RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0)
         .fit(moved, y, offset=o)
         .scores_,
     )
@@ -437,18 +422,18 @@ def test_equal_rows_with_different_offsets():
 
 def test_default_scoring_and_pairs_come_from_the_labels():
     X, y, qid, w0, o = made(14)
-    model = RankRLSCV(prior=w0, pairs="gain_difference").fit(X, y, qid=qid, offset=o - 100)
+    model = pg.RankRLSCV(prior=w0, pairs="gain_difference").fit(X, y, qid=qid, offset=o - 100)
     assert model.scoring_.name == "ndcg@10"
     close(
         model.coef_path_,
-        RankRLSCV(prior=w0, pairs="gain_difference").fit(X, y, qid=qid, offset=o).coef_path_,
+        pg.RankRLSCV(prior=w0, pairs="gain_difference").fit(X, y, qid=qid, offset=o).coef_path_,
     )
 
 
 def test_a_prior_of_another_kind_is_added():
     X, y, qid, _, _ = made(15)
     prior = Ridge().fit(X, y)
-    model = RankRLS(1.0, prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
+    model = pg.RankRLS(1.0, prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
     L, _ = laplacian(y, qid, "with_ties")
     p = prior.predict(X)
     close(model.predict(X), X @ corrected(X, y, p, L, 1.0) + p)
@@ -458,9 +443,9 @@ def test_a_prior_of_named_columns():
     pandas = pytest.importorskip("pandas")
     X, y, qid, _, _ = made(16)
     frame = pandas.DataFrame(X, columns=list("abcd"))
-    prior = FrozenEstimator(RankRLS().fit(frame, y, qid=qid))
-    model = RankRLS(prior=prior).fit(frame, y, qid=qid)
-    close(model.coef_, RankRLS(prior=prior.coef_).fit(X, y, qid=qid).coef_, 1e-14)
+    prior = FrozenEstimator(pg.RankRLS().fit(frame, y, qid=qid))
+    model = pg.RankRLS(prior=prior).fit(frame, y, qid=qid)
+    close(model.coef_, pg.RankRLS(prior=prior.coef_).fit(X, y, qid=qid).coef_, 1e-14)
 
 
 @pytest.mark.parametrize("how", ["weights", "model", "offset", "positive"])
@@ -468,7 +453,7 @@ def test_default_alphas_reach_the_prior(how):
     X, _, qid, truth, noise = made(n_queries=6, n_rows=4)
     y = X @ truth + noise  # the rows are too few to find out more than the truth
     offset = X @ truth if how in ("offset", "positive") else None
-    model = RankRLS().fit(X, y)
+    model = pg.RankRLS().fit(X, y)
     model.coef_ = truth
     options = {
         "weights": {"prior": truth},
@@ -477,67 +462,69 @@ def test_default_alphas_reach_the_prior(how):
         "positive": {"positive": True},
     }[how]
     fit = {"X": X, "y": y, "qid": qid, "offset": offset}
-    search = RankRLSCV(scoring="pairwise_squared_error", **options).fit(**fit)
-    plain = RankRLSCV(scoring="pairwise_squared_error").fit(X, y, qid=qid)
+    search = pg.RankRLSCV(scoring="pairwise_squared_error", **options).fit(**fit)
+    plain = pg.RankRLSCV(scoring="pairwise_squared_error").fit(X, y, qid=qid)
     assert plain.alphas_.shape == (34,)
-    largest = np.linalg.eigvalsh(Pairgram.from_rows(X, y, qid=qid).G)[-1]
+    largest = np.linalg.eigvalsh(pg.Pairgram.from_rows(X, y, qid=qid).G)[-1]
     np.testing.assert_allclose(search.alphas_[:4] / largest, [1e6, 1e3, 100, 10], rtol=1e-9)
     np.testing.assert_allclose(search.alphas_[4:], plain.alphas_, rtol=1e-9)
     assert search.alpha_ >= search.alphas_[3]
-    (beside,) = fit_many(RankRLSCV(scoring="pairwise_squared_error", **options), [fit]).models
+    (beside,) = pg.fit_many(pg.RankRLSCV(scoring="pairwise_squared_error", **options), [fit]).models
     assert beside.alpha_ == pytest.approx(search.alpha_, rel=1e-9)
 
 
 def test_default_Cs_reach_the_prior():
     X, y, qid, _, _ = made()
-    model = RankSVMCV(prior=np.ones(4)).fit(X, y, qid=qid)
-    plain = RankSVMCV().fit(X, y, qid=qid)
+    model = pg.RankSVMCV(prior=np.ones(4)).fit(X, y, qid=qid)
+    plain = pg.RankSVMCV().fit(X, y, qid=qid)
     np.testing.assert_allclose(model.Cs_[4:], plain.Cs_, rtol=1e-12)
     np.testing.assert_allclose(model.Cs_[:4] / plain.Cs_[0], [1e-6, 1e-3, 1e-2, 1e-1])
-    kept = RankSVM(float(model.Cs_[0]), prior=np.ones(4)).fit(X, y, qid=qid)
+    kept = pg.RankSVM(float(model.Cs_[0]), prior=np.ones(4)).fit(X, y, qid=qid)
     close(kept.coef_, np.ones(4), 1e-4)
 
 
 def test_clones_and_parameters():
     X, y, qid, w0, _ = made(17)
-    frozen = FrozenEstimator(RankRLS().fit(X, y, qid=qid))
+    frozen = FrozenEstimator(pg.RankRLS().fit(X, y, qid=qid))
     for name in pairgram.__all__:
         takes = getattr(getattr(pairgram, name), "_get_param_names", list)()
         if "prior" in takes:
             estimator = getattr(pairgram, name)(prior=frozen)
             assert clone(estimator).prior is frozen
             assert clone(estimator).fit(X, y, qid=qid).get_params(deep=False)["prior"] is frozen
-    model = RankRLS(prior=w0)
+    model = pg.RankRLS(prior=w0)
     model.fit(X, y, qid=qid, offset=y)
     assert model.uses_offset_
     assert not model.set_params(prior=None).fit(X, y, qid=qid).uses_offset_
-    np.testing.assert_array_equal(model.coef_, RankRLS().fit(X, y, qid=qid).coef_)
+    np.testing.assert_array_equal(model.coef_, pg.RankRLS().fit(X, y, qid=qid).coef_)
 
 
 def test_offsets_are_routed():
     import sklearn
 
     X, y, qid, w0, o = made(18)
-    model = RankRLS(prior=w0)
+    model = pg.RankRLS(prior=w0)
     with sklearn.config_context(enable_metadata_routing=True):
         rows = {"qid": qid, "offset": o}
-        for scoring in (None, make_scorer("ndcg@10")):
+        for scoring in (None, pg.make_scorer("ndcg@10")):
             found = cross_validate(
-                model, X, y, cv=QueryKFold(3), params=rows, scoring=scoring, error_score="raise"
+                model, X, y, cv=pg.QueryKFold(3), params=rows, scoring=scoring, error_score="raise"
             )["test_score"]
-            for (train, test), score in zip(QueryKFold(3).split(X, y, qid), found, strict=True):
+            for (train, test), score in zip(pg.QueryKFold(3).split(X, y, qid), found, strict=True):
                 part = clone(model).fit(X[train], y[train], qid=qid[train], offset=o[train])
                 assert score == part.score(X[test], y[test], qid=qid[test], offset=o[test])
-        search = GridSearchCV(model, {"alpha": [1.0, 9.0]}, cv=QueryKFold(3)).fit(X, y, **rows)
+        search = GridSearchCV(model, {"alpha": [1.0, 9.0]}, cv=pg.QueryKFold(3)).fit(X, y, **rows)
     assert search.best_score_ > 0
 
 
 @pytest.mark.parametrize(
-    "ranker", [RankRLS(), RankRLSCV(), RankSVM(), PairwiseELM(5, random_state=0)], ids=str
+    "ranker",
+    [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM(), pg.PairwiseELM(5, random_state=0)],
+    ids=str,
 )
 def test_a_fitted_model_is_a_prior_and_stays_fitted_in_clones(ranker):
     X, y, qid, _, _ = made(23)
-    before = RankRLS(5.0).fit(X[:36], y[:36], qid=qid[:36])
+    before = pg.RankRLS(5.0).fit(X[:36], y[:36], qid=qid[:36])
     wanted = clone(ranker).set_params(prior=FrozenEstimator(before)).fit(X, y, qid=qid).predict(X)
     given = clone(ranker).set_params(prior=before)
     assert given.prior is before  # as it was given
@@ -548,22 +535,22 @@ def test_a_fitted_model_is_a_prior_and_stays_fitted_in_clones(ranker):
 
 def test_a_fitted_model_is_a_prior_in_searches_and_batches():
     X, y, qid, _, _ = made(24)
-    before = RankRLS(5.0).fit(X[:36], y[:36], qid=qid[:36])
-    frozen = RankRLS(prior=FrozenEstimator(before))
+    before = pg.RankRLS(5.0).fit(X[:36], y[:36], qid=qid[:36])
+    frozen = pg.RankRLS(prior=FrozenEstimator(before))
     with sklearn.config_context(enable_metadata_routing=True):
         found, wanted = (
-            GridSearchCV(model, {"alpha": [1.0, 9.0]}, cv=QueryKFold(3)).fit(X, y, qid=qid)
-            for model in (RankRLS(prior=before), frozen)
+            GridSearchCV(model, {"alpha": [1.0, 9.0]}, cv=pg.QueryKFold(3)).fit(X, y, qid=qid)
+            for model in (pg.RankRLS(prior=before), frozen)
         )
     assert found.best_score_ == wanted.best_score_
     frame = pd.DataFrame(X, columns=list("abcd")).assign(user=qid % 2, y=y)
-    own = RankRLS(5.0).fit(frame[list("abcd")], y, qid=qid)
+    own = pg.RankRLS(5.0).fit(frame[list("abcd")], y, qid=qid)
     for rows, named, model in (
         ([(X, y, qid)], {}, before),
         (frame, {"by": "user", "label": "y"}, own),
     ):
         found, wanted = (
-            fit_many(RankRLS(prior=prior), rows, **named).models[0].coef_
+            pg.fit_many(pg.RankRLS(prior=prior), rows, **named).models[0].coef_
             for prior in (model, FrozenEstimator(model))
         )
         np.testing.assert_array_equal(found, wanted)
@@ -571,7 +558,7 @@ def test_a_fitted_model_is_a_prior_in_searches_and_batches():
 
 def test_weights_are_measured_on_the_whole_model():
     X, y, qid, w0, o = made(24)
-    for ranker in (RankRLS(), RankRLSCV(), RankSVM(0.1)):
+    for ranker in (pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM(0.1)):
         model = clone(ranker).set_params(prior=w0).fit(X, y, qid=qid, offset=o)
         table = model.column_weights(X, qid=qid)
         close(np.sort(table["weight"]), np.sort(model.coef_), 1e-12)
@@ -583,7 +570,7 @@ def test_weights_are_measured_on_the_whole_model():
 
 def test_what_was_held_out_has_the_prior_and_the_offsets():
     X, y, qid, w0, o = made(25)
-    model = RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0)
+    model = pg.RankRLSCV([1.0], scoring="pairwise_squared_error", prior=w0)
     model.fit(X, y, qid=qid, offset=o)
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
     scores = held_out_scores(X, y, qid, X @ w0 + o, folds, 1.0, "with_ties")

@@ -3,47 +3,32 @@
 import numpy as np
 import pytest
 
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    Nystroem,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
 from parts.support import require_finite
 
 RANKERS = [
-    RankRLS(),
-    RankRLS(kernel="rbf"),
-    RankRLS(feature_map=RandomNodes(8, random_state=0)),
-    RankRLS(feature_map=RandomNodes(8, np.tanh, random_state=0)),
-    RankRLSCV(),
-    RankRLSCV(kernel="laplacian", cv=3),
-    PointwiseELM(n_nodes=8, random_state=0),
-    PairwiseELM(n_nodes=8, activation=["relu", "sine"], random_state=0),
-    PairwiseELMCV([1.0, 2.0], n_nodes=8, random_state=0),
-    ELMRank(n_nodes=8, random_state=0),
-    ELMRankCV(n_nodes=8, cv=3, random_state=0),
-    RankSVM(),
-    RankSVMCV([0.1, 1.0], feature_map=[None, Nystroem(n_components=5, random_state=0)], cv=3),
-    RankSVM(feature_map=Nystroem(n_components=5, random_state=0)),
-    RankSVM(feature_map=RandomFourier(n_components=5, random_state=0)),
+    pg.RankRLS(),
+    pg.RankRLS(kernel="rbf"),
+    pg.RankRLS(feature_map=pg.RandomNodes(8, random_state=0)),
+    pg.RankRLS(feature_map=pg.RandomNodes(8, np.tanh, random_state=0)),
+    pg.RankRLSCV(),
+    pg.RankRLSCV(kernel="laplacian", cv=3),
+    pg.PointwiseELM(n_nodes=8, random_state=0),
+    pg.PairwiseELM(n_nodes=8, activation=["relu", "sine"], random_state=0),
+    pg.PairwiseELMCV([1.0, 2.0], n_nodes=8, random_state=0),
+    pg.ELMRank(n_nodes=8, random_state=0),
+    pg.ELMRankCV(n_nodes=8, cv=3, random_state=0),
+    pg.RankSVM(),
+    pg.RankSVMCV([0.1, 1.0], feature_map=[None, pg.Nystroem(n_components=5, random_state=0)], cv=3),
+    pg.RankSVM(feature_map=pg.Nystroem(n_components=5, random_state=0)),
+    pg.RankSVM(feature_map=pg.RandomFourier(n_components=5, random_state=0)),
 ]
 each = pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
 
 
 @pytest.fixture(scope="module")
 def data():
-    return make_ranking(12, 8, 5, random_state=0)
+    return pg.make_ranking(12, 8, 5, random_state=0)
 
 
 def test_large_rows_are_not_infinite():
@@ -55,11 +40,11 @@ def test_labels_are_not_missing(data):
     X, y, qid = data
     labels = y.astype(object)
     np.testing.assert_array_equal(
-        RankRLS().fit(X, labels, qid=qid).coef_, RankRLS().fit(X, y, qid=qid).coef_
+        pg.RankRLS().fit(X, labels, qid=qid).coef_, pg.RankRLS().fit(X, y, qid=qid).coef_
     )
     labels[4] = None
     with pytest.raises(ValueError, match="y "):
-        RankRLS().fit(X, labels, qid=qid)
+        pg.RankRLS().fit(X, labels, qid=qid)
 
 
 @each
@@ -78,7 +63,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(ranker, data):
 
 def test_the_first_fit_that_fails_leaves_no_attributes(data):
     X, y, _ = data
-    for estimator in (RankRLS(), ELMRankCV(), RandomNodes(3, bias_range=(1, 0))):
+    for estimator in (pg.RankRLS(), pg.ELMRankCV(), pg.RandomNodes(3, bias_range=(1, 0))):
         before = dict(vars(estimator))
         with pytest.raises(ValueError, match=r"infinity|bias_range"):
             estimator.fit(np.where(X[0, 0] == X, np.inf, X), y)
@@ -91,7 +76,7 @@ def test_names_of_columns_survive_a_fit_that_fails(data):
     pd = pytest.importorskip("pandas")
     X, y, qid = data
     frame = pd.DataFrame(X, columns=list("abcde"))
-    model = RankRLS().fit(frame, y, qid=qid)
+    model = pg.RankRLS().fit(frame, y, qid=qid)
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(frame.rename(columns={"a": "z"}).replace(X[0, 0], np.nan), y, qid=qid)
     assert model.feature_names_in_.tolist() == list("abcde")
@@ -112,7 +97,7 @@ CHANGED = {
     "gamma": 77.0,
     "degree": 5,
     "coef0": 77.0,
-    "feature_map": RandomNodes(3),
+    "feature_map": pg.RandomNodes(3),
     "n_components": 3,
     "random_state": 77,
     "pairs": "without_ties",
@@ -136,4 +121,4 @@ def test_files_predict_as_the_fit_did_whatever_is_set_since(ranker, data, tmp_pa
         ranker.save(tmp_path / "model")
     finally:
         ranker.set_params(**original)
-    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), scores)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X), scores)

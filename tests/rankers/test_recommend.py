@@ -9,17 +9,8 @@ import pytest
 import scipy.sparse
 from hypothesis import given, strategies as st
 
-from pairgram import (
-    Cross,
-    PointwiseELM,
-    RandomFourier,
-    RankRLS,
-    _core,
-    fit_many,
-    load_model,
-    recommend,
-    scan,
-)
+import pairgram as pg
+from pairgram import _core
 
 N_USERS, N_ITEMS = 40, 25
 
@@ -46,18 +37,18 @@ def sorted_places(scores, k, out=None):
 
 def fitted(world, **settings):
     _, _, X, y, qid = world
-    feature_map = Cross([0, 1, 2], slice(4, None), keep=3, **settings)
-    return RankRLS(0.1, feature_map=feature_map).fit(X, y, qid=qid)
+    feature_map = pg.Cross([0, 1, 2], slice(4, None), keep=3, **settings)
+    return pg.RankRLS(0.1, feature_map=feature_map).fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("k", [1, 5, 25, 40])
 @pytest.mark.parametrize(
-    "settings", [{}, {"left_map": RandomFourier(4, random_state=0)}], ids=["products", "map"]
+    "settings", [{}, {"left_map": pg.RandomFourier(4, random_state=0)}], ids=["products", "map"]
 )
 def test_cross_models(world, k, settings):
     users, items, X, *_ = world
     model = fitted(world, **settings)
-    found = recommend(model, users, items, k)
+    found = pg.recommend(model, users, items, k)
     scores = model.predict(X).reshape(N_USERS, N_ITEMS)
     np.testing.assert_array_equal(found.places, sorted_places(scores, k))
     n = min(k, N_ITEMS)
@@ -72,13 +63,13 @@ def test_what_is_left_out_and_what_is_chosen_from(seed, k, as_pairs):
     rng = np.random.default_rng(seed)
     users, items = rng.integers(-2, 3, (6, 2)) * 1.0, rng.integers(-2, 3, (9, 2)) * 1.0
     X = np.hstack([np.repeat(users, 9, axis=0), np.tile(items, (6, 1))])
-    model = RankRLS(feature_map=Cross([0, 1], [2, 3])).fit(
+    model = pg.RankRLS(feature_map=pg.Cross([0, 1], [2, 3])).fit(
         X, rng.integers(0, 2, 54), qid=np.arange(54) // 9
     )
     out = rng.random((6, 9)) < 0.3
     chosen = np.flatnonzero(rng.random(9) < 0.7)
     exclude = np.nonzero(out) if as_pairs else scipy.sparse.csr_array(out)
-    found = recommend(model, users, items, k, exclude=exclude, candidates=chosen)
+    found = pg.recommend(model, users, items, k, exclude=exclude, candidates=chosen)
     out[:, np.setdiff1d(np.arange(9), chosen)] = True
     scores = model.predict(X).reshape(6, 9)
     np.testing.assert_array_equal(found.places, sorted_places(scores, k, out))
@@ -87,15 +78,15 @@ def test_what_is_left_out_and_what_is_chosen_from(seed, k, as_pairs):
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
 def test_inputs_before_the_map(world, inputs):
     users, items, X, y, qid = world
-    feature_map = Cross([0, 1, 2], [3, 4, 5, 6])
+    feature_map = pg.Cross([0, 1, 2], [3, 4, 5, 6])
     warned = pytest.warns(UserWarning, match="changes nothing, because no side of the Cross names")
     with warned if inputs == "raw+quantile" else nullcontext():
-        model = RankRLS(feature_map=feature_map, inputs=inputs).fit(X, y, qid=qid)
+        model = pg.RankRLS(feature_map=feature_map, inputs=inputs).fit(X, y, qid=qid)
     scores = model.predict(X).reshape(N_USERS, N_ITEMS)
     if inputs == "raw+quantile":
         model_columns = model.feature_map_.left_
         assert (model_columns == [0, 1, 2]).all()
-    found = recommend(model, users, items, 6)
+    found = pg.recommend(model, users, items, 6)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 6))
 
 
@@ -104,11 +95,11 @@ def test_frames_and_ids(world):
     users, items, X, y, qid = world
     names = ["age", "sex", "work", "year", "a", "b", "c"]
     frame = pandas.DataFrame(X, columns=names)
-    model = RankRLS(feature_map=Cross(["age", "sex", "work"], ["a", "b"], keep=["year", "c"]))
+    model = pg.RankRLS(feature_map=pg.Cross(["age", "sex", "work"], ["a", "b"], keep=["year", "c"]))
     model.fit(frame, y, qid=qid)
     people = pandas.DataFrame(users, columns=names[:3], index=[f"u{i}" for i in range(N_USERS)])
     things = pandas.DataFrame(items, columns=names[3:], index=[f"i{i}" for i in range(N_ITEMS)])
-    found = recommend(
+    found = pg.recommend(
         model,
         people,
         things[::-1],
@@ -122,21 +113,21 @@ def test_frames_and_ids(world):
     assert table.columns.tolist() == ["user", "rank", "item", "score"]
     assert len(table) == 3 * N_USERS - 2
     with pytest.raises(ValueError, match="items must have the column 'year'"):
-        recommend(model, people, things.drop(columns="year"))
+        pg.recommend(model, people, things.drop(columns="year"))
 
 
 def test_nobody_gets_nothing(world):
     users, items, *_ = world
-    found = recommend(fitted(world), users[:0], items, 3)
+    found = pg.recommend(fitted(world), users[:0], items, 3)
     assert found.items.shape == found.scores.shape == (0, 3)
 
 
 def test_batches_of_users_and_cold_ones(world):
     _, items, _, y, qid = world
     problems = [(items, y[qid == user], np.zeros(N_ITEMS, int)) for user in range(5)]
-    everybody = RankRLS().fit(np.tile(items, (N_USERS, 1)), y, qid=qid)
-    batch = fit_many(RankRLS(), problems, fallback=everybody)
-    found = recommend(batch, [0, 3, 77], items, 4)
+    everybody = pg.RankRLS().fit(np.tile(items, (N_USERS, 1)), y, qid=qid)
+    batch = pg.fit_many(pg.RankRLS(), problems, fallback=everybody)
+    found = pg.recommend(batch, [0, 3, 77], items, 4)
     scores = np.array([batch.predict(items, np.repeat(key, N_ITEMS)) for key in (0, 3, 77)])
     np.testing.assert_array_equal(found.places, sorted_places(scores, 4))
     assert found.users.tolist() == [0, 3, 77]
@@ -148,8 +139,8 @@ def test_a_batch_of_a_frame(world):
     names = list("abcd")
     things = pandas.DataFrame(dict(zip(names, items.T, strict=True)))  # column by column in memory
     rated = pandas.concat([things.assign(y=y[qid == user], user=user) for user in range(5)])
-    batch = fit_many(RankRLS(), rated, by="user", label="y", features=names)
-    found = recommend(batch, [3, 0], things[names[::-1]].assign(title="text"), 4)
+    batch = pg.fit_many(pg.RankRLS(), rated, by="user", label="y", features=names)
+    found = pg.recommend(batch, [3, 0], things[names[::-1]].assign(title="text"), 4)
     scores = np.array([batch.predict(things.assign(user=key), "user") for key in (3, 0)])
     np.testing.assert_array_equal(found.places, sorted_places(scores, 4))
 
@@ -157,8 +148,8 @@ def test_a_batch_of_a_frame(world):
 @pytest.mark.parametrize("left", [[2, 0, 1], slice(0, 3)])
 def test_arrays_have_the_left_columns_in_their_order(world, left):
     users, items, X, y, qid = world
-    model = RankRLS(feature_map=Cross(left, [6, 4], keep=5)).fit(X, y, qid=qid)
-    found = recommend(model, users[:, left], items[:, 1:], 5)  # column 3 is none of the model
+    model = pg.RankRLS(feature_map=pg.Cross(left, [6, 4], keep=5)).fit(X, y, qid=qid)
+    found = pg.recommend(model, users[:, left], items[:, 1:], 5)  # column 3 is none of the model
     scores = model.predict(X).reshape(N_USERS, N_ITEMS)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
     assert model.feature_map_.left_.tolist() == np.arange(7)[left].tolist()
@@ -172,10 +163,10 @@ def test_sizes_of_all_kinds(size, other):
     rng = np.random.default_rng(0)
     weights, items = rng.normal(size=(5, 4)) * size, rng.normal(size=(3000, 4)) * other
     problems = [(items[:9] / other, np.arange(9.0), np.zeros(9, int)) for _ in weights]
-    batch = fit_many(RankRLS(), problems)
+    batch = pg.fit_many(pg.RankRLS(), problems)
     for model, weight in zip(batch.models, weights, strict=True):
         model.coef_ = weight
-    found = recommend(batch, range(5), items, 7)
+    found = pg.recommend(batch, range(5), items, 7)
     scores = [np.sort(items @ weight)[::-1][:7] for weight in weights]
     np.testing.assert_allclose(found.scores, scores, rtol=1e-12)
 
@@ -184,7 +175,7 @@ def with_weights(*weights):
     """Return a batch of linear models of things."""
     n = len(weights[0])
     problems = [(np.eye(n + 1, n), np.arange(n + 1.0), np.zeros(n + 1, int)) for _ in weights]
-    batch = fit_many(RankRLS(), problems)
+    batch = pg.fit_many(pg.RankRLS(), problems)
     for model, weight in zip(batch.models, weights, strict=True):
         model.coef_ = np.array(weight)
     return batch
@@ -210,13 +201,13 @@ def test_scores_that_are_equal_in_float():
     """The best come last, by less than the products in float32 can tell."""
     items = np.random.default_rng(0).normal(size=8) + np.zeros((5000, 1))
     items[:, 0] += 1e-10 * np.arange(5000)
-    found = recommend(with_weights(np.ones(8)), [0], items, 3)
+    found = pg.recommend(with_weights(np.ones(8)), [0], items, 3)
     assert found.places.tolist() == [[4999, 4998, 4997]]
 
 
 def test_sizes_whose_product_is_no_normal_number():
     items = 2.0**-535 * np.arange(300.0)[:, None]
-    found = recommend(with_weights([2.0**-530]), [0], items, 3)
+    found = pg.recommend(with_weights([2.0**-530]), [0], items, 3)
     assert found.places.tolist() == [[299, 298, 297]]
     np.testing.assert_array_equal(found.scores, [2.0**-1065 * np.array([299, 298, 297])])
 
@@ -230,7 +221,7 @@ def test_a_score_that_overflows_hides_no_better_one():
 def test_ids_are_those_that_were_given(world):
     users, items, *_ = world
     ids = np.arange(N_USERS), np.arange(N_ITEMS)
-    found = recommend(fitted(world), users, items, 3, user_ids=ids[0], item_ids=ids[1])
+    found = pg.recommend(fitted(world), users, items, 3, user_ids=ids[0], item_ids=ids[1])
     expected = found.to_frame()
     for one in ids:
         one[:] = one[::-1].copy()
@@ -244,8 +235,8 @@ def test_what_is_left_out_stays_as_it_was(world, dtype):
     columns = np.array([5, 1, 5, 0], dtype)  # not in order, and one twice
     indptr = np.array([0] + [4] * N_USERS, dtype)
     exclude = scipy.sparse.csr_matrix((np.ones(4), columns, indptr), (N_USERS, N_ITEMS))
-    everything = recommend(model, users, items, N_ITEMS).places
-    found = recommend(model, users, items, N_ITEMS, exclude=exclude)
+    everything = pg.recommend(model, users, items, N_ITEMS).places
+    found = pg.recommend(model, users, items, N_ITEMS, exclude=exclude)
     assert found.places[0, :-3].tolist() == [j for j in everything[0] if j not in (0, 1, 5)]
     np.testing.assert_array_equal(found.places[1:], everything[1:])
     assert exclude.indices.tolist() == [5, 1, 5, 0]
@@ -255,11 +246,11 @@ def test_what_is_left_out_stays_as_it_was(world, dtype):
 def test_nobody_and_nothing(world):
     users, items, *_ = world
     model = fitted(world)
-    assert recommend(model, users[:0], items, 3).items.shape == (0, 3)
+    assert pg.recommend(model, users[:0], items, 3).items.shape == (0, 3)
     for found in (
-        recommend(model, users, items[:0], 3),
-        recommend(model, users, items, 3, candidates=[]),
-        recommend(model, users, items, 3, exclude=np.nonzero(np.ones((N_USERS, N_ITEMS)))),
+        pg.recommend(model, users, items[:0], 3),
+        pg.recommend(model, users, items, 3, candidates=[]),
+        pg.recommend(model, users, items, 3, exclude=np.nonzero(np.ones((N_USERS, N_ITEMS)))),
     ):
         assert (found.places == -1).all()
         assert np.isnan(found.scores).all()
@@ -269,8 +260,8 @@ def test_nobody_and_nothing(world):
 def test_sparse_rows_of_users_and_things(world):
     users, items, *_ = world
     model = fitted(world)
-    found = recommend(model, scipy.sparse.csr_array(users), scipy.sparse.csr_array(items), 4)
-    np.testing.assert_array_equal(found.places, recommend(model, users, items, 4).places)
+    found = pg.recommend(model, scipy.sparse.csr_array(users), scipy.sparse.csr_array(items), 4)
+    np.testing.assert_array_equal(found.places, pg.recommend(model, users, items, 4).places)
 
 
 @pytest.mark.parametrize("kind", ["products", "scores"])
@@ -279,8 +270,8 @@ def test_a_number_for_users_without_models(world, kind, number):
     _, items, _, y, qid = world
     problems = [(items, y[qid == user], np.zeros(N_ITEMS, int)) for user in range(3)]
     inputs = "standard" if kind == "scores" else None
-    batch = fit_many(RankRLS(inputs=inputs), problems, fallback=number)
-    found = recommend(batch, [77, 1, 88], items, 3)
+    batch = pg.fit_many(pg.RankRLS(inputs=inputs), problems, fallback=number)
+    found = pg.recommend(batch, [77, 1, 88], items, 3)
     nobody = [0, 1, 2] if number == 5 else [-1] * 3
     np.testing.assert_array_equal(found.places[[0, 2]], [nobody] * 2)
     np.testing.assert_array_equal(found.scores[[0, 2]], np.full((2, 3), number))
@@ -294,8 +285,8 @@ def test_batches_take_frames_with_further_columns(world):
     _, items, _, y, qid = world
     frame = pandas.DataFrame(items[:, :2], columns=["a", "b"])
     rows = pandas.concat([frame.assign(user=f"u{user}", y=y[qid == user]) for user in range(3)])
-    batch = fit_many(RankRLS(), rows, by="user", label="y")
-    found = recommend(batch, ["u2", "u0"], frame.assign(title="x"), 2)
+    batch = pg.fit_many(pg.RankRLS(), rows, by="user", label="y")
+    found = pg.recommend(batch, ["u2", "u0"], frame.assign(title="x"), 2)
     scores = [batch.predict(frame, [user] * N_ITEMS) for user in ("u2", "u0")]
     np.testing.assert_array_equal(found.places, sorted_places(np.array(scores), 2))
 
@@ -303,7 +294,7 @@ def test_batches_take_frames_with_further_columns(world):
 def test_ids_of_things_are_those_of_the_frame(world):
     pandas = pytest.importorskip("pandas")
     users, items, *_ = world
-    model, plain = fitted(world), recommend(fitted(world), users, items, N_ITEMS + 1)
+    model, plain = fitted(world), pg.recommend(fitted(world), users, items, N_ITEMS + 1)
     numbers = np.arange(N_ITEMS)
     for index in (
         numbers.astype(np.uint8),
@@ -315,17 +306,17 @@ def test_ids_of_things_are_those_of_the_frame(world):
     ):
         things = pandas.DataFrame(items, columns=list("abcd"), index=index)
         names = pandas.RangeIndex(7).map("c{}".format)
-        of_frame = RankRLS(0.1, feature_map=Cross([0, 1, 2], slice(4, None), keep=3))
+        of_frame = pg.RankRLS(0.1, feature_map=pg.Cross([0, 1, 2], slice(4, None), keep=3))
         X = pandas.DataFrame(world[2], columns=names)
         of_frame.fit(X, world[3], qid=world[4])
         things.columns = names[3:]
         people = pandas.DataFrame(users, columns=names[:3])
         first = list(things.index[:2])
-        found = recommend(of_frame, people, things, N_ITEMS + 1, exclude=([0, 0], first))
+        found = pg.recommend(of_frame, people, things, N_ITEMS + 1, exclude=([0, 0], first))
         listed = list(things.index)
         assert list(found.items[1])[:-1] == [listed[j] for j in plain.places[1, :-1]]
         assert found.places[0, -3:].tolist() == [-1] * 3
-        chosen = recommend(of_frame, people, things, 1, candidates=first[1:])
+        chosen = pg.recommend(of_frame, people, things, 1, candidates=first[1:])
         assert (chosen.places == 1).all()
     assert model.n_features_in_ == 7
 
@@ -335,8 +326,8 @@ def test_ids_of_things_are_those_of_the_frame(world):
 def test_other_models(world, of_things):
     users, items, X, y, qid = world
     rows = X[:, 3:] if of_things else X
-    model = PointwiseELM(n_nodes=20, random_state=0).fit(rows, y, qid=qid)
-    found = recommend(model, users[:, :0] if of_things else users, items, 5)
+    model = pg.PointwiseELM(n_nodes=20, random_state=0).fit(rows, y, qid=qid)
+    found = pg.recommend(model, users[:, :0] if of_things else users, items, 5)
     scores = model.predict(rows).reshape(N_USERS, N_ITEMS)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
 
@@ -374,13 +365,13 @@ def test_evaluation_is_that_by_hand(seed, of_few):
     rng = np.random.default_rng(seed)
     users, items = rng.normal(size=(8, 2)), rng.normal(size=(11, 2))
     X = np.hstack([np.repeat(users, 11, axis=0), np.tile(items, (8, 1))])
-    model = RankRLS(feature_map=Cross([0, 1], [2, 3])).fit(
+    model = pg.RankRLS(feature_map=pg.Cross([0, 1], [2, 3])).fit(
         X, rng.integers(0, 2, 88), qid=np.arange(88) // 11
     )
     seen, held = with_held_out(rng, 8, 11, 0.25)
     held[0, 0], seen[0, 0] = True, False
     chosen = np.arange(1, 6) if of_few else np.arange(11)
-    found = recommend(
+    found = pg.recommend(
         model, users, items, 4, exclude=scipy.sparse.csr_array(seen), candidates=chosen
     )
     row, column = np.nonzero(held)
@@ -407,11 +398,11 @@ def test_evaluation_by_ids(world):
     pandas = pytest.importorskip("pandas")
     users, items, X, y, qid = world
     names = [f"c{j}" for j in range(7)]
-    model = RankRLS(feature_map=Cross(names[:3], names[3:]))
+    model = pg.RankRLS(feature_map=pg.Cross(names[:3], names[3:]))
     model.fit(pandas.DataFrame(X, columns=names), y, qid=qid)
     people = pandas.DataFrame(users, columns=names[:3], index=[f"u{i}" for i in range(N_USERS)])
     things = pandas.DataFrame(items, columns=names[3:], index=[f"i{i}" for i in range(N_ITEMS)])
-    plain = recommend(model, people, things, 5)
+    plain = pg.recommend(model, people, things, 5)
     best, worst = plain.items[0, 0], sorted(set(things.index) - set(plain.items[0]))[0]
     got = plain.evaluate(["u0", "u0"], [best, worst])
     assert list(got) == [
@@ -422,7 +413,7 @@ def test_evaluation_by_ids(world):
     seen = scipy.sparse.csr_array((np.zeros(1), [plain.places[0, 0]], [0] + [1] * N_USERS))
     seen.resize((N_USERS, N_ITEMS))  # a stored entry counts, whatever it is
     with pytest.raises(ValueError, match="pairs that `exclude` left out"):
-        recommend(model, people, things, 5, exclude=seen).evaluate(["u0"], [best])
+        pg.recommend(model, people, things, 5, exclude=seen).evaluate(["u0"], [best])
 
 
 @pytest.mark.parametrize("package", ["polars", "pyarrow"])
@@ -433,14 +424,14 @@ def test_ids_of_frames_without_an_index(world, package):
     users, items, X, y, qid = world
     names = [f"c{j}" for j in range(7)]
     frame = frame_of(dict(zip(names, X.T, strict=True)))
-    model = RankRLS(feature_map=Cross(names[:3], names[3:])).fit(frame, y, qid=qid)
+    model = pg.RankRLS(feature_map=pg.Cross(names[:3], names[3:])).fit(frame, y, qid=qid)
     people = frame_of(
         {"who": [f"u{i}" for i in range(N_USERS)]} | dict(zip(names[:3], users.T, strict=True))
     )
     things = frame_of(dict(zip(names[3:], items.T, strict=True)))
     listed = [f"i{i}" for i in range(N_ITEMS)]
     pairs = series(["u1", "u1", "u3"]), series(["i0", "i5", "i9"])
-    found = recommend(
+    found = pg.recommend(
         model,
         people,
         things,
@@ -480,16 +471,16 @@ def tables_of(world):
 def test_tables_with_lists(world, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rows, people, things = tables_of(world)
-    model = RankRLS(feature_map=Cross(["age", "person"], ["price", "thing"]))
-    model.fit(scan(rows, label="y", qid="q"))
-    scores = model.predict(scan(rows, label="y", qid="q")).reshape(N_USERS, N_ITEMS)
+    model = pg.RankRLS(feature_map=pg.Cross(["age", "person"], ["price", "thing"]))
+    model.fit(pg.scan(rows, label="y", qid="q"))
+    scores = model.predict(pg.scan(rows, label="y", qid="q")).reshape(N_USERS, N_ITEMS)
     pq.write_table(people, tmp_path / "people.parquet")
     pq.write_table(things, tmp_path / "things.parquet", row_group_size=7)
     model.save(tmp_path / "model")
-    found = recommend(
-        load_model(tmp_path / "model"),
-        scan(tmp_path / "people.parquet", qid="who"),
-        scan(tmp_path / "things.parquet"),
+    found = pg.recommend(
+        pg.load_model(tmp_path / "model"),
+        pg.scan(tmp_path / "people.parquet", qid="who"),
+        pg.scan(tmp_path / "things.parquet"),
         6,
         item_ids="what",
         exclude=(["u2"], [8]),
@@ -510,14 +501,14 @@ def test_tables_with_lists(world, tmp_path):
 
             frames = [polars.from_arrow(one) for one in frames]
         named = {} if kind == "pandas" else {"user_ids": "who", "item_ids": "what"}
-        other = recommend(model, *frames, 6, **named, exclude=(["u2"], [8]))
+        other = pg.recommend(model, *frames, 6, **named, exclude=(["u2"], [8]))
         np.testing.assert_array_equal(other.places, found.places)
         assert (other.users == found.users).all() and (other.items == found.items).all()
     short = things.set_column(2, "thing", pa.array([[1.0]] * N_ITEMS))
     with pytest.raises(ValueError, match=r"column 'thing' .* must hold lists of 3 numbers, as in"):
-        recommend(model, scan(people, exclude="who"), scan(short))
+        pg.recommend(model, pg.scan(people, exclude="who"), pg.scan(short))
     with pytest.raises(ValueError, match="users must have the column 'person"):
-        recommend(model, scan(people.drop(["person"]), exclude="who"), scan(things))
+        pg.recommend(model, pg.scan(people.drop(["person"]), exclude="who"), pg.scan(things))
 
 
 def test_missing_numbers_of_tables_are_those_of_the_fit(world):
@@ -527,18 +518,18 @@ def test_missing_numbers_of_tables_are_those_of_the_fit(world):
     gaps = X.copy()
     gaps[::9, 4] = np.nan
     rows = pa.table(dict(zip(names, gaps.T, strict=True)) | {"y": y, "q": qid})
-    model = RankRLS(feature_map=Cross(names[:3], names[3:]))
-    model.fit(scan(rows, label="y", qid="q", missing="mean"))
+    model = pg.RankRLS(feature_map=pg.Cross(names[:3], names[3:]))
+    model.fit(pg.scan(rows, label="y", qid="q", missing="mean"))
     some = items.copy()
     some[[2, 5], 1] = np.nan
-    things = scan(pa.table(dict(zip(names[3:], some.T, strict=True))))
-    people = scan(pa.table(dict(zip(names[:3], users.T, strict=True))))
+    things = pg.scan(pa.table(dict(zip(names[3:], some.T, strict=True))))
+    people = pg.scan(pa.table(dict(zip(names[:3], users.T, strict=True))))
     filled = np.where(np.isnan(some), model.fill_values_[3:], some)
     whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(filled, (N_USERS, 1))])
-    scores = model.predict(scan(lambda: iter([(whole, y)]))).reshape(N_USERS, N_ITEMS)
-    found = recommend(model, people, things, 5)
+    scores = model.predict(pg.scan(lambda: iter([(whole, y)]))).reshape(N_USERS, N_ITEMS)
+    found = pg.recommend(model, people, things, 5)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
-    plain = RankRLS(feature_map=Cross(names[:3], names[3:]))
+    plain = pg.RankRLS(feature_map=pg.Cross(names[:3], names[3:]))
     plain.fit(pa.table(dict(zip(names, X.T, strict=True))), y, qid=qid)
 
 
@@ -547,16 +538,16 @@ def test_missing_numbers_of_tables_are_those_of_the_fit(world):
 def test_scorers(world, dtype):
     users, items, X, y, qid = world
     for model in (
-        RankRLS(feature_map=Cross([0, 1, 2], [3, 4, 5, 6])),
-        RankRLS(inputs="standard"),
-        RankRLS(feature_map=RandomFourier(20, random_state=0)),
+        pg.RankRLS(feature_map=pg.Cross([0, 1, 2], [3, 4, 5, 6])),
+        pg.RankRLS(inputs="standard"),
+        pg.RankRLS(feature_map=pg.RandomFourier(20, random_state=0)),
     ):
         scorer = model.fit(X, y, qid=qid).row_scorer(dtype)
         scores = scorer(np.ascontiguousarray(X, dtype)).reshape(N_USERS, N_ITEMS)
-        found = recommend(scorer, users, items, 5)
+        found = pg.recommend(scorer, users, items, 5)
         np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
-    things = RankRLS().fit(X[:, 3:], y, qid=qid).row_scorer()
-    found = recommend(things, np.empty((2, 0)), items, 3)
+    things = pg.RankRLS().fit(X[:, 3:], y, qid=qid).row_scorer()
+    found = pg.recommend(things, np.empty((2, 0)), items, 3)
     np.testing.assert_array_equal(found.places, sorted_places(things(items)[None], 3)[[0, 0]])
 
 
@@ -568,12 +559,12 @@ def test_models_that_take_missing_numbers(world):
     some = items.copy()
     some[2, 1] = np.nan
     whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(some, (N_USERS, 1))])
-    found = recommend(model, users, some, 5)
+    found = pg.recommend(model, users, some, 5)
     scores = model.predict(whole).reshape(N_USERS, N_ITEMS)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
     some[3, 1] = np.inf
     with pytest.raises(ValueError, match="items must not hold NaN or infinity, got it in row 3"):
-        recommend(model, users, some, 5)
+        pg.recommend(model, users, some, 5)
 
 
 @pytest.mark.parametrize("kind", ["linear", "other columns", "scorer", "kept"])
@@ -585,17 +576,19 @@ def test_one_list_for_all_users_is_told(world, kind, excludes):
         people = pd.DataFrame(users, columns=["age", "sex", "work"])
         things = pd.DataFrame(items, columns=list("abcd"))
         names = pd.DataFrame(X[:, 3:], columns=list("abcd"))
-        model = RankRLS(kernel="rbf").fit(names[:200], y[:200], qid=qid[:200])
+        model = pg.RankRLS(kernel="rbf").fit(names[:200], y[:200], qid=qid[:200])
     else:
         people, things = users, items
-        model = RankRLS().fit(X, y, qid=qid)
+        model = pg.RankRLS().fit(X, y, qid=qid)
         model = model.row_scorer() if kind == "scorer" else model
     if kind == "kept":  # the only product is of a column that is 0 in every row
         some = np.arange(7) != 3
-        model = RankRLS(feature_map=Cross([0, 1, 2], [3], keep=[4, 5, 6])).fit(X * some, y, qid=qid)
+        model = pg.RankRLS(feature_map=pg.Cross([0, 1, 2], [3], keep=[4, 5, 6])).fit(
+            X * some, y, qid=qid
+        )
     with pytest.warns(UserWarning, match="all users get one list: no column of users changes"):
-        recommend(model, people, things, exclude=exclude)
+        pg.recommend(model, people, things, exclude=exclude)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        recommend(model, people[:1], things, exclude=None)
-        recommend(fitted(world), users, items, exclude=exclude)
+        pg.recommend(model, people[:1], things, exclude=None)
+        pg.recommend(fitted(world), users, items, exclude=exclude)

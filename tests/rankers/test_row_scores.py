@@ -13,22 +13,9 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.metrics.pairwise import pairwise_kernels
 
+import pairgram as pg
 from axes import every
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    Nystroem,
-    PairwiseELM,
-    PointwiseELM,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    _core,
-    kernel_matrix,
-    load_model,
-)
+from pairgram import _core
 from parts.rankers import scores as row_scores
 from parts.support import machine
 
@@ -37,35 +24,41 @@ ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine
 KERNELS = ("rbf", "laplacian", "polynomial", "linear", "tanimoto")
 
 MODELS = {
-    "inputs": RankRLS(),
-    "search": RankRLSCV([0.1, 1.0]),
-    "mixed nodes": RankRLS(feature_map=RandomNodes(41, ACTIVATIONS, random_state=0)),
+    "inputs": pg.RankRLS(),
+    "search": pg.RankRLSCV([0.1, 1.0]),
+    "mixed nodes": pg.RankRLS(feature_map=pg.RandomNodes(41, ACTIVATIONS, random_state=0)),
     **{
-        f"{activation} nodes": RankRLS(feature_map=RandomNodes(37, activation, random_state=0))
+        f"{activation} nodes": pg.RankRLS(
+            feature_map=pg.RandomNodes(37, activation, random_state=0)
+        )
         for activation in ACTIVATIONS
     },
     **{
-        f"{kernel} Fourier": RankRLS(feature_map=RandomFourier(50, kernel=kernel, random_state=0))
+        f"{kernel} Fourier": pg.RankRLS(
+            feature_map=pg.RandomFourier(50, kernel=kernel, random_state=0)
+        )
         for kernel in ("rbf", "laplacian", "cauchy")
     },
     **{
-        f"{kernel} Nystroem": RankRLS(
-            feature_map=Nystroem(kernel, n_components=29, random_state=0, tol=1e-3)
+        f"{kernel} Nystroem": pg.RankRLS(
+            feature_map=pg.Nystroem(kernel, n_components=29, random_state=0, tol=1e-3)
         )
         for kernel in KERNELS
     },
     **{
-        f"{kernel} kernel": RankRLS(kernel=kernel, form="dual")
+        f"{kernel} kernel": pg.RankRLS(kernel=kernel, form="dual")
         for kernel in KERNELS
         if kernel != "linear"
     },
-    "RankSVM": RankSVM(),
-    "RankNystroem": RankSVM(0.01, feature_map=Nystroem(n_components=20, random_state=0)),
-    "RankRandomFourier": RankSVM(0.01, feature_map=RandomFourier(n_components=20, random_state=0)),
-    "ELMRank": ELMRank(n_nodes=20, n_estimators=2, random_state=0),
-    "ELMRankCV": ELMRankCV(n_nodes=20, cv=3, random_state=0),
-    "PointwiseELM": PointwiseELM(n_nodes=20, random_state=0),
-    "PairwiseELM": PairwiseELM(kernel="rbf"),
+    "RankSVM": pg.RankSVM(),
+    "RankNystroem": pg.RankSVM(0.01, feature_map=pg.Nystroem(n_components=20, random_state=0)),
+    "RankRandomFourier": pg.RankSVM(
+        0.01, feature_map=pg.RandomFourier(n_components=20, random_state=0)
+    ),
+    "ELMRank": pg.ELMRank(n_nodes=20, n_estimators=2, random_state=0),
+    "ELMRankCV": pg.ELMRankCV(n_nodes=20, cv=3, random_state=0),
+    "PointwiseELM": pg.PointwiseELM(n_nodes=20, random_state=0),
+    "PairwiseELM": pg.PairwiseELM(kernel="rbf"),
 }
 MAPPED = [name for name in MODELS if name not in ("inputs", "search", "RankSVM")]
 KINDS = {"dense": np.asarray, "CSR": sp.csr_array}
@@ -150,13 +143,13 @@ def test_and_so_for_rows_of_any_width(n_features, dtype):
     y = rng.integers(0, 3, 60).astype(float)
     maps = [
         None,
-        RandomNodes(203, "tanh", weight_range=(-0.1, 0.1), random_state=0),
-        RandomNodes(203, "gaussian", random_state=0),
-        Nystroem(n_components=40, random_state=0),
-        Nystroem("laplacian", n_components=40, random_state=0),
+        pg.RandomNodes(203, "tanh", weight_range=(-0.1, 0.1), random_state=0),
+        pg.RandomNodes(203, "gaussian", random_state=0),
+        pg.Nystroem(n_components=40, random_state=0),
+        pg.Nystroem("laplacian", n_components=40, random_state=0),
     ]
     for feature_map in maps:
-        model = RankRLS(feature_map=feature_map).fit(X[:60], y, qid=np.arange(60) // 5)
+        model = pg.RankRLS(feature_map=feature_map).fit(X[:60], y, qid=np.arange(60) // 5)
         scores = model.predict(X)
         for n_threads in (1, 2, 5):
             np.testing.assert_array_equal(set_threads(model, n_threads).predict(X), scores)
@@ -170,7 +163,7 @@ def test_equal_rows_of_a_batch_have_one_score():
     X[:200] = rng.standard_normal((200, 46))
     y = rng.integers(0, 3, 403) * 1.0
     for rows in (X, X.astype(np.float32)):
-        model = RankRLS().fit(rows, y, qid=np.arange(403) // 20)
+        model = pg.RankRLS().fit(rows, y, qid=np.arange(403) // 20)
         assert len(set(model.predict(rows)[200:].tolist())) == 1
 
 
@@ -188,10 +181,10 @@ def test_features_too_have_the_same_bits_in_any_company(fitted, name, dtype):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernels_of_given_columns_have_the_same_bits_in_any_company(kernel, kinds):
     X, Z = (KINDS[kind](make_rows(n, n)) for kind, n in zip(kinds, (700, 45), strict=True))
-    K = kernel_matrix(X, Z, kernel)
+    K = pg.kernel_matrix(X, Z, kernel)
     for begin, end in ((0, 1), (1, 4), (17, 24), (500, 523), (3, 700), (699, 700)):
-        np.testing.assert_array_equal(kernel_matrix(X[begin:end], Z, kernel), K[begin:end])
-    expected = np.ascontiguousarray(kernel_matrix(Z, X, kernel).T)
+        np.testing.assert_array_equal(pg.kernel_matrix(X[begin:end], Z, kernel), K[begin:end])
+    expected = np.ascontiguousarray(pg.kernel_matrix(Z, X, kernel).T)
     np.testing.assert_allclose(K, expected, rtol=1e-13)
 
 
@@ -200,13 +193,15 @@ def test_kernels_of_given_columns_have_the_same_bits_in_any_company(kernel, kind
 
 def reference_features(feature_map, X):
     """Return the features by their formulas."""
-    if type(feature_map) is RandomFourier:
+    if type(feature_map) is pg.RandomFourier:
         z = X @ feature_map.weights_ + feature_map.bias_
         return np.sqrt(2 / len(feature_map.bias_)) * np.cos(z)
-    if type(feature_map) is RandomNodes:
+    if type(feature_map) is pg.RandomNodes:
         return reference_nodes(feature_map, X)
     named = feature_map.kernel
-    rows = feature_map.components_ if type(feature_map) is Nystroem else feature_map.support_rows_
+    rows = (
+        feature_map.components_ if type(feature_map) is pg.Nystroem else feature_map.support_rows_
+    )
     rows = rows.toarray() if sp.issparse(rows) else rows
     if named == "tanimoto":
         products = X @ rows.T
@@ -215,7 +210,7 @@ def reference_features(feature_map, X):
         settings = {"gamma": feature_map.gamma_} if named != "linear" else {}
         settings |= {"degree": 3, "coef0": 1.0} if named == "polynomial" else {}
         K = pairwise_kernels(X, rows, metric=named, **settings)
-    return K @ feature_map.whitening_ if type(feature_map) is Nystroem else K
+    return K @ feature_map.whitening_ if type(feature_map) is pg.Nystroem else K
 
 
 def reference_nodes(nodes, X):
@@ -333,7 +328,7 @@ def test_names_of_features_are_checked_as_scikit_learn_does(fitted):
     X, y = make_rows(N_TRAIN, 0), np.arange(N_TRAIN) % 3 * 1.0
     names = [f"feature {k}" for k in range(N_FEATURES)]
     frame = pd.DataFrame(X, columns=names)
-    model = RankRLS(feature_map=RandomNodes(9, random_state=0)).fit(frame, y)
+    model = pg.RankRLS(feature_map=pg.RandomNodes(9, random_state=0)).fit(frame, y)
     scores = model.predict(frame)
     pl = pytest.importorskip("polars")
     for rows in (frame.astype(object), pl.DataFrame(X, schema=names)):
@@ -345,7 +340,7 @@ def test_names_of_features_are_checked_as_scikit_learn_does(fitted):
             model.predict(wrong)
     with pytest.warns(UserWarning, match="X has feature names, but RankRLS was fitted without"):
         fitted("inputs").predict(frame)
-    plain = RankRLS().fit(pd.DataFrame(X), y)  # whose names are no text
+    plain = pg.RankRLS().fit(pd.DataFrame(X), y)  # whose names are no text
     np.testing.assert_array_equal(plain.predict(pd.DataFrame(X)), plain.predict(X))
 
 
@@ -364,7 +359,7 @@ def test_names_of_features_are_checked_as_scikit_learn_does(fitted):
 def test_frames_of_other_types_are_what_scikit_learn_makes_of_them(change):
     frame = change(pd.DataFrame(make_rows(N_TRAIN, 0), columns=list("abcdefghijklm")))
     y = np.arange(N_TRAIN) % 3 * 1.0
-    model = RankRLS().fit(frame, y)
+    model = pg.RankRLS().fit(frame, y)
     scores = model.predict(frame)
     same = all(dtype == np.float32 for dtype in frame.dtypes)
     assert scores.dtype == (np.float32 if same else np.float64)
@@ -427,7 +422,7 @@ def test_nothing_of_it_is_pickled_or_seen(fitted, name, tmp_path):
     assert len(pickle.dumps(model)) == size
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), scores)
     model.save(tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), scores)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X), scores)
 
 
 def test_it_goes_with_the_model(fitted):
@@ -455,12 +450,12 @@ def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, set_limits
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "linear"])
 def test_support_rows_are_taken_in_parts(kernel, set_limits):
     X = make_rows(N_TRAIN, 0)
-    model = RankRLS(kernel=kernel).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
+    model = pg.RankRLS(kernel=kernel).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
     rows = make_rows(600, 7)
     whole = model.predict(rows)
     set_limits(part_bytes=8 * N_FEATURES * 7)
     parts = copy.deepcopy(model)
-    size = np.abs(kernel_matrix(rows, X, kernel)) @ np.abs(model.coef_)
+    size = np.abs(pg.kernel_matrix(rows, X, kernel)) @ np.abs(model.coef_)
     np.testing.assert_allclose(parts.predict(rows), whole, rtol=0, atol=1e-12 * size.max())
     assert_same_bits_in_any_company(parts, rows, n_alone=5)
 
@@ -487,16 +482,16 @@ def test_threads_that_predict_at_once_get_the_same_bits(fitted):
 
 
 def test_a_subclass_without_a_hash_predicts(fitted):
-    class Equal(RankRLS):
+    class Equal(pg.RankRLS):
         def __eq__(self, other):
             return True
 
         __hash__ = None
 
     X = make_rows(N_TRAIN, 0)
-    nodes = RandomNodes(9, random_state=0)
+    nodes = pg.RandomNodes(9, random_state=0)
     model = Equal(feature_map=nodes).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
-    expected = RankRLS(feature_map=nodes).fit(X, np.arange(N_TRAIN) % 3 * 1.0).predict(X)
+    expected = pg.RankRLS(feature_map=nodes).fit(X, np.arange(N_TRAIN) % 3 * 1.0).predict(X)
     np.testing.assert_array_equal(model.predict(X), expected)
     np.testing.assert_array_equal(model.predict(X), expected)
 

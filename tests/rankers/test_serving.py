@@ -15,36 +15,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairgram import (
-    ELMRank,
-    Nystroem,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankSVM,
-    load_model,
-    make_ranking,
-    scan,
-)
+import pairgram as pg
 
 MODELS = [
-    RankRLS(),
-    RankRLS(inputs="standard"),
-    RankRLS(inputs="raw+quantile"),
-    RankRLS(feature_map=RandomNodes(20, activation="linear", random_state=0)),
-    RankRLS(feature_map=RandomNodes(20, activation=["tanh", "gaussian"], random_state=0)),
-    RankRLS(feature_map=RandomFourier(20, random_state=0), inputs="minmax"),
-    RankRLS(feature_map=Nystroem(n_components=20, random_state=0)),
-    RankRLS(kernel="rbf", gamma=0.1),
-    RankSVM(C=0.1),
-    ELMRank(n_nodes=10, random_state=0),
+    pg.RankRLS(),
+    pg.RankRLS(inputs="standard"),
+    pg.RankRLS(inputs="raw+quantile"),
+    pg.RankRLS(feature_map=pg.RandomNodes(20, activation="linear", random_state=0)),
+    pg.RankRLS(feature_map=pg.RandomNodes(20, activation=["tanh", "gaussian"], random_state=0)),
+    pg.RankRLS(feature_map=pg.RandomFourier(20, random_state=0), inputs="minmax"),
+    pg.RankRLS(feature_map=pg.Nystroem(n_components=20, random_state=0)),
+    pg.RankRLS(kernel="rbf", gamma=0.1),
+    pg.RankSVM(C=0.1),
+    pg.ELMRank(n_nodes=10, random_state=0),
 ]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_the_bits_of_predict_in_every_thread(model, dtype):
-    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     X = X.astype(dtype)
     model.fit(X, y, qid=qid)
     scorer, expected = model.row_scorer(dtype), model.predict(X)
@@ -66,12 +56,12 @@ with open(sys.argv[2], "wb") as file:
 
 
 def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
-    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
     holes[::7, 2] = np.nan
-    fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, RankRLS(inputs="raw+rank")]]
-    fitted.append(RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean")))
-    drawn = RankRLS(keep_covariance=True).fit(X, y, qid=qid).row_scorer(draw=1)
+    fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, pg.RankRLS(inputs="raw+rank")]]
+    fitted.append(pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean")))
+    drawn = pg.RankRLS(keep_covariance=True).fit(X, y, qid=qid).row_scorer(draw=1)
     scorers = [model.row_scorer(dtype) for model in fitted for dtype in ("float64", "float32")]
     scorers = [(one, (qid,) if one.reads_lists else ()) for one in [*scorers, drawn]]
     told = pickle.dumps((X, qid, scorers))
@@ -89,11 +79,11 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_a_loaded_model_scores_soon(model, tmp_path):
-    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     model.fit(X, y, qid=qid).save(tmp_path / "m")
     seconds = []
     for _ in range(5):  # other programs may keep the processors busy
-        loaded = load_model(tmp_path / "m")
+        loaded = pg.load_model(tmp_path / "m")
         start = time.perf_counter()
         loaded.row_scorer()(X[:1])
         seconds.append(time.perf_counter() - start)
@@ -101,10 +91,10 @@ def test_a_loaded_model_scores_soon(model, tmp_path):
 
 
 def test_missing_values():
-    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
     holes[::7, 2] = np.nan
-    model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean"))
+    model = pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean"))
     np.testing.assert_array_equal(model.row_scorer()(holes), model.predict(holes))
 
 
@@ -112,12 +102,14 @@ def test_missing_values():
 @pytest.mark.parametrize("missing", [None, "mean"])
 def test_rows_that_a_scorer_does_not_take(inputs, missing):
     pandas = pytest.importorskip("pandas")
-    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
     if missing:
         holes[::7, 2] = np.nan
-    blocks = scan(lambda: iter([(holes, y, qid)]), missing=missing)
-    model = RankRLS().fit(blocks) if inputs is None else RankRLS(inputs=inputs).fit(X, y, qid=qid)
+    blocks = pg.scan(lambda: iter([(holes, y, qid)]), missing=missing)
+    model = (
+        pg.RankRLS().fit(blocks) if inputs is None else pg.RankRLS(inputs=inputs).fit(X, y, qid=qid)
+    )
     scorer = model.row_scorer()
     for rows, error, match in (
         (
@@ -145,8 +137,8 @@ def test_fastapi_as_the_page_has_it(tmp_path, monkeypatch):
     fastapi = pytest.importorskip("fastapi")
     page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
     (code,) = re.findall(r"\n## FastAPI\n.*?^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    X, y, qid = make_ranking(40, 10, 6, random_state=0)
-    model = RankRLS().fit(X, y, qid=qid)
+    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
+    model = pg.RankRLS().fit(X, y, qid=qid)
     model.save(tmp_path / "model.safetensors")
     monkeypatch.chdir(tmp_path)
     names = {}
