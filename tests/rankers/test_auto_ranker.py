@@ -23,9 +23,11 @@ def _made(interaction=0.0, n_queries=40, n_documents=12, seed=0):
     return X, y, np.repeat(np.arange(n_queries), n_documents)
 
 
+X, y, qid = _made()
+
+
 @pytest.fixture(scope="module")
 def linear():
-    X, y, qid = _made()
     return X, y, qid, AutoRanker(time_budget=None).fit(X, y, qid=qid)
 
 
@@ -125,7 +127,6 @@ def test_linear_models_that_cannot_be_told_apart_are_averaged(settings):
 
 
 def test_weights_and_a_validation_set_of_a_mean():
-    X, y, qid = _made()
     weights = np.ones(len(y))
     weights[qid == 3] = 0
     kept = qid != 3
@@ -273,7 +274,6 @@ def test_rates_become_those_that_were_measured():
 
 
 def test_a_small_budget_tries_one_model():
-    X, y, qid = _made()
     model = AutoRanker(time_budget=1e-6).fit(X, y, qid=qid)
     alone = RankRLSCV().fit(X, y, qid=qid)
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
@@ -283,7 +283,6 @@ def test_a_small_budget_tries_one_model():
 
 
 def test_a_trial_that_would_not_end_in_time_is_not_begun(monkeypatch):
-    X, y, qid = _made()
     every = auto_ranker.trials
 
     def with_long_ones(*given):
@@ -335,7 +334,6 @@ def test_families_are_given_up_whose_first_trials_stay_behind():
 
 
 def test_time_without_gain_is_bounded_by_that_of_linear_models(set_limits):
-    X, y, qid = _made()
     set_limits(patience=0.0, patient_seconds=0.0)
     model = AutoRanker(time_budget=None).fit(X, y, qid=qid)
     features = model.trials_["features"]
@@ -344,7 +342,6 @@ def test_time_without_gain_is_bounded_by_that_of_linear_models(set_limits):
 
 
 def test_a_trial_that_fails_is_told_and_left_out(monkeypatch):
-    X, y, qid = _made()
     fit = RankRLSCV.fit
 
     def failing(self, *arguments, **named):
@@ -373,23 +370,13 @@ def test_sparse_rows_keep_their_zeros():
 
 @pytest.mark.parametrize(("cv", "scoring"), [(3, "map"), (None, "pairwise_accuracy")])
 def test_splits_and_metrics(cv, scoring):
-    X, y, qid = _made()
     model = AutoRanker(0.2, cv=cv, scoring=scoring).fit(X, y, qid=qid)
     assert model.scoring_.name == scoring
     alone = RankRLSCV(cv=cv, scoring=scoring).fit(X, y, qid=qid)
     assert model.trials_["score"][0] == pytest.approx(alone.best_score_, abs=1e-12)
 
 
-def test_a_validation_set_judges():
-    X, y, qid = _made()
-    valid = _made(seed=5)
-    model = AutoRanker(0.2).fit(X, y, qid=qid, validation=valid)
-    held = evaluate("ndcg@10", valid[1], model.predict(valid[0]), valid[2])["ndcg@10"]
-    assert model.best_score_ == pytest.approx(held, abs=1e-12)
-
-
 def test_offsets_are_added():
-    X, y, qid = _made()
     offset = 2.0 * X[:, 0]
     model = AutoRanker(None).fit(X, y, qid=qid, offset=offset)
     assert not any(name.startswith("mean of") for name in model.trials_["features"])
@@ -407,7 +394,6 @@ def test_real_labels_of_one_query():
 
 
 def test_weights_of_0_are_as_rows_left_out():
-    X, y, qid = _made()
     weights = np.ones(len(y))
     weights[qid == 3] = 0
     kept = qid != 3
@@ -416,8 +402,7 @@ def test_weights_of_0_are_as_rows_left_out():
     np.testing.assert_allclose(ours.predict(X), without.predict(X), rtol=1e-7, atol=1e-9)
 
 
-def test_lines_tell_what_is_tried_and_what_is_not(capsys):
-    X, y, qid = _made()
+def test_lines_tell_what_is_tried_and_what_is_not(capsys, set_limits):
     model = AutoRanker(None, verbose=True).fit(X, y, qid=qid)
     lines = capsys.readouterr().err.splitlines()
     *lines, last = lines
@@ -433,10 +418,6 @@ def test_lines_tell_what_is_tried_and_what_is_not(capsys):
     ).count("given up")
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
     assert "over budget (takes about 0.0" in capsys.readouterr().err.splitlines()[1]
-
-
-def test_what_takes_long_is_announced(capsys, set_limits):
-    X, y, qid = _made()
     set_limits(long_seconds=0.0)
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
     assert capsys.readouterr().err.startswith("columns, with_ties, label: takes about ")
@@ -446,7 +427,6 @@ def test_a_mean_that_would_run_over_is_stopped(monkeypatch):
     def late(*given):
         raise TimeoutError
 
-    X, y, qid = _made()
     monkeypatch.setattr(auto_ranker, "mean_of_columns", late)
     table = AutoRanker(None).fit(X, y, qid=qid).trials_
     (row,) = (row for row, name in enumerate(table["features"]) if name.startswith("mean of"))

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
@@ -42,6 +43,7 @@ def by_hand(estimator, frame, scored=None):
     return scores
 
 
+FRAME = frame_of()
 COLUMNS = {
     "by": "user",
     "features": FEATURES,
@@ -62,37 +64,33 @@ ESTIMATORS = [
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
-    frame = frame_of()
-    batch = pg.fit_many(estimator, frame, **COLUMNS)
-    assert batch.keys.tolist() == frame["user"].unique().tolist()
-    expected = by_hand(estimator, frame)
-    np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
+    batch = pg.fit_many(estimator, FRAME, **COLUMNS)
+    assert batch.keys.tolist() == FRAME["user"].unique().tolist()
+    expected = by_hand(estimator, FRAME)
+    assert_allclose(batch.predict(FRAME[FEATURES], FRAME["user"]), expected, atol=1e-8)
     assert batch.coef_.shape == (7, len(batch.models[0].coef_))
-    np.testing.assert_array_equal(batch.coef_[3], batch.models[3].coef_)
+    assert_array_equal(batch.coef_[3], batch.models[3].coef_)
     batch.save(tmp_path / "m")
     again = pg.BatchFit.load(tmp_path / "m")
-    np.testing.assert_array_equal(again.predict(frame, "user"), batch.predict(frame, "user"))
-    np.testing.assert_array_equal(again.keys, batch.keys)
+    assert_array_equal(again.predict(FRAME, "user"), batch.predict(FRAME, "user"))
+    assert_array_equal(again.keys, batch.keys)
     for name, column in batch.table.items():
-        np.testing.assert_array_equal(again.table[name], column)
+        assert_array_equal(again.table[name], column)
     for model, loaded in zip(batch.models, again.models, strict=True):
         model.save(tmp_path / "one")
         loaded.save(tmp_path / "again")
         first, second = (parse((tmp_path / p).read_bytes()) for p in ("one", "again"))
         assert (first.kind, first.settings) == (second.kind, second.settings)
         alone = pg.load_model(tmp_path / "one")
-        np.testing.assert_array_equal(
-            loaded.predict(frame[FEATURES]), alone.predict(frame[FEATURES])
-        )
+        assert_array_equal(loaded.predict(FRAME[FEATURES]), alone.predict(FRAME[FEATURES]))
 
 
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
 def test_every_key_has_inputs_of_its_own(inputs, tmp_path):
-    frame = frame_of()
     estimator = pg.RankRLS(inputs=inputs)
-    batch = pg.fit_many(estimator, frame, **COLUMNS)
-    expected = by_hand(estimator, frame)
-    np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
+    batch = pg.fit_many(estimator, FRAME, **COLUMNS)
+    expected = by_hand(estimator, FRAME)
+    assert_allclose(batch.predict(FRAME[FEATURES], FRAME["user"]), expected, atol=1e-8)
 
 
 def test_all_other_columns_are_features_by_default():
@@ -126,7 +124,7 @@ def test_integers_as_objects_are_saved(tmp_path, start):
     loaded = pg.BatchFit.load(tmp_path / "m")
     assert loaded.keys.tolist() == batch.keys.tolist()
     rows = frame[FEATURES], frame["user"]
-    np.testing.assert_array_equal(loaded.predict(*rows), batch.predict(*rows))
+    assert_array_equal(loaded.predict(*rows), batch.predict(*rows))
 
 
 def test_rows_of_other_keys_go_to_the_fallback():
@@ -135,14 +133,12 @@ def test_rows_of_other_keys_go_to_the_fallback():
     unknown = ~other["user"].isin(frame["user"]).to_numpy()
     assert 0 < unknown.sum() < len(other)
     scores = batch.predict(other, "user", fallback=np.nan)
-    np.testing.assert_array_equal(np.isnan(scores), unknown)
+    assert_array_equal(np.isnan(scores), unknown)
     everybody = pg.RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
     for given in (other, pa.Table.from_pandas(other)):
         scores = batch.predict(given, "user", fallback=everybody)
-        np.testing.assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
-    np.testing.assert_allclose(
-        scores[~unknown], by_hand(pg.RankRLS(), frame, other)[~unknown], atol=1e-9
-    )
+        assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
+    assert_allclose(scores[~unknown], by_hand(pg.RankRLS(), frame, other)[~unknown], atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "category"])
@@ -172,27 +168,27 @@ def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
     batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, fallback=everybody)
     assert batch.fallback is everybody and batch.models[0].prior is None
     scores = batch.predict(other, "user")
-    np.testing.assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
+    assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
     plain = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
     known = other[~unknown]
-    np.testing.assert_array_equal(scores[~unknown], plain.predict(known, "user"))
+    assert_array_equal(scores[~unknown], plain.predict(known, "user"))
     batch.save(tmp_path / "m")
-    np.testing.assert_array_equal(pg.BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
+    assert_array_equal(pg.BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
     both = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, prior=everybody, fallback=0.5)
     frozen = pg.fit_many(
         pg.RankRLS(prior=FrozenEstimator(everybody)), frame, **COLUMNS, fallback=0.5
     )
-    np.testing.assert_array_equal(frozen.coef_, both.coef_)
+    assert_array_equal(frozen.coef_, both.coef_)
     assert everybody.feature_names_in_.tolist() == FEATURES
     for number in (0.5, -1, float("nan")):
         replace(both, fallback=number).save(tmp_path / "number.safetensors")
         loaded = pg.BatchFit.load(tmp_path / "number.safetensors")
-        np.testing.assert_equal(loaded.fallback, float(number))
+        assert_equal(loaded.fallback, float(number))
     assert (both.predict(other, "user")[unknown] == 0.5).all()
     assert both.models[0].prior is not None
     trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
     of_trees = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, fallback=trees)
-    np.testing.assert_array_equal(
+    assert_array_equal(
         of_trees.predict(other, "user")[unknown], trees.predict(other[FEATURES])[unknown]
     )
     for wrong, message in (
@@ -219,13 +215,13 @@ def test_names_of_columns_reach_constraints(kind, tmp_path):
     ranker = pg.RankRLS(positive=["size"])
     batch = pg.fit_many(ranker, frame, **COLUMNS)
     numbers = pg.fit_many(pg.RankRLS(positive=[2]), frame, **COLUMNS)
-    np.testing.assert_array_equal(batch.coef_, numbers.coef_)
+    assert_array_equal(batch.coef_, numbers.coef_)
     assert (batch.coef_[:, 2] == 0).all() and (batch.coef_[:, 1] < 0).all()
     assert ranker.positive == batch.models[0].positive == ["size"]
     batch.save(tmp_path / "m")
     assert pg.BatchFit.load(tmp_path / "m").models[1].positive == ["size"]
     array = pg.fit_many(pg.RankRLS(positive=np.array(["size"])), frame, **COLUMNS)
-    np.testing.assert_array_equal(batch.coef_, array.coef_)
+    assert_array_equal(batch.coef_, array.coef_)
     rows = KINDS[kind](frame[FEATURES])
     alone = pg.RankRLS(positive=["size"]).fit(rows, frame["rating"], qid=frame["session"])
     assert alone.coef_[2] == 0 and alone.coef_[1] < 0
@@ -235,7 +231,7 @@ def test_names_of_columns_reach_constraints(kind, tmp_path):
     listed = pg.fit_many(
         ranker, [{"X": rows, "y": frame["rating"], "qid": frame["session"]}], on_error="raise"
     )
-    np.testing.assert_array_equal(listed.coef_[0], alone.coef_)
+    assert_array_equal(listed.coef_[0], alone.coef_)
 
 
 @pytest.mark.parametrize("shuffled", [True, False])
@@ -273,13 +269,12 @@ def test_a_user_whose_fit_fails_has_no_model(tmp_path):
         assert "NaN" in one.table["error"][number]
         scores = one.predict(frame, "user", fallback=0.0)
         assert (scores[frame["user"] == "user 2"] == 0).all()
-        np.testing.assert_array_equal(one.table["best_score"], batch.table["best_score"])
+        assert_array_equal(one.table["best_score"], batch.table["best_score"])
 
 
 def test_models_are_found_and_dropped_by_key(tmp_path):
-    frame = frame_of()
-    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
-    users = frame["user"].unique().tolist()
+    batch = pg.fit_many(pg.RankRLS(), FRAME, **COLUMNS)
+    users = FRAME["user"].unique().tolist()
     assert len(batch) == len(users)
     for number, user in enumerate(users):
         assert batch.model_of(user) is batch.models[number]
@@ -289,9 +284,9 @@ def test_models_are_found_and_dropped_by_key(tmp_path):
     assert {len(column) for column in less.table.values()} == {len(less)} == {len(users) - 2}
     less.save(tmp_path / "m")
     loaded = pg.BatchFit.load(tmp_path / "m")
-    np.testing.assert_array_equal(loaded.coef_, less.coef_)
+    assert_array_equal(loaded.coef_, less.coef_)
     with pytest.raises(ValueError, match=rf"1 of 2 keys .*\({users[1]!r}"):
-        loaded.predict(frame[:5].assign(user=[users[1], *[users[0]] * 4]), "user")
+        loaded.predict(FRAME[:5].assign(user=[users[1], *[users[0]] * 4]), "user")
     assert len(batch) == len(users)
     numbers = pg.fit_many(
         pg.RankRLS(), [pg.make_ranking(1, 20, 3, random_state=k)[:2] for k in range(4)]
@@ -321,11 +316,11 @@ def test_times_are_keys(start, unit):
     for unit in ("s", "ms", "ns"):
         other = days.dtype.str[1] + f"8[{unit}]"
         same = frame["user"].to_numpy().astype(other)
-        np.testing.assert_array_equal(batch.predict(frame, same), scores)
+        assert_array_equal(batch.predict(frame, same), scores)
         with pytest.raises(ValueError, match="7 of 7 keys have no model"):
             batch.predict(frame, same + np.timedelta64(1, unit))
     for same in (list(frame["user"]), frame["user"].astype(object)):
-        np.testing.assert_array_equal(batch.predict(frame, same), scores)
+        assert_array_equal(batch.predict(frame, same), scores)
     for other in (["a"] * len(frame), np.arange(len(frame))):
         with pytest.raises(ValueError, match=r"keys must be (differences of )?times, such as np\."):
             batch.predict(frame, other, fallback=0.0)
@@ -339,27 +334,26 @@ def test_times_are_keys(start, unit):
 
 
 def test_a_fallback_scores_all_rows_if_no_model_is_left():
-    frame = frame_of()
-    everybody = pg.RankRLS().fit(frame[FEATURES], frame["rating"], qid=frame["session"])
-    trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
-    wrong = frame.assign(price=np.nan)
-    n_users = frame["user"].nunique()
+    everybody = pg.RankRLS().fit(FRAME[FEATURES], FRAME["rating"], qid=FRAME["session"])
+    trees = DecisionTreeRegressor(max_depth=2).fit(FRAME[FEATURES], FRAME["rating"])
+    wrong = FRAME.assign(price=np.nan)
+    n_users = FRAME["user"].nunique()
     for argument, fallback in (("prior", everybody), ("fallback", trees), ("fallback", 0.5)):
         message = f"^{n_users} of {n_users} problems failed, .* NaN"
         with pytest.warns(FitFailedWarning, match=message):
             failed = pg.fit_many(pg.RankRLS(), wrong, **COLUMNS, **{argument: fallback})
         assert failed.models == [None] * n_users
-        batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS, **{argument: fallback})
+        batch = pg.fit_many(pg.RankRLS(), FRAME, **COLUMNS, **{argument: fallback})
         empty = batch.without(batch.keys)
         assert len(empty) == 0 and not empty
-        expected = np.full(len(frame), 0.5)
+        expected = np.full(len(FRAME), 0.5)
         if fallback != 0.5:
-            expected = fallback.predict(frame[FEATURES])
+            expected = fallback.predict(FRAME[FEATURES])
         for one in (failed, empty):
-            scores = one.predict(frame, "user")
-            np.testing.assert_array_equal(scores, expected)
-            rows = frame[FEATURES].to_numpy(np.float32)
-            assert one.predict(rows, frame["user"], fallback=np.nan).dtype == np.float32
+            scores = one.predict(FRAME, "user")
+            assert_array_equal(scores, expected)
+            rows = FRAME[FEATURES].to_numpy(np.float32)
+            assert one.predict(rows, FRAME["user"], fallback=np.nan).dtype == np.float32
 
 
 def test_lists_of_problems_have_their_numbers_as_keys():
@@ -368,27 +362,25 @@ def test_lists_of_problems_have_their_numbers_as_keys():
     keys = np.repeat([3, 0, 2], 20)
     X = np.vstack([problems[number][0] for number in (3, 0, 2)])
     expected = [batch.models[number].predict(problems[number][0]) for number in (3, 0, 2)]
-    np.testing.assert_allclose(batch.predict(X, keys), np.concatenate(expected), rtol=1e-12)
+    assert_allclose(batch.predict(X, keys), np.concatenate(expected), rtol=1e-12)
 
 
 def test_rows_in_float32_and_csr():
-    frame = frame_of()
-    batch = pg.fit_many(pg.RankRLS(), frame, **COLUMNS)
-    X, keys = frame[FEATURES].to_numpy(np.float32), frame["user"]
+    batch = pg.fit_many(pg.RankRLS(), FRAME, **COLUMNS)
+    X, keys = FRAME[FEATURES].to_numpy(np.float32), FRAME["user"]
     named = pd.DataFrame(X, columns=FEATURES)
     scores = batch.predict(named, keys)
     assert scores.dtype == np.float32
-    np.testing.assert_allclose(scores, batch.predict(frame, "user"), atol=1e-5)
-    plain = pg.fit_many(pg.RankRLS(), [(X, frame["rating"].to_numpy())])
+    assert_allclose(scores, batch.predict(FRAME, "user"), atol=1e-5)
+    plain = pg.fit_many(pg.RankRLS(), [(X, FRAME["rating"].to_numpy())])
     csr = plain.predict(sp.csr_array(X), np.zeros(len(X), int))
-    np.testing.assert_allclose(csr, plain.predict(X, np.zeros(len(X), int)), atol=1e-5)
+    assert_allclose(csr, plain.predict(X, np.zeros(len(X), int)), atol=1e-5)
 
 
 def test_models_with_other_features_are_not_stacked(tmp_path):
-    frame = frame_of()
-    batch = pg.fit_many(pg.RankRLS(kernel="rbf"), frame, **COLUMNS)
-    np.testing.assert_allclose(
-        batch.predict(frame, "user"), by_hand(pg.RankRLS(kernel="rbf"), frame), atol=1e-8
+    batch = pg.fit_many(pg.RankRLS(kernel="rbf"), FRAME, **COLUMNS)
+    assert_allclose(
+        batch.predict(FRAME, "user"), by_hand(pg.RankRLS(kernel="rbf"), FRAME), atol=1e-8
     )
 
 
@@ -460,27 +452,24 @@ def test_every_user_starts_from_the_model_of_all(tmp_path):
     everybody = pg.RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
     batch = pg.fit_many(pg.RankRLS(5.0), frame, **COLUMNS, prior=everybody)
     expected = by_hand(pg.RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
-    np.testing.assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
+    assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
     unknown = ~other["user"].isin(frame["user"]).to_numpy()
     scores = batch.predict(other, "user")
-    np.testing.assert_allclose(
-        scores[unknown], everybody.predict(other[FEATURES])[unknown], rtol=1e-12
-    )
+    assert_allclose(scores[unknown], everybody.predict(other[FEATURES])[unknown], rtol=1e-12)
     batch.save(tmp_path / "m")
-    np.testing.assert_array_equal(pg.BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
+    assert_array_equal(pg.BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
     strong = pg.fit_many(pg.RankRLS(1e12), frame, **COLUMNS, prior=everybody)
-    np.testing.assert_allclose(strong.coef_, np.tile(everybody.coef_, (7, 1)), atol=1e-6)
+    assert_allclose(strong.coef_, np.tile(everybody.coef_, (7, 1)), atol=1e-6)
 
 
 def test_a_prior_that_is_not_linear_is_part_of_the_batch(tmp_path):
-    frame = frame_of()
-    everybody = pg.RankRLS(kernel="rbf").fit(frame[FEATURES], frame["rating"], qid=frame["session"])
-    batch = pg.fit_many(pg.RankRLS(5.0), frame, **COLUMNS, prior=everybody)
-    expected = by_hand(pg.RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
-    np.testing.assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
+    everybody = pg.RankRLS(kernel="rbf").fit(FRAME[FEATURES], FRAME["rating"], qid=FRAME["session"])
+    batch = pg.fit_many(pg.RankRLS(5.0), FRAME, **COLUMNS, prior=everybody)
+    expected = by_hand(pg.RankRLS(5.0, prior=FrozenEstimator(everybody)), FRAME)
+    assert_allclose(batch.predict(FRAME, "user"), expected, atol=1e-8)
     batch.save(tmp_path / "m")
     again = pg.BatchFit.load(tmp_path / "m")
-    np.testing.assert_allclose(again.predict(frame, "user"), expected, atol=1e-8)
+    assert_allclose(again.predict(FRAME, "user"), expected, atol=1e-8)
 
 
 def _problem(seed=0):
@@ -495,9 +484,9 @@ def test_a_model_that_is_replaced_predicts():
     keys = np.zeros(30, int)
     before = batch.predict(X, keys)
     batch.models[0] = pg.RankRLS(1e6).fit(X, y)
-    np.testing.assert_allclose(batch.predict(X, keys), batch.models[0].predict(X), rtol=1e-12)
+    assert_allclose(batch.predict(X, keys), batch.models[0].predict(X), rtol=1e-12)
     assert abs(batch.predict(X, keys)).max() < 0.1 * abs(before).max()
-    np.testing.assert_array_equal(batch.coef_[0], batch.models[0].coef_)
+    assert_array_equal(batch.coef_[0], batch.models[0].coef_)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -511,7 +500,7 @@ def test_searches_that_chose_different_inputs_predict(order):
     assert kinds == {None, "quantile"}
     for number, (rows, _, _) in enumerate(problems):
         expected = batch.models[number].predict(rows)
-        np.testing.assert_array_equal(batch.predict(rows, np.full(60, number)), expected)
+        assert_array_equal(batch.predict(rows, np.full(60, number)), expected)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -535,18 +524,17 @@ def test_a_fallback_takes_rows_in_its_own_order_alone(kind):
         own.fit(frame[["x", "z"]], frame["y"])
         scores = batch.predict(rows, "u", fallback=own)
         expected = own.predict(frame.loc[of_c, ["x", "z"]])
-        np.testing.assert_allclose(scores[of_c], expected, rtol=1e-12)
+        assert_allclose(scores[of_c], expected, rtol=1e-12)
 
 
 def test_a_file_of_a_batch_does_not_say_how_sure_scores_are(tmp_path):
-    frame = frame_of()
-    batch = pg.fit_many(pg.RankRLS(keep_covariance=True), frame, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(keep_covariance=True), FRAME, **COLUMNS)
     assert len({model.posterior_.noise for model in batch.models}) > 1
     batch.save(tmp_path / "batch")
     for model in pg.BatchFit.load(tmp_path / "batch").models:
         assert model.posterior_ is None
         with pytest.raises(ValueError, match="does not know how sure its scores are"):
-            model.predict(frame[FEATURES], return_std=True)
+            model.predict(FRAME[FEATURES], return_std=True)
 
 
 @pytest.mark.parametrize("known", [1, 4, 7])
@@ -564,4 +552,4 @@ def test_rows_of_different_keys_share_no_list(known, n_sessions):
     for user, rows in frame.groupby("user"):
         model = models.get(user, everybody)
         wanted = model.predict(rows[FEATURES], qid=rows["session"])
-        np.testing.assert_allclose(found[rows.index], wanted, rtol=1e-12)
+        assert_allclose(found[rows.index], wanted, rtol=1e-12)

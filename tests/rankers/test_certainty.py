@@ -32,6 +32,9 @@ class Lists:
         return {"X": self.X, "y": self.y, "qid": self.qid, "sample_weight": self.weight}
 
 
+LISTS = Lists()
+
+
 def covariance(K, qid, weight, alpha):
     """Return that of the scores of all rows in units of the noise, with a flat constant by list."""
     B = (qid[:, None] == np.unique(qid)).astype(float)
@@ -47,8 +50,8 @@ def relative(C, shares):
     return np.sqrt(np.diag(D @ C @ D.T))
 
 
-def within(qid):
-    same = (qid[:, None] == qid).astype(float)
+def within(qid, weight=1.0):
+    same = (qid[:, None] == qid) * weight
     return same / same.sum(axis=1, keepdims=True)
 
 
@@ -129,15 +132,11 @@ def test_noise_is_unbiased():
         found.append([model.posterior_.noise])
         C = covariance(X @ X.T, qid, np.ones(48), 2.0)
         error = model.predict(X) - X @ w
-        scaled = error @ np.linalg.pinv(_centred(C, qid), rcond=1e-8) @ error
+        D = np.eye(48) - within(qid)
+        scaled = error @ np.linalg.pinv(D @ C @ D.T, rcond=1e-8) @ error
         found[-1].append(scaled / (2.0 * 4))
     noise, scale = np.mean(found, axis=0)
     assert abs(noise - 2.0) < 0.1 and abs(scale - 1.0) < 0.06
-
-
-def _centred(C, qid):
-    D = np.eye(len(C)) - within(qid)
-    return D @ C @ D.T
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
@@ -183,7 +182,7 @@ def test_any_features(setting):
     H = H if model.feature_map_ is None else model.feature_map_.transform(H)
     qid = lists.qid if setting.get("scope") != "global" else 0 * lists.qid
     if setting.get("scale"):
-        D = np.eye(len(H)) - _weighted(qid, lists.weight)
+        D = np.eye(len(H)) - within(qid, lists.weight)
         H = H / np.sqrt(np.einsum("ij,i,ij->j", D @ H, lists.weight, D @ H))
     C = covariance(H @ H.T, qid, lists.weight, ALPHA)
     if setting.get("pairs", "") is None:
@@ -192,11 +191,6 @@ def test_any_features(setting):
     found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
     expected = relative(C, within(lists.qid))
     np.testing.assert_allclose(found / model.posterior_.noise**0.5, expected, rtol=1e-6, atol=1e-8)
-
-
-def _weighted(qid, weight):
-    same = (qid[:, None] == qid) * weight
-    return same / same.sum(axis=1, keepdims=True)
 
 
 def test_wide_rows_of_few_lists():
@@ -221,28 +215,27 @@ def test_wide_rows_of_few_lists():
 def test_statistics_and_tables():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    lists = Lists()
     told = {"weighting": "documents"}
-    total = pg.Pairgram.from_rows(lists.X, lists.y, qid=lists.qid, **told)
+    total = pg.Pairgram.from_rows(LISTS.X, LISTS.y, qid=LISTS.qid, **told)
     model = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True)
-    B = within(lists.qid)
-    r = lists.y - model.predict(lists.X)
-    expected = (lists.y - B @ lists.y) @ (r - B @ r) / (60 - 10)
+    B = within(LISTS.qid)
+    r = LISTS.y - model.predict(LISTS.X)
+    expected = (LISTS.y - B @ LISTS.y) @ (r - B @ r) / (60 - 10)
     assert model.posterior_.noise == pytest.approx(expected)
-    C = covariance(lists.X @ lists.X.T, lists.qid, np.ones(60), ALPHA)
-    found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    C = covariance(LISTS.X @ LISTS.X.T, LISTS.qid, np.ones(60), ALPHA)
+    found = model.predict(LISTS.X, qid=LISTS.qid, return_std=True)[1]
     np.testing.assert_allclose(found / expected**0.5, relative(C, B), rtol=1e-7)
-    frame = pandas.DataFrame(lists.X, columns=list("abcde")).assign(y=lists.y, q=lists.qid)
+    frame = pandas.DataFrame(LISTS.X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
     table = pg.scan(frame, label="y", qid="q")
     for kind in (pg.RankRLS(ALPHA, **told), pg.RankRLSCV([ALPHA], **told)):
         of_table = kind.set_params(keep_covariance=True).fit(table)
-        again = of_table.predict(frame[list("abcde")], qid=lists.qid, return_std=True)[1]
+        again = of_table.predict(frame[list("abcde")], qid=LISTS.qid, return_std=True)[1]
         np.testing.assert_allclose(again, found, rtol=1e-7)
         both = of_table.predict(table, return_std=True)
         np.testing.assert_array_equal(both[1], again)
         np.testing.assert_array_equal(both[0], of_table.predict(table))
         ranges = of_table.rank_ranges(table)
-        expected = of_table.rank_ranges(frame[list("abcde")], qid=lists.qid)
+        expected = of_table.rank_ranges(frame[list("abcde")], qid=LISTS.qid)
         for name, values in expected.items():
             np.testing.assert_array_equal(ranges[name], values)
         chosen = pg.propose(of_table, table, 3, strategy="variance")
@@ -272,51 +265,48 @@ def test_comparisons(setting, grouped):
 
 
 def test_a_batch_of_models_and_weights_of_zero():
-    lists = Lists()
     setting = {"weighting": "documents", "keep_covariance": True, "kernel": "rbf", "gamma": 0.1}
     weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
-    model = pg.RankRLS(ALPHA, **setting).fit(lists.X, lists.y, qid=lists.qid, sample_weight=weight)
+    model = pg.RankRLS(ALPHA, **setting).fit(LISTS.X, LISTS.y, qid=LISTS.qid, sample_weight=weight)
     kept = weight > 0
-    other = pg.RankRLS(ALPHA, **setting).fit(lists.X[kept], lists.y[kept], qid=lists.qid[kept])
+    other = pg.RankRLS(ALPHA, **setting).fit(LISTS.X[kept], LISTS.y[kept], qid=LISTS.qid[kept])
     for reference in ("list", "training"):
         found, expected = (
-            one.predict(lists.X, qid=lists.qid, return_std=True, reference=reference)[1]
+            one.predict(LISTS.X, qid=LISTS.qid, return_std=True, reference=reference)[1]
             for one in (model, other)
         )
         np.testing.assert_allclose(found, expected, rtol=1e-8)
     linear = pg.RankRLS(ALPHA, keep_covariance=True)
-    batch = pg.fit_many(linear, [(lists.X, lists.y, lists.qid)] * 2)
-    expected = linear.fit(lists.X, lists.y, qid=lists.qid).predict(lists.X, return_std=True)[1]
+    batch = pg.fit_many(linear, [(LISTS.X, LISTS.y, LISTS.qid)] * 2)
+    expected = linear.fit(LISTS.X, LISTS.y, qid=LISTS.qid).predict(LISTS.X, return_std=True)[1]
     for one in batch.models:
-        np.testing.assert_array_equal(one.predict(lists.X, return_std=True)[1], expected)
+        np.testing.assert_array_equal(one.predict(LISTS.X, return_std=True)[1], expected)
 
 
 def test_a_row_alone_has_no_deviation():
-    lists = Lists()
-    model = pg.RankRLS(keep_covariance=True).fit(lists.X, lists.y, qid=lists.qid)
-    assert model.predict(lists.X[:1], return_std=True)[1] == 0.0
+    model = pg.RankRLS(keep_covariance=True).fit(LISTS.X, LISTS.y, qid=LISTS.qid)
+    assert model.predict(LISTS.X[:1], return_std=True)[1] == 0.0
     for inputs in ("rank", "list-standard"):
         of_lists = pg.RankRLS(inputs=inputs, keep_covariance=True)
-        of_lists.fit(lists.X, lists.y, qid=lists.qid)
-        assert of_lists.predict(lists.X, qid=lists.qid, return_std=True)[1].all()
+        of_lists.fit(LISTS.X, LISTS.y, qid=LISTS.qid)
+        assert of_lists.predict(LISTS.X, qid=LISTS.qid, return_std=True)[1].all()
 
 
 def test_draws_of_weights():
-    lists = Lists()
-    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**LISTS.labelled)
     draws = model.draw_weights(20_000, random_state=0)
-    total = pg.Pairgram.from_rows(**lists.labelled, weighting="documents")
+    total = pg.Pairgram.from_rows(**LISTS.labelled, weighting="documents")
     C = model.posterior_.noise * np.linalg.inv(total.G + ALPHA * np.eye(5))
     np.testing.assert_allclose(np.cov(draws.T), C, atol=0.05 * C.max())
     np.testing.assert_allclose(draws.mean(axis=0), model.coef_, atol=5 * (C.max() / 20_000) ** 0.5)
     np.testing.assert_array_equal(model.draw_weights(3, random_state=1)[:1].shape, (1, 5))
     scorer = model.row_scorer(draw=7)
     weights = model.draw_weights(1, random_state=7)[0]
-    np.testing.assert_allclose(scorer(lists.X), lists.X @ weights, rtol=1e-12)
+    np.testing.assert_allclose(scorer(LISTS.X), LISTS.X @ weights, rtol=1e-12)
     table = model.column_weights()
     np.testing.assert_allclose(table["deviation"], np.sqrt(C.diagonal())[table["column"]])
     np.testing.assert_allclose(table["ratio"], table["weight"] / table["deviation"])
-    plain = pg.RankRLS(ALPHA).fit(**lists.labelled)
+    plain = pg.RankRLS(ALPHA).fit(**LISTS.labelled)
     assert "deviation" not in plain.column_weights()
 
 
@@ -428,10 +418,9 @@ def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
 
 
 def test_linear_kernels_are_kept_in_files(tmp_path):
-    lists = Lists()
-    model = pg.RankRLS(ALPHA, kernel="linear", keep_covariance=True).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, kernel="linear", keep_covariance=True).fit(**LISTS.labelled)
     model.save(tmp_path / "model")
-    loaded, pair = pg.load_model(tmp_path / "model"), (lists.X[:5], lists.X[5:10])
+    loaded, pair = pg.load_model(tmp_path / "model"), (LISTS.X[:5], LISTS.X[5:10])
     np.testing.assert_array_equal(loaded.std_of_differences(*pair), model.std_of_differences(*pair))
 
 

@@ -8,12 +8,8 @@ import scipy.sparse as sp
 import pairgram as pg
 
 UNITS = np.array([100.0, 1.0, 0.01, 1.0, 5.0])
-
-
-@pytest.fixture(scope="module")
-def rows():
-    X, y, qid = pg.make_ranking(12, (3, 9), 5, random_state=3)
-    return X * UNITS, y, qid
+X, y, qid = pg.make_ranking(12, (3, 9), 5, random_state=3)
+ROWS = X, y, qid = X * UNITS, y, qid
 
 
 def pairs_of(X, y, qid, omega):
@@ -56,8 +52,7 @@ def check_table(table, model, spread, share, rtol=1e-9):
     ],
     ids=repr,
 )
-def test_the_table_has_spreads_and_shares_of_the_pairs(rows, model):
-    X, y, qid = rows
+def test_the_table_has_spreads_and_shares_of_the_pairs(model):
     model = model.fit(X, y, qid=qid)
     expected = expected_table(X, y, qid, model.coef_)
     check_table(model.column_weights(), model, *expected)
@@ -69,16 +64,14 @@ def test_the_table_has_spreads_and_shares_of_the_pairs(rows, model):
 @pytest.mark.parametrize(
     "model", [pg.RankSVM(0.1), pg.RankSVMCV([0.1, 1.0]), pg.RankRLS(pairs="without_ties")]
 )
-def test_spreads_are_those_of_the_pairs_that_count(rows, model):
-    X, y, qid = rows
+def test_spreads_are_those_of_the_pairs_that_count(model):
     model = model.fit(X, y, qid=qid)
     expected = expected_table(X, y, qid, model.coef_, lambda a, b: a != b)
     check_table(model.column_weights(), model, *expected)
     check_table(model.column_weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_))
 
 
-def test_a_search_measures_its_choice_of_pairs(rows):
-    X, y, qid = rows
+def test_a_search_measures_its_choice_of_pairs():
     model = pg.RankRLSCV([1.0], pairs=["with_ties", "without_ties"]).fit(X, y, qid=qid)
     alone = pg.RankRLS(model.alpha_, pairs=model.pairs_).fit(X, y, qid=qid)
     np.testing.assert_allclose(
@@ -86,16 +79,14 @@ def test_a_search_measures_its_choice_of_pairs(rows):
     )
 
 
-def test_the_importance_does_not_depend_on_units(rows):
-    X, y, qid = rows
+def test_the_importance_does_not_depend_on_units():
     ours, plain = (pg.RankRLS(1e-9).fit(A, y, qid=qid).column_weights() for A in (X, X / UNITS))
     assert ours["column"].tolist() == plain["column"].tolist()
     np.testing.assert_allclose(ours["importance"], plain["importance"], rtol=1e-4)
     assert abs(ours["weight"]).argmax() != 0  # a rare unit makes a large weight
 
 
-def test_a_frame_of_the_table_has_names(rows):
-    X, y, qid = rows
+def test_a_frame_of_the_table_has_names():
     model = pg.RankRLS().fit(pd.DataFrame(X, columns=list("abcde")), y, qid=qid)
     frame = pd.DataFrame(model.column_weights())
     assert [*frame] == ["column", "name", "weight", "spread", "importance", "share"]
@@ -105,8 +96,7 @@ def test_a_frame_of_the_table_has_names(rows):
 
 
 @pytest.mark.parametrize("names", [list("abcde"), None])
-def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
-    X, y, qid = rows
+def test_columns_and_their_quantiles_have_names(names, tmp_path):
     given = X if names is None else pd.DataFrame(X, columns=names)
     plain = names or ["x0", "x1", "x2", "x3", "x4"]
     both = [*plain, *(f"quantile of {name}" for name in plain)]
@@ -126,14 +116,12 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
-def test_a_score_that_does_not_vary_has_shares_of_0(rows):
-    X, y, qid = rows
+def test_a_score_that_does_not_vary_has_shares_of_0():
     table = pg.RankRLS().fit(X, 0 * y, qid=qid).column_weights()
     assert not table["share"].any() and (table["spread"] > 0).all()
 
 
-def test_models_of_statistics_and_files_know_their_spreads(rows, tmp_path):
-    X, y, qid = rows
+def test_models_of_statistics_and_files_know_their_spreads(tmp_path):
     model = pg.RankRLS(0.5).fit(X, y, qid=qid)
     streamed = pg.RankRLS.from_pairgram(pg.Pairgram.from_rows(X, y, qid=qid), 0.5)
     model.save(tmp_path / "m")
@@ -145,8 +133,8 @@ def test_models_of_statistics_and_files_know_their_spreads(rows, tmp_path):
                 np.testing.assert_array_equal(other.column_weights()[name], values)
 
 
-def test_a_refit_that_does_not_measure_forgets(rows):
-    X, y, qid = rows
+def test_a_refit_that_does_not_measure_forgets():
+    X, y, qid = ROWS
     X = X / UNITS
     for change in ({"pairs": None}, {"form": "dual"}, {"kernel": "rbf"}):
         model = pg.RankRLS().fit(X, y, qid=qid)
@@ -155,8 +143,7 @@ def test_a_refit_that_does_not_measure_forgets(rows):
             model.set_params(**change).fit(X, y, qid=qid).column_weights()
 
 
-def test_models_that_did_not_measure_take_rows(rows):
-    X, y, qid = rows
+def test_models_that_did_not_measure_take_rows():
     for model in (pg.RankRLS(pairs=None), pg.RankRLS(form="dual")):
         model = model.fit(X, y, qid=qid)
         with pytest.raises(ValueError, match=r"needs rows here, column_weights\(X, qid=qid\)"):
@@ -200,8 +187,8 @@ def test_models_that_did_not_measure_take_rows(rows):
     ids=repr,
 )
 @pytest.mark.parametrize("form", ["array", "frame", "float32", "csr"])
-def test_contributions_sum_to_the_score_but_for_a_constant(rows, model, form):
-    X, y, qid = rows
+def test_contributions_sum_to_the_score_but_for_a_constant(model, form):
+    X, y, qid = ROWS
     X = X / UNITS
     given = {
         "array": X,
@@ -217,8 +204,7 @@ def test_contributions_sum_to_the_score_but_for_a_constant(rows, model, form):
     assert np.ptp(error) < (1e-4 if form == "float32" else 1e-12)
 
 
-def test_weights_that_were_changed_need_rows(rows, tmp_path):
-    X, y, qid = rows
+def test_weights_that_were_changed_need_rows(tmp_path):
     model = pg.RankRLS().fit(X, y, qid=qid)
     model.coef_ = -model.coef_
     model.save(tmp_path / "model")

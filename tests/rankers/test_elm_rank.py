@@ -254,7 +254,6 @@ def test_a_generator_and_an_activation_of_ones_own():
     np.testing.assert_allclose(own.predict(X), named.predict(X), rtol=1e-8)
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("n", [20, 400])
 def test_an_infinite_ridge(n):
     """The batch kernel and the other route."""

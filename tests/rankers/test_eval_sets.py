@@ -1,7 +1,5 @@
 """`fit` takes a validation set by the arguments of LightGBM, XGBoost and PyTerrier."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -36,9 +34,7 @@ SEARCHES = [
 def test_other_spellings_of_validation(search, named):
     search.fit(*ROWS, group=SIZES, validation=(*HELD, QID[VALID]))
     expected = search.coef_
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.fit(*ROWS, group=SIZES, **named)
+    search.fit(*ROWS, group=SIZES, **named)
     np.testing.assert_array_equal(search.coef_, expected)
 
 
@@ -62,6 +58,4 @@ def test_models_without_settings_to_choose_warn_once(model):
     assert caught[0].filename == __file__
     expected = type(model)().fit(*ROWS, group=SIZES).coef_
     np.testing.assert_array_equal(model.coef_, expected)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(*ROWS, group=SIZES, eval_set=None, eval_group=None, eval_qid=None)
+    model.fit(*ROWS, group=SIZES, eval_set=None, eval_group=None, eval_qid=None)

@@ -194,9 +194,8 @@ def test_small_problems_of_float32_rows_are_solved_in_float64(estimator):
 
 
 def test_names_of_columns():
-    pandas = pytest.importorskip("pandas")
     X, y = problems(1)[0]
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for estimator in (pg.RankRLS(), pg.ELMRankCV(n_nodes=4, cv=3, random_state=0)):
         model = pg.fit_many(estimator, [(frame, y)]).models[0]
         assert model.feature_names_in_.tolist() == ["a", "b", "c"]

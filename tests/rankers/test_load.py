@@ -2,6 +2,8 @@
 
 import inspect
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from fuzz.forge import Tensor, pack, parse
 from pairgram import Pairgram, RankRLS, RankSVM, load_model, make_ranking
 from parts.features import KernelMap
 from parts.files import MAPS, MODELS
+
+X, y, qid = make_ranking(6, 5, 4, random_state=0)
 
 
 def test_everything_that_can_be_saved_comes_back(tmp_path):
@@ -58,75 +62,35 @@ def test_the_tables_know_every_parameter():
 
 
 def csr_model():
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
     return RankRLS(kernel="rbf").fit(sp.csr_array(X), y, qid=qid)
 
 
-def linear_model():
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    return RankRLS().fit(X, y, qid=qid)
+def fitted_to_rows(model):
+    return lambda: model.fit(X, y, qid=qid)
 
 
-def pointwise_model():
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    return RankRLS(pairs=None).fit(X, y, qid=qid)
-
-
-def nodes_model(activation="gaussian"):
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    nodes = pairgram.RandomNodes(6, activation, random_state=0)
-    return RankSVM(feature_map=nodes).fit(X, y, qid=qid)
-
-
-def nystroem_model():
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    feature_map = pairgram.Nystroem(n_components=7, random_state=0)
-    return RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
-
-
-def kernel_map_model():
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    return RankRLS(kernel="polynomial").fit(X, y, qid=qid)
+linear_model = fitted_to_rows(RankRLS())
+pointwise_model = fitted_to_rows(RankRLS(pairs=None))
+kernel_map_model = fitted_to_rows(RankRLS(kernel="polynomial"))
+nodes_model = fitted_to_rows(
+    RankSVM(feature_map=pairgram.RandomNodes(6, "gaussian", random_state=0))
+)
+nystroem_model = fitted_to_rows(
+    RankRLS(feature_map=pairgram.Nystroem(n_components=7, random_state=0))
+)
 
 
 def prior_model():
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
     prior = RankRLS(kernel="rbf").fit(X, y, qid=qid)
     return RankSVM(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
 
 
-def of_prior(**changes):
-    def change(contents):
-        contents.settings["prior"].update(changes)
-
-    return change
-
-
-def in_prior(**changes):
-    def change(contents):
-        contents.settings["prior"]["settings"]["fitted"].update(changes)
-
-    return change
-
-
 def statistics(**options):
-    X, y, qid = make_ranking(6, 5, 4, random_state=0)
     return Pairgram.from_rows(X, y, qid=qid, **options)
 
 
 def nested(depth):
     return "[" * depth + "]" * depth
-
-
-def at(name, value):
-    """Return the change of a tensor by an assignment to its array."""
-
-    def change(contents):
-        array = contents.tensors[name].array
-        value(array)
-        contents.tensors[name] = Tensor.of(array)
-
-    return change
 
 
 def instead(name, make):
@@ -138,47 +102,27 @@ def instead(name, make):
     return change
 
 
-def of_map(**changes):
-    def change(contents):
-        contents.settings["feature_map"].update(changes)
-
-    return change
+def at(name, value):
+    """Return the change of a tensor by an assignment to its array."""
+    return instead(name, lambda array: value(array) or array)
 
 
-def setting(**changes):
-    def change(contents):
-        contents.settings.update(changes)
-
-    return change
+def within(*path):
+    """Return what makes changes of the settings at a path."""
+    return lambda **changes: lambda c: reduce(getitem, path, c.settings).update(changes)
 
 
-def in_fitted(**changes):
-    def change(contents):
-        contents.settings["fitted"].update(changes)
-
-    return change
-
-
-def in_state(**changes):
-    def change(contents):
-        contents.settings["state"].update(changes)
-
-    return change
+setting, of_prior, of_map = within(), within("prior"), within("feature_map")
+in_fitted, in_state = within("fitted"), within("state")
+in_prior = within("prior", "settings", "fitted")
 
 
 def without(key):
-    def change(contents):
-        contents.settings.pop(key, None)
-        contents.tensors.pop(key, None)
-
-    return change
+    return lambda contents: (contents.settings.pop(key, None), contents.tensors.pop(key, None))
 
 
 def text_of(text):
-    def change(contents):
-        contents.text = text
-
-    return change
+    return lambda contents: setattr(contents, "text", text)
 
 
 def set_all(value):
@@ -272,11 +216,7 @@ FORGED = [
     (nystroem_model, at("map_indices", set_one(0, -2)), "map_indices must be row numbers >= 0"),
     (nystroem_model, of_map(kernel="precomputed"), "feature_map.kernel must be one of 'rbf',"),
     (nystroem_model, of_map(fitted={}), "feature_map.fitted.gamma is missing"),
-    (
-        nystroem_model,
-        lambda c: c.settings["feature_map"]["fitted"].update(gamma=None),
-        "feature_map.fitted.gamma must be a finite number > 0, got None",
-    ),
+    (nystroem_model, within("feature_map", "fitted")(gamma=None), "a finite number > 0, got None"),
     (kernel_map_model, of_map(shape=[30, 5]), "but features is 4"),
     (kernel_map_model, without("map_rows"), "map_rows, or the three arrays of CSR"),
     (kernel_map_model, of_map(degree=1001), "degree must be an integer from 1 to 1000"),

@@ -8,10 +8,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 import pairgram as pg
 import reference_svm
 
-
-@pytest.fixture(scope="module")
-def data():
-    return pg.make_ranking(30, (1, 12), 5, random_state=0)
+DATA = X, y, qid = pg.make_ranking(30, (1, 12), 5, random_state=0)
 
 
 def kernel_scores(K, A, W, C):
@@ -41,8 +38,8 @@ def kernel_scores(K, A, W, C):
     ],
     ids=["rbf", "laplacian", "polynomial"],
 )
-def test_all_rows_as_landmarks_are_the_exact_kernel(data, named, kernel):
-    X, y, qid = data
+def test_all_rows_as_landmarks_are_the_exact_kernel(named, kernel):
+    X, y, qid = DATA
     A, W = reference_svm.preference_pairs(y, qid)
     feature_map = pg.Nystroem(n_components=None, landmarks="kmeans", **named, tol=0.0)
     model = pg.RankSVM(0.5, feature_map=feature_map, tol=1e-9).fit(
@@ -60,8 +57,7 @@ def test_all_rows_as_landmarks_are_the_exact_kernel(data, named, kernel):
     assert np.abs(A @ few.predict(X) - others).max() > 0.01 * np.abs(others).max()
 
 
-def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(data, free_memory):
-    X, y, qid = data
+def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(free_memory):
     needed = 48 * len(y) ** 2
     free_memory(needed)
     pg.RankSVM(feature_map=pg.Nystroem(n_components=None)).fit(X, y, qid=qid)
@@ -73,8 +69,7 @@ def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(data, fre
     pg.RankSVM(feature_map=pg.Nystroem(n_components=len(y) - 1)).fit(X, y, qid=qid)
 
 
-def test_a_search_over_gamma_gives_what_a_fit_of_the_choice_gives(data):
-    X, y, qid = data
+def test_a_search_over_gamma_gives_what_a_fit_of_the_choice_gives():
     maps = [pg.Nystroem(gamma=g, n_components=20, random_state=0) for g in (0.1, 1.0)]
     search = pg.RankSVMCV([0.1, 1.0], feature_map=maps, cv=3).fit(X, y, qid=qid)
     chosen = pg.Nystroem(gamma=search.feature_map_.gamma_, n_components=20, random_state=0)

@@ -440,9 +440,8 @@ def test_a_prior_of_another_kind_is_added():
 
 
 def test_a_prior_of_named_columns():
-    pandas = pytest.importorskip("pandas")
     X, y, qid, _, _ = made(16)
-    frame = pandas.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=list("abcd"))
     prior = FrozenEstimator(pg.RankRLS().fit(frame, y, qid=qid))
     model = pg.RankRLS(prior=prior).fit(frame, y, qid=qid)
     close(model.coef_, pg.RankRLS(prior=prior.coef_).fit(X, y, qid=qid).coef_, 1e-14)

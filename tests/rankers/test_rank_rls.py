@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from hypothesis import given, settings, strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
@@ -27,12 +28,7 @@ from pairgram import (
 from problems import problems
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
-
-
-@pytest.fixture(scope="module")
-def data():
-    X, y, qid = make_ranking(30, (1, 25), 6, random_state=0)
-    return X, y, qid
+DATA = X, y, qid = make_ranking(30, (1, 25), 6, random_state=0)
 
 
 @given(problems(), st.sampled_from(PAIRS), st.booleans(), st.sampled_from([0.5, 100.0]))
@@ -54,44 +50,38 @@ def test_fit_minimises_the_objective(problem, pairs, scale, alpha):
     )
     tolerance = 1e-8 * max(1.0, np.abs(expected).max())
     if not (scale and (diagonal < 1e-12 * max(1e-300, diagonal.max())).any()):
-        np.testing.assert_allclose(model.coef_, expected, rtol=0, atol=tolerance)
-        np.testing.assert_allclose(
-            model.predict(problem.X), problem.X @ expected, atol=10 * tolerance
-        )
+        assert_allclose(model.coef_, expected, rtol=0, atol=tolerance)
+        assert_allclose(model.predict(problem.X), problem.X @ expected, atol=10 * tolerance)
 
 
-def test_one_pairwise_query_is_ridge_regression_with_an_intercept(data):
-    X, y, _ = data
+def test_one_pairwise_query_is_ridge_regression_with_an_intercept():
     w = RankRLS(3.0).fit(X, y).coef_
-    np.testing.assert_allclose(w, Ridge(3.0 / len(y)).fit(X, y).coef_, rtol=1e-9)
+    assert_allclose(w, Ridge(3.0 / len(y)).fit(X, y).coef_, rtol=1e-9)
     w = RankRLS(3.0, pairs=None).fit(X, y).coef_
-    np.testing.assert_allclose(w, Ridge(3.0, fit_intercept=False).fit(X, y).coef_, rtol=1e-9)
+    assert_allclose(w, Ridge(3.0, fit_intercept=False).fit(X, y).coef_, rtol=1e-9)
 
 
-def test_scope_global_pairs_rows_of_different_queries(data):
-    X, y, qid = data
-    np.testing.assert_allclose(
+def test_scope_global_pairs_rows_of_different_queries():
+    assert_allclose(
         RankRLS(scope="global", pairs="without_ties").fit(X, y, qid=qid).coef_,
         RankRLS(pairs="without_ties").fit(X, y).coef_,
     )
 
 
 @pytest.mark.parametrize("pairs", [pairs for pairs in PAIRS if pairs])
-def test_a_constant_changes_no_difference(data, pairs):
-    X, y, qid = data
+def test_a_constant_changes_no_difference(pairs):
     model = RankRLS(pairs=pairs, target="gain").fit(X, y, qid=qid)
     far = RankRLS(pairs=pairs, target="gain").fit(X + 1e8, y, qid=qid)
     scores, expected = far.predict(X + 1e8), model.predict(X)
     for query in np.unique(qid):
         rows = qid == query
         centred = expected[rows] - expected[rows].mean()
-        np.testing.assert_allclose(
+        assert_allclose(
             scores[rows] - scores[rows].mean(), centred, atol=1e-6 * np.abs(expected).max()
         )
 
 
-def test_score_is_ndcg(data):
-    X, y, qid = data
+def test_score_is_ndcg():
     model = RankRLS().fit(X, y, qid=qid)
     expected = evaluate(["ndcg@10"], y, model.predict(X), qid)["ndcg@10"]
     assert model.score(X, y, qid=qid) == expected
@@ -114,17 +104,16 @@ def refit_scores(X, y, qid, alphas, metric, **parameters):
 
 @pytest.mark.parametrize("pairs", PAIRS)
 @pytest.mark.parametrize("scope", ["query", "global"])
-def test_default_cv_is_leave_query_out(data, pairs, scope):
-    X, y, qid = data
+def test_default_cv_is_leave_query_out(pairs, scope):
     metric = get_metric("pairwise_squared_error")
     alphas = [100.0, 1.0, 0.01]
     model = RankRLSCV(alphas, pairs=pairs, scope=scope, scoring=metric).fit(X, y, qid=qid)
     expected = refit_scores(X, y, qid, alphas, metric, pairs=pairs, scope=scope)
-    np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
+    assert_allclose(model.scores_, expected, rtol=1e-9)
     assert model.alpha_ == alphas[int(np.argmin(expected))]
     assert model.best_score_ == min(model.scores_)
     best = RankRLS(model.alpha_, pairs=pairs, scope=scope).fit(X, y, qid=qid)
-    np.testing.assert_allclose(model.coef_, best.coef_, rtol=1e-9)
+    assert_allclose(model.coef_, best.coef_, rtol=1e-9)
 
 
 @settings(deadline=None, max_examples=30)
@@ -160,11 +149,10 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
                 share = weights[rest] / weights[rest].sum()
                 expected -= share @ X[rest] @ w
             size = max(1.0, np.abs(y).max(), np.abs(X @ w).max())
-            np.testing.assert_allclose(row[i], expected, rtol=0, atol=1e-8 * size)
+            assert_allclose(row[i], expected, rtol=0, atol=1e-8 * size)
 
 
-def test_one_query_cv_chooses_by_row(data):
-    X, y, _ = data
+def test_one_query_cv_chooses_by_row():
     for pairs in ("with_ties", "without_ties", None):
         model = RankRLSCV([1e4, 1.0], pairs=pairs).fit(X, y)
         assert model.scoring_.name == "pairwise_accuracy"
@@ -172,15 +160,14 @@ def test_one_query_cv_chooses_by_row(data):
     wide = np.random.default_rng(0).normal(size=(400, 300))  # 400 refits would take long
     found = RankRLSCV([1.0], pairs="without_ties").fit(wide, wide[:, 0])
     folds = RankRLSCV([1.0], pairs="without_ties", cv=5).fit(wide, wide[:, 0])
-    np.testing.assert_array_equal(found.scores_, folds.scores_)
+    assert_array_equal(found.scores_, folds.scores_)
 
 
 @pytest.mark.parametrize(
     "splitter", [QueryKFold(4), GroupKFold(3), ShuffleSplit(2, random_state=0), KFold(3)]
 )
 @drawn(8, pairs=PAIRS, scope=["query", "global"], scale=[False, True])
-def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
-    X, y, qid = data
+def test_splitters_equal_refits(pairs, scope, scale, splitter):
     alphas = [10.0, 0.1]
     metric = get_metric("pairwise_squared_error")
     named = {"pairs": pairs, "scope": scope}
@@ -199,23 +186,21 @@ def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
         ]
         expected.append(np.array(per_query))
     pooled = np.nanmean(np.concatenate(expected, axis=1), axis=1)  # every held-out query counts 1
-    np.testing.assert_allclose(model.scores_, pooled, rtol=1e-8)
+    assert_allclose(model.scores_, pooled, rtol=1e-8)
 
 
-def test_a_validation_set(data):
-    X, y, qid = data
+def test_a_validation_set():
     Xv, yv, qv = make_ranking(10, 10, 6, random_state=1)
     model = RankRLSCV([1.0, 1e3], scoring="map").fit(X, y, qid=qid, validation=(Xv, yv, qv))
     expected = [
         get_metric("map")(yv, RankRLS(alpha).fit(X, y, qid=qid).predict(Xv), qv)
         for alpha in model.alphas_
     ]
-    np.testing.assert_allclose(model.scores_, expected)
+    assert_allclose(model.scores_, expected)
     assert model.alphas_.tolist() == [1.0, 1e3]
 
 
-def test_combinations_share_the_table_of_results(data):
-    X, y, qid = data
+def test_combinations_share_the_table_of_results():
     model = RankRLSCV(
         pairs=["with_ties", "gain_difference", None], target=["label", "gain"], scale=[False, True]
     ).fit(X, y, qid=qid)
@@ -234,42 +219,35 @@ def test_combinations_share_the_table_of_results(data):
             target=row["param_target"],
             scale=row["param_scale"],
         ).fit(X, y, qid=qid)
-        np.testing.assert_allclose(one.best_score_, row["mean_test_score"])
+        assert_allclose(one.best_score_, row["mean_test_score"])
 
 
-def test_scores_follow_weights(data):
-    X, y, qid = data
+def test_scores_follow_weights():
     v = np.where(qid < np.median(qid), 2.0, 0.0)
     rows = v > 0
     weighted = RankRLSCV([1.0, 10.0]).fit(X, y, qid=qid, sample_weight=v)
     without = RankRLSCV([1.0, 10.0]).fit(X[rows], y[rows], qid=qid[rows], sample_weight=v[rows])
-    np.testing.assert_allclose(weighted.scores_, without.scores_)
-    np.testing.assert_allclose(weighted.coef_, without.coef_)
+    assert_allclose(weighted.scores_, without.scores_)
+    assert_allclose(weighted.coef_, without.coef_)
 
 
-def test_a_ridge_of_0_is_one_of_the_grid(data):
-    X, y, qid = data
+def test_a_ridge_of_0_is_one_of_the_grid():
     search = RankRLSCV([1.0, 0.0]).fit(X, y, qid=qid)
     assert search.alphas_.tolist() == [1.0, 0.0]
-    np.testing.assert_allclose(
+    assert_allclose(
         search.coef_path_[1] @ X.T, RankRLS(alpha=0).fit(X, y, qid=qid).predict(X), atol=1e-9
     )
-    scores = np.empty(len(y))
-    for query in np.unique(qid):
-        rest = qid != query
-        scores[~rest] = RankRLS(alpha=0).fit(X[rest], y[rest], qid=qid[rest]).predict(X[~rest])
-    refitted = evaluate("ndcg@10", y, scores, qid)["ndcg@10"]
-    np.testing.assert_allclose(search.scores_[1], refitted, rtol=1e-12)
+    refitted = refit_scores(X, y, qid, [0.0], get_metric("ndcg@10"))
+    assert_allclose(search.scores_[1], refitted[0], rtol=1e-12)
     (one,) = fit_many(RankRLSCV([1.0, 0.0]), [(X, y, qid)], on_error="raise").models
     twice = np.column_stack([X, X])  # of which the solution is not unique
     assert np.isfinite(RankRLSCV([1.0, 0.0], cv=3).fit(twice, y, qid=qid).scores_[0])
-    np.testing.assert_allclose(one.scores_, search.scores_, rtol=1e-12)
+    assert_allclose(one.scores_, search.scores_, rtol=1e-12)
     pairs = RankRLSCV([0.0], cv="leave-pair-out", scope="global").fit(X[:40], y[:40])
     assert 0 < pairs.best_score_ <= 1
 
 
-def test_default_scoring_takes_any_labels(data):
-    X, y, qid = data
+def test_default_scoring_takes_any_labels():
     assert RankRLSCV([1.0]).fit(X, y, qid=qid).scoring_.name == "ndcg@10"
     assert RankRLSCV([1.0]).fit(X, y - 1, qid=qid).scoring_.name == "pairwise_accuracy"
 
@@ -277,9 +255,8 @@ def test_default_scoring_takes_any_labels(data):
 # scikit-learn's tools -----------------------------------------------------------------------------
 
 
-def test_ids_route_through_pipelines_and_searches(data, routing):
+def test_ids_route_through_pipelines_and_searches(routing):
     pytest.importorskip("sklearn", minversion="1.8")  # which hands ids to score as well
-    X, y, qid = data
     pipeline = make_pipeline(StandardScaler(), RankRLS())
     pipeline.fit(X, y, qid=qid)
     assert pipeline.score(X, y, qid=qid) > 0.5
@@ -287,9 +264,7 @@ def test_ids_route_through_pipelines_and_searches(data, routing):
     search.fit(X, y, qid=qid)
     scorer = make_scorer("ndcg@10")
     same = clone(search).set_params(scoring=scorer).fit(X, y, qid=qid)
-    np.testing.assert_allclose(
-        same.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
-    )
+    assert_allclose(same.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"])
     results = cross_validate(
         RankRLSCV([1.0, 10.0]), X, y, cv=QueryKFold(3), params={"qid": qid}, return_estimator=True
     )
@@ -300,33 +275,29 @@ def test_ids_route_through_pipelines_and_searches(data, routing):
     assert (weighted["test_score"] != results["test_score"]).any()
 
 
-def test_without_routing_the_error_says_how(data):
-    X, y, qid = data
+def test_without_routing_the_error_says_how():
     search = GridSearchCV(RankRLS(), {"alpha": [1.0]}, error_score="raise")
     message = "enable_metadata_routing=True"
     with pytest.warns(MissingQueryWarning, match=message), pytest.raises(ValueError, match=message):
         search.fit(X, y, qid=qid)
 
 
-def test_output_containers(data):
-    X, y, qid = data
+def test_output_containers():
     with sklearn.config_context(transform_output="pandas"):
         pipeline = make_pipeline(MinMaxScaler(), RankRLS())
         assert pipeline.fit(X, y, rankrls__qid=qid).predict(X).shape == y.shape
 
 
-def test_a_number_of_folds_keeps_queries_whole(data):
-    X, y, qid = data
+def test_a_number_of_folds_keeps_queries_whole():
     folds = RankRLSCV([1.0, 100.0], cv=3).fit(X, y, qid=qid)
     same = RankRLSCV([1.0, 100.0], cv=QueryKFold(3)).fit(X, y, qid=qid)
-    np.testing.assert_array_equal(folds.scores_, same.scores_)
+    assert_array_equal(folds.scores_, same.scores_)
 
 
-def test_a_single_query_is_held_out_by_rows(data):
-    X, y, _ = data
+def test_a_single_query_is_held_out_by_rows():
     empty = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y, group=[0, len(y), 0])
     alone = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y)
-    np.testing.assert_allclose(empty.scores_, alone.scores_)
+    assert_allclose(empty.scores_, alone.scores_)
 
 
 def test_held_out_scores_that_would_be_rounding_error_are_nan():
@@ -337,7 +308,7 @@ def test_held_out_scores_that_would_be_rounding_error_are_nan():
     model = RankRLSCV(alphas, scoring="pairwise_squared_error").fit(X, y, qid=qid)
     assert np.isnan(model.scores_).tolist() == [False, False, False, True, True]
     expected = refit_scores(X, y, qid, alphas[:3], get_metric("pairwise_squared_error"))
-    np.testing.assert_allclose(model.scores_[:3], expected, rtol=1e-5)
+    assert_allclose(model.scores_[:3], expected, rtol=1e-5)
     with pytest.raises(ValueError, match="every alpha is so small"):
         RankRLSCV(alphas[3:], scoring="pairwise_squared_error").fit(X, y, qid=qid)
 
@@ -350,11 +321,10 @@ def test_tiny_ridges_take_the_direct_solver(size):
     y = X @ [1, 2, 3] + rng.normal(size=5 * size)
     model = RankRLSCV([1.0, 1e-12], scoring="pairwise_squared_error").fit(X, y, qid=qid)
     expected = refit_scores(X, y, qid, [1.0, 1e-12], get_metric("pairwise_squared_error"))
-    np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
+    assert_allclose(model.scores_, expected, rtol=1e-9)
 
 
-def test_splits_of_every_form(data):
-    X, y, qid = data
+def test_splits_of_every_form():
     rows = np.arange(len(y))
     halves = [
         (rows[: len(y) // 2], rows[len(y) // 2 :]),
@@ -363,13 +333,10 @@ def test_splits_of_every_form(data):
     expected = RankRLSCV([1.0], cv=halves).fit(X, y, qid=qid).scores_
     masks = [tuple(np.isin(rows, part) for part in split) for split in halves]
     for same in (tuple(halves), masks, iter(halves), [tuple(map(list, half)) for half in halves]):
-        np.testing.assert_array_equal(
-            RankRLSCV([1.0], cv=same).fit(X, y, qid=qid).scores_, expected
-        )
+        assert_array_equal(RankRLSCV([1.0], cv=same).fit(X, y, qid=qid).scores_, expected)
 
 
-def test_weights_of_the_mean_are_pooled_over_folds(data):
-    X, y, qid = data
+def test_weights_of_the_mean_are_pooled_over_folds():
     v = np.where(qid % 3 == 0, 3.0, 1.0)
     w = np.where(qid % 5 == 0, 0.0, 1.0)
     metric = get_metric("pairwise_squared_error")
@@ -384,11 +351,10 @@ def test_weights_of_the_mean_are_pooled_over_folds(data):
         weights.extend((v * w)[test][np.unique(qid[test], return_index=True)[1]])
     known = ~np.isnan(values)
     expected = np.average(np.array(values)[known], weights=np.array(weights)[known])
-    np.testing.assert_allclose(model.best_score_, expected)
+    assert_allclose(model.best_score_, expected)
 
 
-def test_a_scorer_names_the_metric(data):
-    X, y, qid = data
+def test_a_scorer_names_the_metric():
     scorer = make_scorer("ndcg@5", convention="letor")
     assert RankRLSCV([1.0], scoring=scorer).fit(X, y, qid=qid).scoring_ == scorer.metric
 
@@ -397,7 +363,7 @@ def test_large_coefficients_predict_float32():
     X = np.array([[1.0], [2.0], [3.0]], dtype=np.float32) * np.float32(1e-30)
     model = RankRLS(0.0).fit(X, [0.0, 1e12, 2e12])
     assert model.coef_[0] > 1e38
-    np.testing.assert_allclose(np.diff(model.predict(X)), 1e12, rtol=1e-5)
+    assert_allclose(np.diff(model.predict(X)), 1e12, rtol=1e-5)
 
 
 @pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference", None])
@@ -417,4 +383,4 @@ def test_rows_of_weight_0_beside_the_only_row_that_counts_leave_nothing(pairs, s
         alone = RankRLS(pairs=pairs, scale=scale).fit(
             X[counted], y[counted], qid=qid[counted], sample_weight=w[counted]
         )
-        np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9, atol=1e-12)
+        assert_allclose(model.coef_, alone.coef_, rtol=1e-9, atol=1e-12)

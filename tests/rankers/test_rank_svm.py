@@ -36,11 +36,14 @@ from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]
 WEIGHTINGS = ["pairs", "documents", "queries"]
+DATA = X, y, qid = make_ranking(40, (1, 25), 6, random_state=0)
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_ranking(40, (1, 25), 6, random_state=0)
+def gradient_at(coef, X, y, qid):
+    """The sizes of the gradient at coefficients and at 0."""
+    A, W = reference_svm.preference_pairs(y, qid)
+    found = (reference_svm.objective(w, X, A, W, 1.0)[1] for w in (coef, 0 * coef))
+    return [np.linalg.norm(gradient) for gradient in found]
 
 
 def best_objective(H, A, W, C, loss):
@@ -94,10 +97,8 @@ def test_features_of_unequal_size_do_not_end_it_early(seed):
     X = rng.normal(size=(40, 4)) * (1000, 1, 1, 1)
     y, qid = rng.integers(0, 3, 40), np.arange(40) // 8
     model = RankSVM(tol=1e-9).fit(X, y, qid=qid)
-    A, W = reference_svm.preference_pairs(y, qid)
-    _, gradient = reference_svm.objective(model.coef_, X, A, W, 1.0)
-    _, at_zero = reference_svm.objective(0 * model.coef_, X, A, W, 1.0)
-    assert np.linalg.norm(gradient) <= 2e-9 * np.linalg.norm(at_zero)
+    found, at_zero = gradient_at(model.coef_, X, y, qid)
+    assert found <= 2e-9 * at_zero
 
 
 @pytest.mark.parametrize(("name", "C"), [("OHSUMED", 2**-9), ("MQ2008", 2**-7)])
@@ -110,8 +111,7 @@ def test_the_objective_on_letor_data_at_the_default_tolerance(benchmark_data, na
     assert model.n_hessian_products_ <= 10
 
 
-def test_the_squared_loss_has_a_closed_form(data):
-    X, y, qid = data
+def test_the_squared_loss_has_a_closed_form():
     A, W = reference_svm.preference_pairs(y, qid)
     D = A @ X
     expected = np.linalg.solve(np.eye(X.shape[1]) + 2 * 0.3 * D.T @ D, 2 * 0.3 * D.T @ W)
@@ -120,8 +120,7 @@ def test_the_squared_loss_has_a_closed_form(data):
     assert model.n_hessian_products_ <= 2  # the preconditioner is the Hessian
 
 
-def test_history_and_the_default_tolerance(data):
-    X, y, qid = data
+def test_history_and_the_default_tolerance():
     for C in (1e-3, 1.0, 1e3):
         model = RankSVM(C).fit(X, y, qid=qid)
         history = model.history_
@@ -136,17 +135,16 @@ def test_history_and_the_default_tolerance(data):
 
 @pytest.mark.parametrize("factor", [1e155, 1e308, 1e-300])
 @pytest.mark.parametrize("widest", [4096, 1])
-def test_only_the_order_of_labels_counts(data, factor, widest, set_limits):
+def test_only_the_order_of_labels_counts(factor, widest, set_limits):
     set_limits(widest_gram=widest)
-    X, y, qid = data
+    X, y, qid = DATA
     expected = RankSVM(0.1).fit(X, y, qid=qid)
     y = y / y.max() * factor
     np.testing.assert_array_equal(RankSVM(0.1).fit(X, y, qid=qid).coef_, expected.coef_)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_invariances(data, weighting):
-    X, y, qid = data
+def test_invariances(weighting):
     make = RankSVM(0.1, weighting=weighting, tol=1e-8)
     expected = make.fit(X, y, qid=qid).coef_
     far = make.fit(X + 1e4, 3 * y + 10 * qid, qid=qid).coef_
@@ -172,9 +170,9 @@ def test_the_same_bits_for_any_threads(feature_map):
 @pytest.mark.parametrize("short_of_memory", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "map"])
 def test_many_features_are_preconditioned_by_the_diagonal(
-    data, kind, short_of_memory, set_limits, free_memory
+    kind, short_of_memory, set_limits, free_memory
 ):
-    X, y, qid = data
+    X, y, qid = DATA
     X = sp.csr_array(X) if kind == "sparse" else X
     nodes = RandomNodes(20, random_state=0) if kind == "map" else None
     exact = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
@@ -187,15 +185,12 @@ def test_many_features_are_preconditioned_by_the_diagonal(
     assert model.n_hessian_products_ > exact.n_hessian_products_
 
 
-def test_a_hundred_thousand_sparse_features_need_no_matrix_of_them(data):
-    _, y, qid = data
+def test_a_hundred_thousand_sparse_features_need_no_matrix_of_them():
     rng = np.random.default_rng(0)
     X = sp.random_array((len(y), 100_000), density=1e-3, format="csr", random_state=rng)
     model = RankSVM(1.0, tol=1e-6).fit(X, y, qid=qid)
-    A, W = reference_svm.preference_pairs(y, qid)
-    _, gradient = reference_svm.objective(model.coef_, X, A, W, 1.0)
-    _, at_zero = reference_svm.objective(0 * model.coef_, X, A, W, 1.0)
-    assert np.linalg.norm(gradient) <= 1.1e-6 * np.linalg.norm(at_zero)
+    found, at_zero = gradient_at(model.coef_, X, y, qid)
+    assert found <= 1.1e-6 * at_zero
 
 
 class Rounded(TransformerMixin, BaseEstimator):
@@ -212,8 +207,7 @@ class Rounded(TransformerMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", "float16", "float32"])
-def test_maps_may_make_features_of_any_type(data, dtype, free_memory):
-    X, y, qid = data
+def test_maps_may_make_features_of_any_type(dtype, free_memory):
     stored = RankSVM(0.1, feature_map=Rounded("float64"), tol=1e-8).fit(X, y, qid=qid)
     for n_bytes in (1e9, 7 * X.size):  # which hold the features, or not
         free_memory(n_bytes)
@@ -242,8 +236,8 @@ def test_features_that_are_made_again_have_the_same_bits_for_any_threads(
 
 
 @pytest.mark.parametrize("kind", ["nodes", "transformer", "sparse"])
-def test_features_that_do_not_fit_are_made_again(data, kind, set_limits, free_memory):
-    X, y, qid = data
+def test_features_that_do_not_fit_are_made_again(kind, set_limits, free_memory):
+    X, y, qid = DATA
     order = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
     X = sp.csr_array(X) if kind == "sparse" else X
@@ -261,8 +255,7 @@ def test_features_that_do_not_fit_are_made_again(data, kind, set_limits, free_me
     np.testing.assert_allclose(coarse.history_["objective"][0], stored.history_["objective"][0])
 
 
-def test_large_features_are_stored_in_single_precision(data, set_limits):
-    X, y, qid = data
+def test_large_features_are_stored_in_single_precision(set_limits):
     nodes = RandomNodes(30, "sine", random_state=0)
     model = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
     set_limits(smallest_single=8 * 30 * len(y) - 1)
@@ -424,8 +417,7 @@ def test_an_indefinite_matrix_leaves_its_diagonal():
 
 
 @pytest.mark.parametrize("C", [1.0, 1e15])
-def test_a_feature_given_twice(data, C):
-    X, y, qid = data
+def test_a_feature_given_twice(C):
     for seed in range(5):
         times = 1.7e9 + 1e6 * np.random.default_rng(seed).random(len(y))
         twice = np.column_stack((X, times, times))
@@ -459,8 +451,7 @@ def test_steps_end_where_rounding_errors_leave_no_curvature():
     assert np.isfinite(search.predict(X)).all()
 
 
-def test_a_step_that_is_not_a_number_has_not_converged(data):
-    X, y, qid = data
+def test_a_step_that_is_not_a_number_has_not_converged():
     made = training.Training.make(
         Arrays.of(RankingData.make(X, y, qid=qid)),
         training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, 1),
@@ -472,8 +463,7 @@ def test_a_step_that_is_not_a_number_has_not_converged(data):
         assert history.step == []
 
 
-def test_the_file_of_a_search_holds_the_model_of_the_choice(data, tmp_path):
-    X, y, qid = data
+def test_the_file_of_a_search_holds_the_model_of_the_choice(tmp_path):
     path = tmp_path / "model"
     chosen = RankSVMCV([0.01, 0.1], cv=3).fit(X, y, qid=qid)
     chosen.save(path)
@@ -483,8 +473,8 @@ def test_the_file_of_a_search_holds_the_model_of_the_choice(data, tmp_path):
     np.testing.assert_array_equal(loaded.coef_, chosen.coef_)
 
 
-def test_not_finite_features_are_named(data, sampled, set_limits):
-    X, y, qid = data
+def test_not_finite_features_are_named(sampled, set_limits):
+    X, y, qid = DATA
     X = X.copy()
     X[3, 1] = np.nan
     for widest in (4096, 1, 4096):
@@ -499,8 +489,8 @@ def test_not_finite_features_are_named(data, sampled, set_limits):
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "queries"])
-def test_cv_scores_are_those_of_models_of_the_training_rows(data, weighting):
-    X, y, qid = data
+def test_cv_scores_are_those_of_models_of_the_training_rows(weighting):
+    X, y, qid = DATA
     order = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(y))
@@ -534,8 +524,7 @@ def test_cv_scores_are_those_of_models_of_the_training_rows(data, weighting):
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
 
 
-def test_cv_with_a_validation_set(data):
-    X, y, qid = data
+def test_cv_with_a_validation_set():
     X2, y2, qid2 = make_ranking(20, (1, 25), 6, random_state=5)
     nodes = RandomNodes(9, random_state=0)
     model = RankSVMCV([0.01, 1.0], feature_map=nodes, tol=1e-7)
@@ -545,8 +534,7 @@ def test_cv_with_a_validation_set(data):
         np.testing.assert_allclose(alone.score(X2, y2, qid=qid2), score, rtol=1e-9)
 
 
-def test_a_map_may_take_missing_values_of_a_validation_set(data):
-    X, y, qid = data
+def test_a_map_may_take_missing_values_of_a_validation_set():
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     held = (holes, y, qid)
     model = RankSVMCV([0.01, 1.0], feature_map=SimpleImputer(), tol=1e-7)
@@ -575,8 +563,7 @@ def test_cv_fits_maps_that_may_see_labels_to_training_rows():
     assert model.scores_.max() < 0.6  # noise, of which the labels of all rows choose .7 and more
 
 
-def test_cv_results_have_the_scores_of_every_split(data):
-    X, y, qid = data
+def test_cv_results_have_the_scores_of_every_split():
     maps = [None, RandomNodes(9, random_state=0)]
     model = RankSVMCV([0.01, 1.0], feature_map=maps, cv=QueryKFold(3)).fit(X, y, qid=qid)
     results = model.cv_results_
@@ -592,8 +579,7 @@ def test_cv_results_have_the_scores_of_every_split(data):
     assert (parts.max(axis=0) >= results["mean_test_score"]).all()
 
 
-def test_a_warning_as_an_error_leaves_no_half_of_a_model(data):
-    X, y, qid = data
+def test_a_warning_as_an_error_leaves_no_half_of_a_model():
     for model in (RankSVM(max_iter=1, tol=1e-9), RankSVMCV([0.1], max_iter=1, tol=1e-9, cv=3)):
         with pytest.raises(ConvergenceWarning):  # as the tests' settings have it
             model.fit(X, y, qid=qid)
@@ -601,8 +587,7 @@ def test_a_warning_as_an_error_leaves_no_half_of_a_model(data):
         assert len(names & set(vars(model))) in (0, len(names))
 
 
-def test_cv_defaults(data):
-    X, y, qid = data
+def test_cv_defaults():
     model = RankSVMCV(cv=3).fit(X, y, qid=qid)
     assert len(model.Cs_) == 11
     assert model.best_score_ == model.scores_.max()
@@ -611,16 +596,9 @@ def test_cv_defaults(data):
     np.testing.assert_allclose(model.Cs_, 2.0 ** np.arange(0, 21, 2) / (2 * trace))
 
 
-def test_grid_search(data, routing):
-    X, y, qid = data
-    search = GridSearchCV(RankSVM(), {"C": [0.01, 1.0]}, cv=QueryKFold(3))
-    search.fit(X, y, qid=qid)
-    ours = RankSVMCV([0.01, 1.0], cv=3).fit(X, y, qid=qid)
-    assert search.best_params_["C"] == ours.C_
-
-
-def test_rank_svm_in_scikit_learns_tools(data, routing):
-    X, y, qid = data
+def test_rank_svm_in_scikit_learns_tools(routing):
+    search = GridSearchCV(RankSVM(), {"C": [0.01, 1.0]}, cv=QueryKFold(3)).fit(X, y, qid=qid)
+    assert search.best_params_["C"] == RankSVMCV([0.01, 1.0], cv=3).fit(X, y, qid=qid).C_
     scaled = make_pipeline(StandardScaler(), RankSVM(0.1)).fit(X, y, qid=qid)
     plain = RankSVM(0.1).fit(StandardScaler().fit_transform(X), y, qid=qid)
     np.testing.assert_array_equal(

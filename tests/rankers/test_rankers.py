@@ -24,11 +24,7 @@ RANKERS = [
     pg.RankSVM(feature_map=pg.RandomFourier(n_components=5, random_state=0)),
 ]
 each = pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return pg.make_ranking(12, 8, 5, random_state=0)
+X, y, qid = pg.make_ranking(12, 8, 5, random_state=0)
 
 
 def test_large_rows_are_not_infinite():
@@ -36,8 +32,7 @@ def test_large_rows_are_not_infinite():
     require_finite(np.full((3, 2), 3e38, np.float32), "X")
 
 
-def test_labels_are_not_missing(data):
-    X, y, qid = data
+def test_labels_are_not_missing():
     labels = y.astype(object)
     np.testing.assert_array_equal(
         pg.RankRLS().fit(X, labels, qid=qid).coef_, pg.RankRLS().fit(X, y, qid=qid).coef_
@@ -48,8 +43,7 @@ def test_labels_are_not_missing(data):
 
 
 @each
-def test_a_fit_that_fails_leaves_the_model_as_it_was(ranker, data):
-    X, y, qid = data
+def test_a_fit_that_fails_leaves_the_model_as_it_was(ranker):
     ranker.fit(X, y, qid=qid)
     before, scores = dict(vars(ranker)), ranker.predict(X)
     bad = np.hstack([X, X])
@@ -61,8 +55,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(ranker, data):
     np.testing.assert_array_equal(ranker.predict(X), scores)
 
 
-def test_the_first_fit_that_fails_leaves_no_attributes(data):
-    X, y, _ = data
+def test_the_first_fit_that_fails_leaves_no_attributes():
     for estimator in (pg.RankRLS(), pg.ELMRankCV(), pg.RandomNodes(3, bias_range=(1, 0))):
         before = dict(vars(estimator))
         with pytest.raises(ValueError, match=r"infinity|bias_range"):
@@ -72,9 +65,8 @@ def test_the_first_fit_that_fails_leaves_no_attributes(data):
         assert vars(estimator) == before
 
 
-def test_names_of_columns_survive_a_fit_that_fails(data):
+def test_names_of_columns_survive_a_fit_that_fails():
     pd = pytest.importorskip("pandas")
-    X, y, qid = data
     frame = pd.DataFrame(X, columns=list("abcde"))
     model = pg.RankRLS().fit(frame, y, qid=qid)
     with pytest.raises(ValueError, match="contains NaN"):
@@ -108,8 +100,7 @@ CHANGED = {
 
 
 @each
-def test_files_predict_as_the_fit_did_whatever_is_set_since(ranker, data, tmp_path):
-    X, y, qid = data
+def test_files_predict_as_the_fit_did_whatever_is_set_since(ranker, tmp_path):
     if getattr(ranker.get_params().get("feature_map"), "activation", None) is np.tanh:
         pytest.skip("has a Python callable")
     original = ranker.get_params(deep=False)

@@ -17,6 +17,7 @@ import pytest
 
 import pairgram as pg
 
+X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
 MODELS = [
     pg.RankRLS(),
     pg.RankRLS(inputs="standard"),
@@ -34,15 +35,14 @@ MODELS = [
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_the_bits_of_predict_in_every_thread(model, dtype):
-    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
-    X = X.astype(dtype)
-    model.fit(X, y, qid=qid)
-    scorer, expected = model.row_scorer(dtype), model.predict(X)
+    rows = X.astype(dtype)
+    model.fit(rows, y, qid=qid)
+    scorer, expected = model.row_scorer(dtype), model.predict(rows)
     with ThreadPoolExecutor(8) as pool:
-        for scores in pool.map(lambda _: scorer(X), range(64)):
+        for scores in pool.map(lambda _: scorer(rows), range(64)):
             np.testing.assert_array_equal(scores.astype(dtype), expected)
-    model.fit(X, -y, qid=qid)
-    np.testing.assert_array_equal(scorer(X).astype(dtype), expected)
+    model.fit(rows, -y, qid=qid)
+    np.testing.assert_array_equal(scorer(rows).astype(dtype), expected)
 
 
 LOADS = """
@@ -56,7 +56,6 @@ with open(sys.argv[2], "wb") as file:
 
 
 def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
-    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
     holes[::7, 2] = np.nan
     fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, pg.RankRLS(inputs="raw+rank")]]
@@ -79,7 +78,6 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_a_loaded_model_scores_soon(model, tmp_path):
-    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     model.fit(X, y, qid=qid).save(tmp_path / "m")
     seconds = []
     for _ in range(5):  # other programs may keep the processors busy
@@ -91,7 +89,6 @@ def test_a_loaded_model_scores_soon(model, tmp_path):
 
 
 def test_missing_values():
-    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
     holes[::7, 2] = np.nan
     model = pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean"))
@@ -102,7 +99,6 @@ def test_missing_values():
 @pytest.mark.parametrize("missing", [None, "mean"])
 def test_rows_that_a_scorer_does_not_take(inputs, missing):
     pandas = pytest.importorskip("pandas")
-    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     holes = X.copy()
     if missing:
         holes[::7, 2] = np.nan
@@ -137,7 +133,6 @@ def test_fastapi_as_the_page_has_it(tmp_path, monkeypatch):
     fastapi = pytest.importorskip("fastapi")
     page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
     (code,) = re.findall(r"\n## FastAPI\n.*?^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
     model = pg.RankRLS().fit(X, y, qid=qid)
     model.save(tmp_path / "model.safetensors")
     monkeypatch.chdir(tmp_path)
