@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,15 @@ class Contents:
     tensors: dict[str, Tensor]
     text: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
+
+
+def instead(name: str, make: Callable[[Any], Any]) -> Callable[[Contents], None]:
+    """Return the change of a tensor to another array."""
+
+    def change(contents: Contents) -> None:
+        contents.tensors[name] = Tensor.of(make(contents.tensors[name].array))
+
+    return change
 
 
 def parse(contents: bytes) -> Contents:

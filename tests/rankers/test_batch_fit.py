@@ -1,6 +1,8 @@
 """A model for every key of a frame, predictions by key, and the file of a batch."""
 
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 import pairgram as pg
-from fuzz.forge import Tensor, pack, parse
+from fuzz.forge import Tensor, instead, pack, parse
 
 FEATURES = ["price", "age", "size"]
 
@@ -394,22 +396,12 @@ def test_searches_over_other_settings_are_not_saved_together(tmp_path):
 
 
 def at(name, index, value):
-    def change(contents):
-        array = contents.tensors[name].array
-        array[index] = value
-        contents.tensors[name] = Tensor.of(array)
-
-    return change
+    return instead(name, lambda array: array.__setitem__(index, value) or array)
 
 
 def setting(*path, value):
-    def change(contents):
-        record = contents.settings
-        for name in path[:-1]:
-            record = record[name]
-        record[path[-1]] = value
-
-    return change
+    *places, last = path
+    return lambda contents: reduce(getitem, places, contents.settings).update({last: value})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 import pairgram
 from fuzz import fitted
-from fuzz.forge import Tensor, pack, parse
+from fuzz.forge import Tensor, instead, pack, parse
 from pairgram import Pairgram, RankRLS, RankSVM, load_model, make_ranking
 from parts.features import KernelMap
 from parts.files import MAPS, MODELS
@@ -91,15 +91,6 @@ def statistics(**options):
 
 def nested(depth):
     return "[" * depth + "]" * depth
-
-
-def instead(name, make):
-    """Return the change of a tensor to another array."""
-
-    def change(contents):
-        contents.tensors[name] = Tensor.of(make(contents.tensors[name].array))
-
-    return change
 
 
 def at(name, value):

@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 from typer.testing import CliRunner
 
 import pairgram as pg
-from fuzz.forge import Tensor, pack, parse
+from fuzz.forge import Tensor, instead, pack, parse
 from fuzz.mutated_files import _forge
 from parts.cli import app
 from parts.files import TRANSFORMERS
@@ -373,13 +373,6 @@ def put(*places, **values):
     return lambda c: part(c, *places).update(values)
 
 
-def array(name, make):
-    def change(contents):
-        contents.tensors[name] = Tensor.of(make(contents.tensors[name].array))
-
-    return change
-
-
 def category(number, **values):
     return lambda c: part(c, 0)["fitted"]["categories_"][number].update(values)
 
@@ -422,18 +415,22 @@ FORGED = [
     (scaled, update("settings", transform_input=[1]), "transformers.transform_input must be"),
     (scaled, update("fitted", 0, n_features_in_=2**62), "n_features_in_ is 4611"),
     (scaled, update("fitted", 0, feature_names_in_=["a"]), "transformers.0.fitted.feature_names_"),
-    (scaled, array("transformers.0.mean_", lambda a: a[:3]), "transformers.0: .*features is "),
+    (scaled, instead("transformers.0.mean_", lambda a: a[:3]), "transformers.0: .*features is "),
     (
         scaled,
-        array("transformers.0.mean_", lambda a: a + np.nan),
+        instead("transformers.0.mean_", lambda a: a + np.nan),
         "transformers.0: mean_ must be f",
     ),
-    (scaled, array("transformers.0.mean_", lambda a: a.astype(int)), "mean_ must be of float16"),
-    (scaled, array("transformers.1.scale_", lambda a: 0 * a), "transformers.1.scale_ has values t"),
-    (scaled, array("transformers.0.var_", lambda a: -a), "transformers.0.var_ has values too sm"),
+    (scaled, instead("transformers.0.mean_", lambda a: a.astype(int)), "mean_ must be of float16"),
     (
         scaled,
-        array("transformers.0.n_samples_seen_", lambda a: np.ones(3)),
+        instead("transformers.1.scale_", lambda a: 0 * a),
+        "transformers.1.scale_ has values t",
+    ),
+    (scaled, instead("transformers.0.var_", lambda a: -a), "transformers.0.var_ has values too sm"),
+    (
+        scaled,
+        instead("transformers.0.n_samples_seen_", lambda a: np.ones(3)),
         "transformers.0.fitted.n_features_in_ is 4, but there are arrays of length 3",
     ),
     (scaled, lambda c: c.tensors.pop("transformers.0.mean_"), "mean_ is missing, but with_mean is"),
