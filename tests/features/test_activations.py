@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from axes import every
 from pairgram import _core
 
 DTYPES = [np.float32, np.float64]
@@ -100,8 +101,7 @@ def edges(dtype):
     return neighbours(np.concatenate([halves, -halves, halves / 2, -halves / 2]), dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ULP)
+@every(dtype=DTYPES, name=ULP)
 def test_error_is_within_the_stated_ulp(name, dtype):
     reach = -np.log(2) * (np.finfo(dtype).minexp - np.finfo(dtype).nmant - 3)
     values = np.concatenate([drawn(dtype, reach), edges(dtype)])
@@ -128,8 +128,7 @@ def turns(dtype):
     return np.concatenate([values, -values])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", PERIODIC)
+@every(dtype=DTYPES, name=PERIODIC)
 def test_cos_and_sin_are_within_two_ulp_of_one(name, dtype):
     limit = neighbours([2.0**24], dtype)
     beyond = drawn(dtype, 1e30)
@@ -168,8 +167,7 @@ def test_special_values(name, at, expected, dtype):
     np.testing.assert_array_equal(np.signbit(results[numbers]), np.signbit(expected[numbers]))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["tanh", "sin"])
+@every(dtype=DTYPES, name=["tanh", "sin"])
 def test_tiny_values_pass_unchanged(name, dtype):
     tiny = np.finfo(dtype).smallest_subnormal
     values = np.array([1e-20, -1e-20, tiny, -tiny, 3 * tiny, np.finfo(dtype).tiny], dtype)
@@ -184,8 +182,7 @@ def test_negative_tail_of_sigmoid():
     )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", EXACT)
+@every(dtype=DTYPES, name=EXACT)
 def test_a_result_depends_on_neither_position_nor_length_nor_neighbours(name, dtype):
     rng = np.random.default_rng(2)
     values = rng.normal(scale=10, size=3000).astype(dtype)
@@ -203,8 +200,7 @@ def test_a_result_depends_on_neither_position_nor_length_nor_neighbours(name, dt
     np.testing.assert_array_equal(apply(name, mixed)[others], results[others])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", EXACT)
+@every(dtype=DTYPES, name=EXACT)
 def test_a_result_is_the_same_beside_infinities(name, dtype):
     values = np.sort(np.concatenate([drawn(dtype, 800), drawn(dtype, 60), edges(dtype)]))
     beside = np.full(2 * len(values), np.inf, dtype)
@@ -212,16 +208,14 @@ def test_a_result_is_the_same_beside_infinities(name, dtype):
     np.testing.assert_array_equal(apply(name, beside)[::2], apply(name, values))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", EXACT)
+@every(dtype=DTYPES, name=EXACT)
 def test_every_nan_stays_nan(name, dtype):
     integers = f"u{dtype().itemsize}"
     bits = np.full(4096, np.nan, dtype).view(integers) + np.arange(4096, dtype=integers)
     assert np.isnan(apply(name, bits.view(dtype))).all()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", EXACT)
+@every(dtype=DTYPES, name=EXACT)
 def test_every_machine_gives_the_same_bits(name, dtype):
     grid = np.arange(-(2**15), 2**15) * 0.0007
     values = np.concatenate([grid, grid * 30, grid * 2.0**19]).astype(dtype)

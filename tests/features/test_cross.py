@@ -8,21 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.base import clone
 
+import pairgram as pg
 from fuzz.forge import Tensor, pack, parse
-from pairgram import (
-    Cross,
-    Nystroem,
-    Pairgram,
-    QueryKFold,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    load_model,
-    make_ranking,
-    scan,
-)
 
 LEFT, RIGHT, KEPT = [1, 3, 4], [0, 5, 6, 7], [2]
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
@@ -58,7 +45,7 @@ def explicit(X, left=LEFT, right=RIGHT, kept=KEPT):
 
 
 def cross(**changed):
-    return Cross(**{"left": LEFT, "right": RIGHT, "keep": KEPT, **changed})
+    return pg.Cross(**{"left": LEFT, "right": RIGHT, "keep": KEPT, **changed})
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +74,9 @@ def test_fits_are_those_of_products(sizes, pairs, weighting, weighted, seed):
     given = {"y": lists.y, "qid": lists.qid, "sample_weight": weight}
     settings = {"pairs": pairs, "weighting": weighting}
     H = explicit(lists.X)
-    model, other = RankRLS(1.0, feature_map=cross(), **settings), None
+    model, other = pg.RankRLS(1.0, feature_map=cross(), **settings), None
     try:
-        other = RankRLS(1.0, **settings).fit(H, **given)
+        other = pg.RankRLS(1.0, **settings).fit(H, **given)
     except ValueError as error:  # no pair counts
         with pytest.raises(ValueError, match=str(error)[:20]):
             model.fit(lists.X, **given)
@@ -107,8 +94,8 @@ def test_held_out_scores_are_those_of_products(pairs, sizes):
     lists = Lists(np.random.default_rng(2).integers(*sizes, 30), seed=3)
     given = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}
     settings = {"alphas": ALPHAS, "pairs": pairs}
-    model = RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
-    other = RankRLSCV(**settings).fit(explicit(lists.X), **given)
+    model = pg.RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
+    other = pg.RankRLSCV(**settings).fit(explicit(lists.X), **given)
     np.testing.assert_allclose(model.held_out_, other.held_out_, atol=1e-8)
     np.testing.assert_allclose(model.scores_, other.scores_, atol=1e-9)
     assert model.alpha_ == other.alpha_
@@ -121,10 +108,10 @@ def test_groups_of_queries_are_held_out_together(lists, set_limits, flops):
     groups = lists.qid // 20  # some of more queries than are projected at once
     given = {"y": lists.y, "qid": lists.qid, "groups": groups}
     settings = {"alphas": ALPHAS}
-    model = RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
+    model = pg.RankRLSCV(feature_map=cross(), **settings).fit(lists.X, **given)
     for group in np.unique(groups):
         rest, own = groups != group, groups == group
-        refit = RankRLS(model.alpha_, feature_map=cross()).fit(
+        refit = pg.RankRLS(model.alpha_, feature_map=cross()).fit(
             lists.X[rest], lists.y[rest], qid=lists.qid[rest]
         )
         ours, theirs = model.held_out_[own], refit.predict(lists.X[own])
@@ -141,8 +128,8 @@ def test_left_side_that_varies_within_queries(lists):
     rng = np.random.default_rng(4)
     X = rng.normal(size=lists.X.shape)
     given = {"y": lists.y, "qid": lists.qid}
-    model = RankRLSCV(ALPHAS, feature_map=cross()).fit(X, **given)
-    other = RankRLSCV(ALPHAS).fit(explicit(X), **given)
+    model = pg.RankRLSCV(ALPHAS, feature_map=cross()).fit(X, **given)
+    other = pg.RankRLSCV(ALPHAS).fit(explicit(X), **given)
     np.testing.assert_allclose(model.scores_, other.scores_, atol=1e-9)
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
 
@@ -151,17 +138,17 @@ def test_one_row_that_differs_is_seen(lists):
     X = lists.X.copy()
     row = np.flatnonzero(np.bincount(lists.qid)[lists.qid] > 5)[3]
     X[row, LEFT[1]] += 1.0
-    model = RankRLS(feature_map=cross()).fit(X, lists.y, qid=lists.qid)
-    other = RankRLS().fit(explicit(X), lists.y, qid=lists.qid)
+    model = pg.RankRLS(feature_map=cross()).fit(X, lists.y, qid=lists.qid)
+    other = pg.RankRLS().fit(explicit(X), lists.y, qid=lists.qid)
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-10)
 
 
 @pytest.mark.parametrize(
     "maps",
     [
-        {"left_map": RandomFourier(5, random_state=0)},
-        {"right_map": Nystroem(n_components=4, random_state=0)},
-        {"left_map": RandomFourier(3, random_state=1), "right_map": RandomFourier(4)},
+        {"left_map": pg.RandomFourier(5, random_state=0)},
+        {"right_map": pg.Nystroem(n_components=4, random_state=0)},
+        {"left_map": pg.RandomFourier(3, random_state=1), "right_map": pg.RandomFourier(4)},
     ],
     ids=["left", "right", "both"],
 )
@@ -172,51 +159,49 @@ def test_maps_of_the_sides(lists, maps, inputs):
         for name, m in maps.items()
     }
     feature_map = cross(**maps)
-    model = RankRLS(feature_map=feature_map, inputs=inputs).fit(**lists.labelled)
+    model = pg.RankRLS(feature_map=feature_map, inputs=inputs).fit(**lists.labelled)
     rows = lists.X if inputs is None else model.inputs_.transform(lists.X)
     fitted = model.feature_map_
     u = rows[:, LEFT] if fitted.left_map_ is None else fitted.left_map_.transform(rows[:, LEFT])
     v = rows[:, RIGHT] if fitted.right_map_ is None else fitted.right_map_.transform(rows[:, RIGHT])
     u = np.c_[np.ones(len(u)), u]
     H = np.c_[rows[:, KEPT], (u[:, :, None] * v[:, None, :]).reshape(len(u), -1)]
-    other = RankRLS().fit(H, lists.y, qid=lists.qid)
+    other = pg.RankRLS().fit(H, lists.y, qid=lists.qid)
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
     np.testing.assert_allclose(model.predict(lists.X), other.predict(H), atol=1e-8)
 
 
 def test_statistics_tables_and_svm(lists, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
     order = np.argsort(lists.qid, kind="stable")
     X, y, qid = lists.X[order], lists.y[order], lists.qid[order]
-    model = RankRLS(2.0, feature_map=cross()).fit(X, y, qid=qid)
+    model = pg.RankRLS(2.0, feature_map=cross()).fit(X, y, qid=qid)
     half = len(y) // 2
     half += int(np.argmax(qid[half:] != qid[half - 1]))
     fitted = clone(cross()).fit(X)
-    total = Pairgram.from_rows(X[:half], y[:half], qid=qid[:half], feature_map=fitted)
-    total += Pairgram.from_rows(X[half:], y[half:], qid=qid[half:], feature_map=fitted)
+    total = pg.Pairgram.from_rows(X[:half], y[:half], qid=qid[:half], feature_map=fitted)
+    total += pg.Pairgram.from_rows(X[half:], y[half:], qid=qid[half:], feature_map=fitted)
     np.testing.assert_allclose(total.solve(2.0), model.coef_, atol=1e-10)
 
     names = [f"c{j}" for j in range(8)]
-    frame = pandas.DataFrame(X, columns=names).assign(y=y, qid=qid)
+    frame = pd.DataFrame(X, columns=names).assign(y=y, qid=qid)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
-    table = scan(tmp_path / "rows.parquet", label="y", qid="qid")
-    named = Cross([f"c{j}" for j in LEFT], [f"c{j}" for j in RIGHT], keep="c2")
-    of_table = RankRLS(2.0, feature_map=named).fit(table)
+    table = pg.scan(tmp_path / "rows.parquet", label="y", qid="qid")
+    named = pg.Cross([f"c{j}" for j in LEFT], [f"c{j}" for j in RIGHT], keep="c2")
+    of_table = pg.RankRLS(2.0, feature_map=named).fit(table)
     np.testing.assert_allclose(of_table.coef_, model.coef_, atol=1e-9)
-    of_frame = RankRLS(2.0, feature_map=named).fit(frame[names], y, qid=qid)
+    of_frame = pg.RankRLS(2.0, feature_map=named).fit(frame[names], y, qid=qid)
     np.testing.assert_allclose(of_frame.coef_, model.coef_, atol=1e-12)
 
     for rows in ({"X": frame[names], "y": y, "qid": qid}, {"X": table}):
-        total = Pairgram.from_rows(**rows, feature_map=named)
+        total = pg.Pairgram.from_rows(**rows, feature_map=named)
         np.testing.assert_allclose(total.solve(2.0), model.coef_, atol=1e-9)
 
-    svm = RankSVM(0.1, feature_map=cross(), tol=1e-10).fit(X, y, qid=qid)
-    other = RankSVM(0.1, tol=1e-10).fit(explicit(X), y, qid=qid)
+    svm = pg.RankSVM(0.1, feature_map=cross(), tol=1e-10).fit(X, y, qid=qid)
+    other = pg.RankSVM(0.1, tol=1e-10).fit(explicit(X), y, qid=qid)
     np.testing.assert_allclose(svm.coef_, other.coef_, atol=1e-6)
 
-    folds = RankRLSCV(ALPHAS, cv=QueryKFold(3), feature_map=cross()).fit(X, y, qid=qid)
-    others = RankRLSCV(ALPHAS, cv=QueryKFold(3)).fit(explicit(X), y, qid=qid)
+    folds = pg.RankRLSCV(ALPHAS, cv=pg.QueryKFold(3), feature_map=cross()).fit(X, y, qid=qid)
+    others = pg.RankRLSCV(ALPHAS, cv=pg.QueryKFold(3)).fit(explicit(X), y, qid=qid)
     np.testing.assert_allclose(folds.scores_, others.scores_, atol=1e-9)
 
 
@@ -230,15 +215,15 @@ def test_dependent_columns_of_float32_rows_are_held_out(pairs):
     things[:, 7] = things[:, 5] + things[:, 6]
     X = np.hstack([people, things]).astype(np.float32)
     y = np.round(people[:, 0] * things[:, 0] + things[:, 7] + rng.normal(size=len(qid)))
-    settings = {"pairs": pairs, "feature_map": Cross(slice(0, 3), slice(3, 11))}
-    search = RankRLSCV([1.0, 100.0], **settings)
+    settings = {"pairs": pairs, "feature_map": pg.Cross(slice(0, 3), slice(3, 11))}
+    search = pg.RankRLSCV([1.0, 100.0], **settings)
     held, scores = search.fit(X, y, qid=qid).held_out_, search.scores_
     search.fit(X.astype(np.float64), y, qid=qid)
     np.testing.assert_allclose(held, search.held_out_, rtol=0, atol=1e-3)
     np.testing.assert_allclose(scores, search.scores_, atol=1e-2)
     for query in (0, 7):
         rest, own = qid != query, qid == query
-        refit = RankRLS(search.alpha_, **settings).fit(X[rest], y[rest], qid=qid[rest])
+        refit = pg.RankRLS(search.alpha_, **settings).fit(X[rest], y[rest], qid=qid[rest])
         np.testing.assert_allclose(held[own], refit.predict(X[own]), rtol=0, atol=1e-3)
 
 
@@ -246,7 +231,7 @@ def test_columns_that_vary_in_no_query_have_no_weight(lists):
     X = lists.X.copy()
     X[:, RIGHT[2]] = np.random.default_rng(0).normal(size=lists.qid.max() + 1)[lists.qid]
     X[:, LEFT[0]] = 0.0
-    coef = RankRLS(1e-3, feature_map=cross()).fit(X, lists.y, qid=lists.qid).coef_
+    coef = pg.RankRLS(1e-3, feature_map=cross()).fit(X, lists.y, qid=lists.qid).coef_
     W = coef[len(KEPT) :].reshape(1 + len(LEFT), len(RIGHT))
     assert (W[:, 2] == 0).all()
     assert (W[1] == 0).all()
@@ -256,7 +241,7 @@ def test_columns_that_vary_in_no_query_have_no_weight(lists):
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_bits_do_not_depend_on_threads_nor_on_neighbours(lists, n_threads):
     fits = [
-        RankRLSCV(ALPHAS, feature_map=cross(), n_threads=n).fit(**lists.labelled)
+        pg.RankRLSCV(ALPHAS, feature_map=cross(), n_threads=n).fit(**lists.labelled)
         for n in (3, n_threads)
     ]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
@@ -279,23 +264,23 @@ def test_bits_do_not_depend_on_threads_nor_on_neighbours(lists, n_threads):
     ],
 )
 def test_files_with_wrong_columns(lists, tmp_path, name, columns, message):
-    RankRLS(feature_map=cross()).fit(**lists.labelled).save(tmp_path / "model")
+    pg.RankRLS(feature_map=cross()).fit(**lists.labelled).save(tmp_path / "model")
     contents = parse((tmp_path / "model").read_bytes())
     contents.tensors[name] = Tensor.of(np.array(columns))
     (tmp_path / "model").write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message):
-        load_model(tmp_path / "model")
+        pg.load_model(tmp_path / "model")
 
 
 @pytest.mark.parametrize("held", ["lists", "folds", "validation"])
 def test_a_search_chooses_among_maps(lists, tmp_path, held):
-    maps = [cross(keep=None), cross(), cross(left_map=RandomFourier(3, random_state=0))]
+    maps = [cross(keep=None), cross(), cross(left_map=pg.RandomFourier(3, random_state=0))]
     named = {"cv": 3} if held == "folds" else {}
     other = Lists([9, 8, 12], seed=5)
     told = {"validation": (other.X, other.y, other.qid)} if held == "validation" else {}
-    search = RankRLSCV(ALPHAS, feature_map=maps, **named).fit(**lists.labelled, **told)
+    search = pg.RankRLSCV(ALPHAS, feature_map=maps, **named).fit(**lists.labelled, **told)
     singles = [
-        RankRLSCV(ALPHAS, feature_map=m, **named).fit(**lists.labelled, **told) for m in maps
+        pg.RankRLSCV(ALPHAS, feature_map=m, **named).fit(**lists.labelled, **told) for m in maps
     ]
     found = search.cv_results_["mean_test_score"].reshape(3, -1)
     np.testing.assert_array_equal(found, [one.scores_ for one in singles])
@@ -306,39 +291,36 @@ def test_a_search_chooses_among_maps(lists, tmp_path, held):
     assert tried == list(np.repeat(list(map(repr, maps)), len(ALPHAS)))
     np.testing.assert_array_equal(search.coef_, singles[best].coef_)
     search.save(tmp_path / "model.pairgram")
-    loaded = load_model(tmp_path / "model.pairgram")
+    loaded = pg.load_model(tmp_path / "model.pairgram")
     np.testing.assert_array_equal(loaded.predict(lists.X), search.predict(lists.X))
 
 
 def test_a_search_chooses_among_maps_of_a_table(lists):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    maps = [None, cross(), RandomNodes(5, random_state=0)]
-    frame = pandas.DataFrame(lists.X, columns=list("abcdefgh")).assign(y=lists.y, q=lists.qid)
-    table = scan(frame.sort_values("q", kind="stable"), label="y", qid="q")
-    search = RankRLSCV(ALPHAS, feature_map=maps).fit(table)
-    singles = [RankRLSCV(ALPHAS, feature_map=one).fit(**lists.labelled) for one in maps]
+    maps = [None, cross(), pg.RandomNodes(5, random_state=0)]
+    frame = pd.DataFrame(lists.X, columns=list("abcdefgh")).assign(y=lists.y, q=lists.qid)
+    table = pg.scan(frame.sort_values("q", kind="stable"), label="y", qid="q")
+    search = pg.RankRLSCV(ALPHAS, feature_map=maps).fit(table)
+    singles = [pg.RankRLSCV(ALPHAS, feature_map=one).fit(**lists.labelled) for one in maps]
     found = search.cv_results_["mean_test_score"].reshape(len(maps), -1)
     np.testing.assert_allclose(found, [one.scores_ for one in singles], rtol=1e-12)
 
 
 def test_a_list_of_maps_beside_other_choices(lists):
     maps = [cross(), None]
-    search = RankRLSCV([1.0], feature_map=maps, inputs=[None, "standard"], scale=[False, True])
+    search = pg.RankRLSCV([1.0], feature_map=maps, inputs=[None, "standard"], scale=[False, True])
     search.fit(**lists.labelled)
     assert len(search.cv_results_["params"]) == 8
-    prior = RankRLS().fit(**lists.labelled)
-    started = RankRLSCV([1e9], feature_map=maps, prior=prior).fit(**lists.labelled)
+    prior = pg.RankRLS().fit(**lists.labelled)
+    started = pg.RankRLSCV([1e9], feature_map=maps, prior=prior).fit(**lists.labelled)
     np.testing.assert_allclose(started.predict(lists.X), prior.predict(lists.X), atol=1e-3)
 
 
 def test_names_of_products():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(np.ones((3, 4)), columns=["age", "sex", "price", "year"])
-    feature_map = Cross(["age", "sex"], "price", keep="year").fit(frame)
+    frame = pd.DataFrame(np.ones((3, 4)), columns=["age", "sex", "price", "year"])
+    feature_map = pg.Cross(["age", "sex"], "price", keep="year").fit(frame)
     names = feature_map.get_feature_names_out().tolist()
     assert names == ["year", "price", "age × price", "sex × price"]
-    feature_map = Cross([0, 1], [2], left_map=RandomFourier(2, random_state=0))
+    feature_map = pg.Cross([0, 1], [2], left_map=pg.RandomFourier(2, random_state=0))
     names = feature_map.fit(frame.to_numpy()).get_feature_names_out().tolist()
     assert names == ["x2", "randomfourier0 × x2", "randomfourier1 × x2"]
 
@@ -346,35 +328,35 @@ def test_names_of_products():
 def test_quantiles_that_no_side_names_change_nothing(lists):
     names = [f"c{j}" for j in range(lists.X.shape[1])]
     frame = pd.DataFrame(lists.X, columns=names).assign(y=lists.y, qid=lists.qid)
-    table, left = scan(frame, label="y", qid="qid"), ["c1", "c3", "c4"]
+    table, left = pg.scan(frame, label="y", qid="qid"), ["c1", "c3", "c4"]
     message = r"inputs='raw\+quantile' changes nothing, because no side of the Cross names a column"
     with pytest.warns(UserWarning, match=message):
-        model = RankRLS(feature_map=cross(), inputs="raw+quantile").fit(**lists.labelled)
-    plain = RankRLS(feature_map=cross()).fit(**lists.labelled)
+        model = pg.RankRLS(feature_map=cross(), inputs="raw+quantile").fit(**lists.labelled)
+    plain = pg.RankRLS(feature_map=cross()).fit(**lists.labelled)
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
     with pytest.warns(UserWarning, match=message):
-        RankRLS(feature_map=Cross(left, ["c0", "c5"]), inputs="raw+quantile").fit(table)
-    named = Cross(left, ["c0", "quantile of c5"])
-    RankRLS(feature_map=named, inputs="raw+quantile").fit(table)
-    search = RankRLSCV(feature_map=cross(), inputs=[None, "quantile", "raw+quantile"])
+        pg.RankRLS(feature_map=pg.Cross(left, ["c0", "c5"]), inputs="raw+quantile").fit(table)
+    named = pg.Cross(left, ["c0", "quantile of c5"])
+    pg.RankRLS(feature_map=named, inputs="raw+quantile").fit(table)
+    search = pg.RankRLSCV(feature_map=cross(), inputs=[None, "quantile", "raw+quantile"])
     assert search.fit(**lists.labelled).best_score_ > 0
 
 
 def test_parameters_that_are_set_after_a_fit_do_not_count_before_the_next(lists, tmp_path):
     for fitted, later in ((KEPT, None), (None, KEPT)):
-        model = RankRLS(feature_map=cross(keep=fitted)).fit(**lists.labelled)
+        model = pg.RankRLS(feature_map=cross(keep=fitted)).fit(**lists.labelled)
         made, wanted = model.feature_map_.transform(lists.X), model.predict(lists.X)
         model.feature_map_.set_params(keep=later)
         np.testing.assert_array_equal(model.feature_map_.transform(lists.X), made)
         assert len(model.feature_map_.get_feature_names_out()) == made.shape[1]
         model.save(tmp_path / "model")
-        np.testing.assert_array_equal(load_model(tmp_path / "model").predict(lists.X), wanted)
+        np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(lists.X), wanted)
 
 
 def test_sides_that_are_changed_are_seen():
-    X, y, qid = make_ranking(20, 8, 4, random_state=0)
-    sides = Cross([0, 1], [2, 3], left_map=RandomNodes(3, random_state=0))
-    model = RankRLS(feature_map=sides).fit(X, y, qid=qid)
+    X, y, qid = pg.make_ranking(20, 8, 4, random_state=0)
+    sides = pg.Cross([0, 1], [2, 3], left_map=pg.RandomNodes(3, random_state=0))
+    model = pg.RankRLS(feature_map=sides).fit(X, y, qid=qid)
     model.predict(X)
     nodes = model.feature_map_.left_map_
     nodes.weights_ = 2 * nodes.weights_

@@ -23,27 +23,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+import pairgram as pg
 from axes import every
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    Nystroem,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    QueryKFold,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    _core,
-    load_model,
-    make_ranking,
-    scan,
-)
+from pairgram import _core
 from pairgram._core import column_moments, order_statistics
 from parts.features import fit_inputs
 
@@ -70,7 +52,7 @@ def skewed(n, seed=0):
 
 @pytest.fixture(scope="module")
 def data():
-    X, y, qid = make_ranking(25, (2, 14), 6, random_state=0)
+    X, y, qid = pg.make_ranking(25, (2, 14), 6, random_state=0)
     rng = np.random.default_rng(0)
     return X * np.exp(rng.normal(0, 3, 6)) + rng.normal(0, 10, 6), y, qid
 
@@ -84,8 +66,7 @@ def columns(n_rows):
     return arrays(np.float64, (n_rows, 2), elements=values)
 
 
-@pytest.mark.parametrize("kind", SCALERS)
-@pytest.mark.parametrize("n", [1, 2, 33, 9000])
+@every(kind=SCALERS, n=[1, 2, 33, 9000])
 def test_scalers_are_those_of_scikit_learn(kind, n):
     X = skewed(n)
     other = SCALERS[kind]().fit(X)
@@ -194,8 +175,7 @@ def test_a_tied_value_has_one_knot(weighted):
         assert (own.knots == np.rint(own.knots))[whole].all()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [1, 130, 70000])
+@every(dtype=[np.float64, np.float32], n=[1, 130, 70000])
 def test_order_statistics(dtype, n):
     X = skewed(n).astype(dtype)
     rng = np.random.default_rng(2)
@@ -218,8 +198,7 @@ def test_moments_do_not_depend_on_threads():
     assert column_moments(X, weights, 2) == pytest.approx(column_moments(repeated, None, 2))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("d", [1, 15, 16, 17, 40])
+@every(dtype=[np.float64, np.float32], d=[1, 15, 16, 17, 40])
 def test_moments_of_any_number_of_columns(dtype, d):
     rng = np.random.default_rng(d)
     X = (1e3 + rng.standard_normal((5000, d))).astype(dtype)
@@ -270,8 +249,7 @@ def test_weights_are_repeated_rows(kind):
     assert zero_or_one == pytest.approx(fit_inputs(kind, X[kept]).transform(X), **noise)
 
 
-@pytest.mark.parametrize("kind", ["quantile", "raw+quantile"])
-@pytest.mark.parametrize("n", [1, 5, 30, 80])
+@every(kind=["quantile", "raw+quantile"], n=[1, 5, 30, 80])
 def test_weights_are_repeated_rows_where_quantiles_are_few(kind, n):
     X = skewed(n)
     rng = np.random.default_rng(n)
@@ -293,10 +271,10 @@ def test_weights_have_any_unit(unit):
     rng = np.random.default_rng(0)
     X, weights = 3 + rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
     labels, qid = rng.normal(size=40), np.arange(40) // 4
-    model = RankRLS(inputs="standard", weighting="queries")
+    model = pg.RankRLS(inputs="standard", weighting="queries")
     expected = model.fit(X, labels, qid=qid, sample_weight=weights).inputs_.scale
     frame = {"a": X[:, 0], "b": X[:, 1], "y": labels, "q": qid, "w": weights * unit}
-    table = scan(pd.DataFrame(frame), label="y", qid="q", weight="w")
+    table = pg.scan(pd.DataFrame(frame), label="y", qid="q", weight="w")
     for fitted in (model.fit(X, labels, qid=qid, sample_weight=frame["w"]), model.fit(table)):
         np.testing.assert_allclose(fitted.inputs_.scale, expected, rtol=1e-12)
 
@@ -322,29 +300,29 @@ def test_float32_rows_agree_with_float64_rows(kind):
 
 
 MODELS = [
-    RankRLS(),
-    RankRLS(pairs=None),
-    RankRLS(pairs="gain_difference", scale=True),
-    RankRLS(scope="global", weighting="documents"),
-    RankRLS(form="dual"),
-    RankRLS(feature_map=RandomNodes(30, random_state=0)),
-    RankRLS(feature_map=RandomNodes(9, "linear", random_state=0), pairs=None),
-    RankRLS(feature_map=FunctionTransformer(np.tanh)),
-    RankRLS(kernel="laplacian"),
-    RankRLSCV(pairs=["with_ties", "without_ties"]),
-    RankRLSCV(pairs=None, cv=QueryKFold(3)),
-    RankRLSCV(kernel="rbf", gamma=[0.1, 0.3]),
-    RankRLSCV(feature_map=RandomFourier(30, random_state=0)),
-    RankRLSCV(feature_map=Nystroem(n_components=10, random_state=0)),
-    PairwiseELM(random_state=0),
-    PairwiseELMCV(random_state=0),
-    PointwiseELM(kernel="polynomial"),
-    PointwiseELMCV(n_nodes=40, random_state=0),
-    ELMRank(random_state=0),
-    ELMRankCV(Cs=[1.0, 8.0], n_estimators=2, random_state=0),
-    RankSVM(),
-    RankSVM(feature_map=Nystroem(n_components=10, random_state=0)),
-    RankSVMCV([0.1, 1.0], feature_map=[None, RandomFourier(20, random_state=0)], cv=2),
+    pg.RankRLS(),
+    pg.RankRLS(pairs=None),
+    pg.RankRLS(pairs="gain_difference", scale=True),
+    pg.RankRLS(scope="global", weighting="documents"),
+    pg.RankRLS(form="dual"),
+    pg.RankRLS(feature_map=pg.RandomNodes(30, random_state=0)),
+    pg.RankRLS(feature_map=pg.RandomNodes(9, "linear", random_state=0), pairs=None),
+    pg.RankRLS(feature_map=FunctionTransformer(np.tanh)),
+    pg.RankRLS(kernel="laplacian"),
+    pg.RankRLSCV(pairs=["with_ties", "without_ties"]),
+    pg.RankRLSCV(pairs=None, cv=pg.QueryKFold(3)),
+    pg.RankRLSCV(kernel="rbf", gamma=[0.1, 0.3]),
+    pg.RankRLSCV(feature_map=pg.RandomFourier(30, random_state=0)),
+    pg.RankRLSCV(feature_map=pg.Nystroem(n_components=10, random_state=0)),
+    pg.PairwiseELM(random_state=0),
+    pg.PairwiseELMCV(random_state=0),
+    pg.PointwiseELM(kernel="polynomial"),
+    pg.PointwiseELMCV(n_nodes=40, random_state=0),
+    pg.ELMRank(random_state=0),
+    pg.ELMRankCV(Cs=[1.0, 8.0], n_estimators=2, random_state=0),
+    pg.RankSVM(),
+    pg.RankSVM(feature_map=pg.Nystroem(n_components=10, random_state=0)),
+    pg.RankSVMCV([0.1, 1.0], feature_map=[None, pg.RandomFourier(20, random_state=0)], cv=2),
 ]
 
 
@@ -367,18 +345,18 @@ def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
     if isinstance(model.get_params().get("feature_map"), FunctionTransformer):
         return
     own.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
+    loaded = pg.load_model(tmp_path / "model")
     assert np.array_equal(loaded.predict(X), scores)
     assert loaded.inputs == loaded.inputs_.kind == kind
 
 
 SEARCHES = [
-    RankRLSCV(),
-    RankRLSCV(kernel="rbf", gamma=[0.1, 0.5]),
-    RankRLSCV(feature_map=RandomNodes(20, random_state=0)),
-    PairwiseELMCV([0.1, 1.0], n_nodes=20, random_state=0),
-    ELMRankCV(Cs=[2.0, 8.0], weight_range=[(-1, 1), (-0.1, 0.1)], n_nodes=15, random_state=0),
-    RankSVMCV([0.1, 1.0], feature_map=[None, RandomFourier(20, random_state=0)], cv=2),
+    pg.RankRLSCV(),
+    pg.RankRLSCV(kernel="rbf", gamma=[0.1, 0.5]),
+    pg.RankRLSCV(feature_map=pg.RandomNodes(20, random_state=0)),
+    pg.PairwiseELMCV([0.1, 1.0], n_nodes=20, random_state=0),
+    pg.ELMRankCV(Cs=[2.0, 8.0], weight_range=[(-1, 1), (-0.1, 0.1)], n_nodes=15, random_state=0),
+    pg.RankSVMCV([0.1, 1.0], feature_map=[None, pg.RandomFourier(20, random_state=0)], cv=2),
 ]
 
 
@@ -404,11 +382,12 @@ def test_searches_choose_inputs(search, valid, data, tmp_path):
     assert found.best_score_ == pytest.approx(chosen.best_score_, abs=1e-12)
     assert found.predict(X) == pytest.approx(chosen.predict(X), rel=1e-9)
     found.save(tmp_path / "model")
-    assert np.array_equal(load_model(tmp_path / "model").predict(X), found.predict(X))
+    assert np.array_equal(pg.load_model(tmp_path / "model").predict(X), found.predict(X))
 
 
 @pytest.mark.parametrize(
-    "model", [RankRLS(), RankRLSCV(pairs="without_ties"), RankSVM(), RankRLS(kernel="rbf")]
+    "model",
+    [pg.RankRLS(), pg.RankRLSCV(pairs="without_ties"), pg.RankSVM(), pg.RankRLS(kernel="rbf")],
 )
 def test_sparse_rows_take_maxabs(model, data):
     X, y, qid = data
@@ -425,9 +404,9 @@ def test_wide_sparse_rows_stay_sparse():
     rng = np.random.default_rng(0)
     X = sp.random_array((60, 200_000), density=1e-4, format="csr", random_state=rng)
     y, qid = rng.integers(0, 3, 60), np.arange(60) // 10
-    model = RankRLS(inputs="maxabs").fit(X, y, qid=qid)
+    model = pg.RankRLS(inputs="maxabs").fit(X, y, qid=qid)
     scaled = MaxAbsScaler().fit_transform(X)
-    wanted = RankRLS().fit(scaled, y, qid=qid).predict(scaled)
+    wanted = pg.RankRLS().fit(scaled, y, qid=qid).predict(scaled)
     assert model.predict(X) == pytest.approx(wanted, abs=1e-7)
 
 
@@ -435,10 +414,14 @@ def test_wide_sparse_rows_stay_sparse():
 def test_columns_of_other_names_are_refused(kind, data, tmp_path):
     X, y, qid = data
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    fits = [RankRLS(inputs=kind), RankRLSCV(inputs=[kind, None]), ELMRank(inputs=kind, n_nodes=5)]
+    fits = [
+        pg.RankRLS(inputs=kind),
+        pg.RankRLSCV(inputs=[kind, None]),
+        pg.ELMRank(inputs=kind, n_nodes=5),
+    ]
     models = [model.fit(frame, y, qid=qid) for model in fits]
     models[0].save(tmp_path / "model")
-    models += [load_model(tmp_path / "model"), pickle.loads(pickle.dumps(models[0]))]
+    models += [pg.load_model(tmp_path / "model"), pickle.loads(pickle.dumps(models[0]))]
     for model in models:
         if model.inputs_ is None:
             continue
@@ -449,7 +432,7 @@ def test_columns_of_other_names_are_refused(kind, data, tmp_path):
     assert np.array_equal(
         models[0].inputs_.transform(pd.DataFrame(X)), models[0].inputs_.transform(X)
     )
-    unnamed = RankRLS(inputs=kind).fit(X, y, qid=qid).inputs_
+    unnamed = pg.RankRLS(inputs=kind).fit(X, y, qid=qid).inputs_
     assert np.array_equal(unnamed.transform(frame), unnamed.transform(X))
 
 
@@ -459,7 +442,11 @@ def test_a_column_of_a_huge_offset_keeps_its_digits(data):
     moved[:, 0] = 2.0**40 + np.round(X[:, 0] * 64) / 64
     still = moved.copy()
     still[:, 0] -= 2.0**40
-    for model in (RankRLSCV(), RankRLS(feature_map=RandomNodes(20, random_state=0)), RankSVM()):
+    for model in (
+        pg.RankRLSCV(),
+        pg.RankRLS(feature_map=pg.RandomNodes(20, random_state=0)),
+        pg.RankSVM(),
+    ):
         for kind in ("standard", "minmax", "quantile"):
             one, other = (
                 clone(model).set_params(inputs=kind).fit(rows, y, qid=qid).predict(rows)
@@ -470,7 +457,7 @@ def test_a_column_of_a_huge_offset_keeps_its_digits(data):
 
 def test_the_warning_of_unlike_columns_names_inputs(data):
     X, y, qid = data
-    model = RankRLS(feature_map=RandomNodes(20, random_state=0))
+    model = pg.RankRLS(feature_map=pg.RandomNodes(20, random_state=0))
     odd = X * [1e6, 1, 1, 1, 1, 1]
     with pytest.warns(UserWarning, match="inputs='standard'"):
         model.fit(odd, y, qid=qid)
@@ -493,8 +480,8 @@ def test_scales_of_a_column_with_an_offset_are_exact(offset):
     assert distance(own.centre[0], mean) <= distance(other.mean_[0], mean)
     assert own.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
     labels = np.arange(9000.0)
-    parts = scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 9000, 99)))
-    of_table = RankRLS(inputs="standard", scope="global").fit(parts).inputs_
+    parts = pg.scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 9000, 99)))
+    of_table = pg.RankRLS(inputs="standard", scope="global").fit(parts).inputs_
     assert distance(of_table.centre[0], mean) <= 0.51 * np.spacing(offset)
     assert of_table.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
 
@@ -553,7 +540,7 @@ def test_no_row_is_copied():
     X, y, qid = rng.random((40_000, 60)), rng.integers(0, 3, 40_000), np.arange(40_000) // 40
     for kind in KINDS:
         tracemalloc.start()
-        RankRLS(inputs=kind).fit(X, y, qid=qid)
+        pg.RankRLS(inputs=kind).fit(X, y, qid=qid)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < X.nbytes / 4
@@ -562,18 +549,18 @@ def test_no_row_is_copied():
 @pytest.mark.parametrize("kind", KINDS)
 def test_priors_belong_to_the_columns_after_inputs(kind, data):
     X, y, qid = data
-    first = RankRLS(10.0, inputs=kind).fit(X, y, qid=qid)
+    first = pg.RankRLS(10.0, inputs=kind).fit(X, y, qid=qid)
     columns = first.inputs_.transform(X)
     for prior in (first.coef_, FrozenEstimator(first)):
-        for model in (RankRLS(1e9, prior=prior), RankSVM(1e-9, prior=prior)):
+        for model in (pg.RankRLS(1e9, prior=prior), pg.RankSVM(1e-9, prior=prior)):
             found = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
             wanted = clone(model).set_params(prior=first.coef_).fit(columns, y, qid=qid)
             scores = found.predict(X) - wanted.predict(columns)
             assert np.ptp(scores) < 1e-6 * np.ptp(wanted.predict(columns))
             assert np.corrcoef(found.predict(X), first.predict(X))[0, 1] > 0.999
-    other = RankRLS(1e9, prior=FrozenEstimator(first)).fit(X, y, qid=qid)  # of other columns
+    other = pg.RankRLS(1e9, prior=FrozenEstimator(first)).fit(X, y, qid=qid)  # of other columns
     assert np.corrcoef(other.predict(X), first.predict(X))[0, 1] > 0.999
-    search = RankRLSCV([1e9], prior=FrozenEstimator(first), inputs=[None, kind])
+    search = pg.RankRLSCV([1e9], prior=FrozenEstimator(first), inputs=[None, kind])
     search.fit(X, y, qid=qid)
     assert np.corrcoef(search.predict(X), first.predict(X))[0, 1] > 0.999
 
@@ -583,10 +570,10 @@ def test_priors_belong_to_the_columns_after_inputs(kind, data):
 def test_searches_take_a_prior_of_the_columns_of_one_kind(kind, held, sparse, data):
     X, y, qid = data
     rows = sp.csr_array(X) if sparse else X
-    first = RankRLS(10.0, inputs=kind).fit(rows, y, qid=qid)
+    first = pg.RankRLS(10.0, inputs=kind).fit(rows, y, qid=qid)
     columns = first.inputs_.transform(rows)
     train = np.flatnonzero(qid < 18)
-    for search in (RankSVMCV([1e-6, 1e-3]), RankRLSCV([1.0, 1e3])):
+    for search in (pg.RankSVMCV([1e-6, 1e-3]), pg.RankRLSCV([1.0, 1e3])):
         for prior in (first.coef_, FrozenEstimator(first)):
             own = clone(search).set_params(inputs=kind, prior=prior)
             other = clone(search).set_params(prior=first.coef_)
@@ -611,9 +598,9 @@ def test_searches_take_a_prior_of_the_columns_of_one_kind(kind, held, sparse, da
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_those_of_the_columns_after_inputs(kind, data):
     X, y, qid = data
-    model = RankRLS(inputs=kind).fit(X, y, qid=qid)
+    model = pg.RankRLS(inputs=kind).fit(X, y, qid=qid)
     columns = model.inputs_.transform(X)
-    other = RankRLS().fit(columns, y, qid=qid)
+    other = pg.RankRLS().fit(columns, y, qid=qid)
     for rows, others in (((), ()), ((X,), (columns,))):
         named = {"qid": qid} if rows else {}
         table, wanted = model.column_weights(*rows, **named), other.column_weights(*others, **named)
@@ -626,8 +613,8 @@ def test_weights_are_those_of_the_columns_after_inputs(kind, data):
 @pytest.mark.parametrize("kind", ["maxabs", "standard", "raw+quantile"])
 def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
     X, y, qid = data
-    RankRLS(inputs=kind).fit(X, y, qid=qid).save(tmp_path / "model")
-    model = load_model(tmp_path / "model")
+    pg.RankRLS(inputs=kind).fit(X, y, qid=qid).save(tmp_path / "model")
+    model = pg.load_model(tmp_path / "model")
     for name, array in model.inputs_.arrays().items():
         for wrong in (array[:-1], np.full_like(array, -1), array[::-1].copy()):
             if kind == "standard" and (wrong.shape == array.shape and name == "inputs_centre"):
@@ -636,7 +623,7 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
                 continue
             if name == "inputs_values" and wrong.shape == array.shape:
                 continue
-            odd = load_model(tmp_path / "model")
+            odd = pg.load_model(tmp_path / "model")
             field = {"inputs_values": "values_at_knots"}.get(name, name.removeprefix("inputs_"))
             object.__setattr__(odd.inputs_, field, wrong)
             with pytest.raises(ValueError, match=r"inputs|features"):
@@ -646,12 +633,12 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
 def test_constraints_are_those_of_the_columns_after_inputs(data):
     X, y, qid = data
     for kind in KINDS:
-        for model in (RankRLS(positive=True), RankRLSCV([0.1, 10.0], l1_ratio=0.5)):
+        for model in (pg.RankRLS(positive=True), pg.RankRLSCV([0.1, 10.0], l1_ratio=0.5)):
             own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
             columns = own.inputs_.transform(X)
             other = clone(model).fit(columns, y, qid=qid)
             assert own.predict(X) == pytest.approx(other.predict(columns), rel=1e-6, abs=1e-8)
-    few = RankRLS(n_nonzero_coefs=2, inputs="quantile").fit(X, y, qid=qid)
+    few = pg.RankRLS(n_nonzero_coefs=2, inputs="quantile").fit(X, y, qid=qid)
     assert np.count_nonzero(few.coef_) == 2
 
 
@@ -695,7 +682,7 @@ def test_sparse_rows_of_float32_are_not_rounded_again():
     X[:, 0] = 1e5 + rng.normal(size=300)
     X = X.astype(np.float32)
     y, qid = rng.integers(0, 4, 300), np.arange(300) // 20
-    model = RankRLS(1e-3, scale=True, inputs="maxabs")
+    model = pg.RankRLS(1e-3, scale=True, inputs="maxabs")
     wanted = model.fit(X.astype(np.float64), y, qid=qid).coef_.copy()
     found = model.fit(sp.csr_array(X), y, qid=qid).coef_
     np.testing.assert_allclose(found, wanted, rtol=1e-7)
@@ -703,8 +690,8 @@ def test_sparse_rows_of_float32_are_not_rounded_again():
 
 @pytest.mark.parametrize("inputs", ["standard", "minmax", "maxabs"])
 def test_columns_whose_squares_vanish_are_refused(inputs):
-    X, y, qid = make_ranking(20, 8, 3, random_state=0)
+    X, y, qid = pg.make_ranking(20, 8, 3, random_state=0)
     with pytest.raises(ValueError, match="too small"):
-        RankRLS(inputs=inputs).fit(X * 1e-165, y, qid=qid)
-    constant = RankRLS(inputs=inputs).fit(np.full_like(X, 3.0), y, qid=qid)
+        pg.RankRLS(inputs=inputs).fit(X * 1e-165, y, qid=qid)
+    constant = pg.RankRLS(inputs=inputs).fit(np.full_like(X, 3.0), y, qid=qid)
     assert not constant.coef_.any()

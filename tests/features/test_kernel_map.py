@@ -13,19 +13,9 @@ from sklearn.kernel_approximation import Nystroem as SklearnNystroem, RBFSampler
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from pairgram import (
-    Nystroem,
-    Pairgram,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    _core,
-    kernel_matrix,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
+from axes import every
+from pairgram import _core
 from parts.data import PairSettings, RankingData
 from parts.features import KernelMap, kernel_of, nystroem
 from parts.solvers import PairSums, leave_query_out
@@ -50,16 +40,16 @@ def cauchy_kernel(X, Z, gamma):
 
 
 MAPS = [
-    RandomFourier(40, random_state=0),
-    RandomFourier(40, kernel="laplacian", random_state=0),
-    RandomFourier(7, kernel="cauchy", gamma=2.0, random_state=0),
-    RandomFourier(13, orthogonal=True, random_state=0),
-    *[Nystroem(k, **named, n_components=20, random_state=0) for k, named in PARAMETERS.items()],
-    Nystroem("tanimoto", n_components=20, random_state=0),
-    Nystroem(landmarks="kmeans", n_components=15, random_state=0),
-    Nystroem(landmarks="rpcholesky", n_components=15, random_state=0),
+    pg.RandomFourier(40, random_state=0),
+    pg.RandomFourier(40, kernel="laplacian", random_state=0),
+    pg.RandomFourier(7, kernel="cauchy", gamma=2.0, random_state=0),
+    pg.RandomFourier(13, orthogonal=True, random_state=0),
+    *[pg.Nystroem(k, **named, n_components=20, random_state=0) for k, named in PARAMETERS.items()],
+    pg.Nystroem("tanimoto", n_components=20, random_state=0),
+    pg.Nystroem(landmarks="kmeans", n_components=15, random_state=0),
+    pg.Nystroem(landmarks="rpcholesky", n_components=15, random_state=0),
 ]
-CALLABLE = Nystroem(cosine_kernel, n_components=20, random_state=0)
+CALLABLE = pg.Nystroem(cosine_kernel, n_components=20, random_state=0)
 
 
 def name_of(feature_map):
@@ -77,10 +67,10 @@ def fresh(feature_map, **parameters):
 
 @pytest.fixture(scope="module")
 def data():
-    return make_ranking(25, (1, 20), 5, random_state=0)
+    return pg.make_ranking(25, (1, 20), 5, random_state=0)
 
 
-@parametrize_with_checks([*MAPS, Nystroem("minmax", n_components=20, random_state=0)])
+@parametrize_with_checks([*MAPS, pg.Nystroem("minmax", n_components=20, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -93,7 +83,7 @@ def test_scikit_learn_checks_of_a_callable():  # whose name is another in every 
 def test_the_draws_are_those_of_scikit_learn(seed, n_features, n_components, gamma):
     X = np.random.default_rng(seed).normal(size=(20, n_features))
     theirs = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(X)
-    ours = RandomFourier(n_components, gamma=gamma, random_state=seed).fit(X)
+    ours = pg.RandomFourier(n_components, gamma=gamma, random_state=seed).fit(X)
     np.testing.assert_array_equal(ours.weights_, theirs.random_weights_)
     np.testing.assert_array_equal(ours.bias_, theirs.random_offset_)
     np.testing.assert_allclose(ours.transform(X), theirs.transform(X), rtol=0, atol=1e-12)
@@ -104,11 +94,11 @@ def test_the_draws_are_those_of_scikit_learn(seed, n_features, n_components, gam
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_the_draws_follow_a_generator(make):
     X = np.zeros((3, 40))
-    feature_map = RandomFourier(9, gamma=0.5, random_state=make(1)).fit(X)
+    feature_map = pg.RandomFourier(9, gamma=0.5, random_state=make(1)).fit(X)
     rng = make(1)
     np.testing.assert_array_equal(feature_map.weights_, rng.normal(size=(40, 9)))
     np.testing.assert_array_equal(feature_map.bias_, rng.uniform(0, 2 * np.pi, 9))
-    assert RandomFourier(9).fit(X).gamma_ == 1 / 40
+    assert pg.RandomFourier(9).fit(X).gamma_ == 1 / 40
 
 
 @pytest.mark.parametrize(
@@ -125,7 +115,7 @@ def test_fourier_features_approximate_their_kernel(parameters, exact, dtype):
     X = np.random.default_rng(0).normal(size=(30, 4))
     errors = []
     for m in (400, 40_000):
-        feature_map = RandomFourier(m, gamma=0.4, random_state=0, **parameters)
+        feature_map = pg.RandomFourier(m, gamma=0.4, random_state=0, **parameters)
         Z = feature_map.fit_transform(X.astype(dtype)).astype(float)
         errors.append(np.sqrt(np.mean((Z @ Z.T - exact(X)) ** 2)))
     assert errors[0] < 2 / np.sqrt(400)
@@ -134,7 +124,7 @@ def test_fourier_features_approximate_their_kernel(parameters, exact, dtype):
 
 def test_heavy_tails_keep_their_phases_in_float32():
     X = np.random.default_rng(0).normal(size=(50, 6))
-    feature_map = RandomFourier(5000, kernel="laplacian", gamma=3.0, random_state=0).fit(X)
+    feature_map = pg.RandomFourier(5000, kernel="laplacian", gamma=3.0, random_state=0).fit(X)
     single = X.astype(np.float32)
     assert np.abs(feature_map.weights_).max() > 1e4
     np.testing.assert_allclose(
@@ -145,7 +135,7 @@ def test_heavy_tails_keep_their_phases_in_float32():
 @pytest.mark.parametrize("n_components", [3, 8, 20])
 def test_orthogonal_draws(n_components):
     X = np.zeros((2, 8))
-    W = RandomFourier(n_components, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
+    W = pg.RandomFourier(n_components, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
     for begin in range(0, n_components, 8):
         group = W[:, begin : begin + 8]
         products = group.T @ group
@@ -155,7 +145,7 @@ def test_orthogonal_draws(n_components):
 
 def test_few_orthogonal_draws_take_no_square_matrix():
     X = np.zeros((2, 1000))
-    feature_map = RandomFourier(10, orthogonal=True, random_state=0)
+    feature_map = pg.RandomFourier(10, orthogonal=True, random_state=0)
     tracemalloc.start()
     try:
         feature_map.fit(X)
@@ -171,10 +161,10 @@ def test_orthogonal_draws_vary_less_than_others():
         parts = []
         for seed in range(40):
             named = {"orthogonal": orthogonal, "random_state": seed}
-            Z = RandomFourier(64, gamma=0.02, **named).fit_transform(X)
+            Z = pg.RandomFourier(64, gamma=0.02, **named).fit_transform(X)
             parts.append(np.mean((Z @ Z.T - rbf_kernel(X, gamma=0.02)) ** 2))
         errors[orthogonal] = np.mean(parts)
-    W = RandomFourier(20_000, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
+    W = pg.RandomFourier(20_000, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
     np.testing.assert_allclose((W**2).sum(axis=0).mean(), 16, rtol=0.02)
     np.testing.assert_allclose((W**2).sum(axis=0).var(), 32, rtol=0.05)
     assert errors[True] < 0.95 * errors[False]
@@ -186,7 +176,7 @@ def test_the_kernel_is_that_of_scikit_learn(seed, kernel, n_components):
     X = np.random.default_rng(seed).normal(size=(60, 40))
     named = {"kernel": kernel, **PARAMETERS[kernel], "n_components": n_components}
     theirs = SklearnNystroem(**named, random_state=seed).fit(X)
-    ours = Nystroem(**named, random_state=seed, tol=1e-12).fit(X)
+    ours = pg.Nystroem(**named, random_state=seed, tol=1e-12).fit(X)
     np.testing.assert_array_equal(ours.component_indices_, theirs.component_indices_)
     np.testing.assert_array_equal(ours.components_, theirs.components_)
     Z, expected = ours.transform(X), theirs.transform(X)
@@ -199,12 +189,11 @@ def test_the_kernel_is_that_of_scikit_learn(seed, kernel, n_components):
     np.testing.assert_allclose(single, Z, atol=1e-4 * np.abs(Z).max())
 
 
-@pytest.mark.parametrize("kernel", [*PARAMETERS, cosine_kernel])
-@pytest.mark.parametrize("landmarks", LANDMARKS)
+@every(kernel=[*PARAMETERS, cosine_kernel], landmarks=LANDMARKS)
 def test_the_kernel_of_landmarks_is_exact(kernel, landmarks):
     X = np.random.default_rng(0).normal(size=(150, 5))
     named = PARAMETERS.get(kernel, {})
-    ours = Nystroem(
+    ours = pg.Nystroem(
         kernel, **named, n_components=30, landmarks=landmarks, tol=0, random_state=0
     ).fit(X)
     exact = pairwise_kernels if isinstance(kernel, str) else lambda A, B, **_: kernel(A, B)
@@ -222,7 +211,7 @@ def test_distances_far_from_the_origin_keep_their_digits(kernel):
     X = np.random.default_rng(0).normal(size=(80, 5))
     far = X + 2.0**20
     near, there = (
-        Nystroem(kernel, gamma=0.3, n_components=20, random_state=0).fit_transform(rows)
+        pg.Nystroem(kernel, gamma=0.3, n_components=20, random_state=0).fit_transform(rows)
         for rows in (far - 2.0**20, far)
     )
     np.testing.assert_allclose(there, near, atol=1e-9)
@@ -233,7 +222,7 @@ def test_repeated_landmarks_are_dropped():
     X = rng.normal(size=(6, 4))[rng.integers(0, 6, 200)]
     exact = rbf_kernel(X, gamma=0.3)
     for landmarks in LANDMARKS:
-        ours = Nystroem(gamma=0.3, n_components=50, landmarks=landmarks, random_state=0)
+        ours = pg.Nystroem(gamma=0.3, n_components=50, landmarks=landmarks, random_state=0)
         Z = ours.fit_transform(X)
         assert Z.shape == (200, 6)
         assert len(ours.get_feature_names_out()) == 6
@@ -243,7 +232,7 @@ def test_repeated_landmarks_are_dropped():
 def test_small_eigenvalues_are_dropped():
     X = np.random.default_rng(0).normal(size=(100, 3))
     for tol in (1e-8, 1e-3, 0.5):
-        ours = Nystroem(gamma=0.1, n_components=60, tol=tol, random_state=0).fit(X)
+        ours = pg.Nystroem(gamma=0.1, n_components=60, tol=tol, random_state=0).fit(X)
         eigenvalues = np.linalg.eigvalsh(rbf_kernel(ours.components_, gamma=0.1))
         assert ours.whitening_.shape == (60, (eigenvalues > tol).sum())
         norms = np.linalg.norm(ours.whitening_, ord=2)
@@ -251,7 +240,7 @@ def test_small_eigenvalues_are_dropped():
     with pytest.raises(
         ValueError, match="no eigenvalue of the landmarks' kernel is above tol=1000"
     ):
-        Nystroem(tol=1000, random_state=0).fit(X)
+        pg.Nystroem(tol=1000, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("n_landmarks", [1, 2, 40])
@@ -278,7 +267,7 @@ def test_whitening_with_and_without_eigenvectors(n_landmarks, monkeypatch):
 def test_all_rows_are_landmarks_where_there_are_fewer():
     X = np.random.default_rng(0).normal(size=(12, 3))
     for landmarks in LANDMARKS:
-        Z = Nystroem(gamma=0.5, tol=0, landmarks=landmarks, random_state=0).fit_transform(X)
+        Z = pg.Nystroem(gamma=0.5, tol=0, landmarks=landmarks, random_state=0).fit_transform(X)
         np.testing.assert_allclose(Z @ Z.T, rbf_kernel(X, gamma=0.5), atol=1e-10)
 
 
@@ -312,7 +301,7 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
     K = rbf_kernel(X, gamma=0.1)
     left = {}
     for landmarks in LANDMARKS:
-        ours = Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
+        ours = pg.Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
         Z = ours.fit_transform(X)
         left[landmarks] = np.trace(K) - (Z**2).sum()
     assert len(set(nystroem._pivots(kernel_of("rbf", 0.1), X, 100, rng, 1))) == 100
@@ -323,21 +312,21 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
 def test_many_rows_are_clustered_in_batches(set_limits, free_memory):
     X = np.random.default_rng(0).normal(size=(300, 3))
     set_limits(lloyd_rows=200)
-    ours = Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
+    ours = pg.Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
     assert ours.components_.shape == (10, 3)
     assert not hasattr(ours, "component_indices_")
     free_memory(12 * 300 * 10 - 1)
     message = "landmarks='rpcholesky', for 300 rows and 10 landmarks, takes 3.35e-05 GiB, but"
     with pytest.raises(MemoryError, match=message):
-        Nystroem(landmarks="rpcholesky", n_components=10).fit(X)
+        pg.Nystroem(landmarks="rpcholesky", n_components=10).fit(X)
 
 
 @pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_scores_need_no_whitened_rows(feature_map, dtype):
-    X, y, qid = make_ranking(60, (1, 20), 5, random_state=0)
+    X, y, qid = pg.make_ranking(60, (1, 20), 5, random_state=0)
     X = X.astype(dtype)
-    for ranker in (RankRLS(0.1), RankSVM(0.1)):
+    for ranker in (pg.RankRLS(0.1), pg.RankSVM(0.1)):
         model = ranker.set_params(feature_map=feature_map).fit(X, y, qid=qid)
         expected = model.feature_map_.transform(X) @ model.coef_
         atol = (1e-9 if dtype == np.float64 else 1e-4) * np.abs(expected).max()
@@ -371,14 +360,14 @@ def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
     X, y, qid = data
     X = X.astype(dtype)
     H = clone(feature_map).fit(X).transform(X).astype(float)
-    fused = RankRLS(0.5, pairs=pairs, feature_map=feature_map, n_threads=2).fit(X, y, qid=qid)
-    explicit = RankRLS(0.5, pairs=pairs).fit(H, y, qid=qid)
+    fused = pg.RankRLS(0.5, pairs=pairs, feature_map=feature_map, n_threads=2).fit(X, y, qid=qid)
+    explicit = pg.RankRLS(0.5, pairs=pairs).fit(H, y, qid=qid)
     expected = explicit.predict(H)
     tolerance = (1e-9 if dtype == np.float64 else 2e-3) * np.abs(expected).max()
     np.testing.assert_allclose(fused.predict(X), expected, atol=tolerance)
     named = {"pairs": pairs, "scoring": "pairwise_squared_error"}
-    fused = RankRLSCV([1.0, 10.0], **named, feature_map=feature_map).fit(X, y, qid=qid)
-    explicit = RankRLSCV([1.0, 10.0], **named).fit(H, y, qid=qid)
+    fused = pg.RankRLSCV([1.0, 10.0], **named, feature_map=feature_map).fit(X, y, qid=qid)
+    explicit = pg.RankRLSCV([1.0, 10.0], **named).fit(H, y, qid=qid)
     rtol = 1e-8 if dtype == np.float64 else 1e-2
     np.testing.assert_allclose(fused.scores_, explicit.scores_, rtol=rtol)
 
@@ -396,7 +385,7 @@ def test_leaving_queries_out_equals_refits(data, feature_map):
     for query in np.unique(qid)[:6]:
         test = qid == query
         for scores, alpha in zip(held_out, alphas, strict=True):
-            refit = RankRLS(alpha).fit(H[~test], y[~test], qid=qid[~test])
+            refit = pg.RankRLS(alpha).fit(H[~test], y[~test], qid=qid[~test])
             np.testing.assert_allclose(scores[test], refit.predict(H[test]), atol=1e-8)
 
 
@@ -453,7 +442,7 @@ def test_features_in_single_precision_lose_little_by_whitening(kernel):
     """Whitening multiplies the errors of rounded kernel values by up to 1000."""
     X = np.random.default_rng(0).random((500, 6)).astype(np.float32)
     gamma = {"rbf": 0.01, "laplacian": 0.001}.get(kernel)
-    nystroem = Nystroem(kernel, gamma=gamma, n_components=150, random_state=0).fit(X)
+    nystroem = pg.Nystroem(kernel, gamma=gamma, n_components=150, random_state=0).fit(X)
     found, exact = nystroem.transform(X), nystroem.transform(X.astype(np.float64))
     assert found.dtype == np.float32
     np.testing.assert_allclose(found @ found.T, exact @ exact.T, rtol=0, atol=2e-6)
@@ -462,8 +451,7 @@ def test_features_in_single_precision_lose_little_by_whitening(kernel):
     assert (np.sqrt(((found - exact) ** 2).mean(axis=0)) < rounding).all()
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 63, 300, 1000])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(n_rows=[0, 1, 63, 300, 1000], dtype=[np.float64, np.float32])
 def test_stored_outputs_are_those_of_the_map(n_rows, dtype):
     rng = np.random.default_rng(n_rows)
     X, W = rng.normal(size=(n_rows, 3)), rng.normal(size=(3, 70))
@@ -496,33 +484,33 @@ def test_statistics_of_one_kernel_map_merge(data, tmp_path):
     for feature_map in MAPS:
         fitted = clone(feature_map).fit(X)
         a, b = (
-            Pairgram.from_rows(X[rows], y[rows], qid=qid[rows], feature_map=fitted)
+            pg.Pairgram.from_rows(X[rows], y[rows], qid=qid[rows], feature_map=fitted)
             for rows in (half, ~half)
         )
         a.save(tmp_path / "part")
-        whole = Pairgram.from_rows(fitted.transform(X), y, qid=qid)
-        merged = Pairgram.load(tmp_path / "part") + b
+        whole = pg.Pairgram.from_rows(fitted.transform(X), y, qid=qid)
+        merged = pg.Pairgram.load(tmp_path / "part") + b
         np.testing.assert_allclose(merged.G, whole.G, rtol=1e-8, atol=1e-9 * np.abs(whole.G).max())
         other = fresh(feature_map, random_state=1).fit(X)
         if fitted.kernel == "linear":  # one more parameter that tells maps apart
             other = fresh(feature_map, n_components=3, random_state=1).fit(X)
         with pytest.raises(ValueError, match="cannot merge statistics of different"):
-            a + Pairgram.from_rows(X, y, qid=qid, feature_map=other)
+            a + pg.Pairgram.from_rows(X, y, qid=qid, feature_map=other)
 
 
 def test_settings_changed_after_fit_do_not_reach_the_features(data, tmp_path):
     X, y, qid = data
     for feature_map, changes in (
-        (RandomFourier(20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
-        (Nystroem(n_components=20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
+        (pg.RandomFourier(20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
+        (pg.Nystroem(n_components=20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
         (KernelMap("rbf", gamma=0.5), {"kernel": "laplacian", "gamma": 9.0}),
     ):
-        model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+        model = pg.RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
         before = model.predict(X)
         model.feature_map_.set_params(**changes)
         np.testing.assert_array_equal(model.predict(X), before)
         model.save(tmp_path / "model")
-        np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), before)
+        np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X), before)
 
 
 @pytest.mark.parametrize("feature_map", MAPS, ids=name_of)
@@ -532,7 +520,7 @@ def test_rounding_of_equal_rows_is_not_scaled_up(feature_map, dtype):
     sizes = [9, 11, 100, 50, 6001]
     X = np.repeat(rng.random((5, 7)), sizes, axis=0).astype(dtype)
     y, qid = rng.normal(size=len(X)), np.repeat(np.arange(5), sizes)
-    total = Pairgram.from_rows(X, y, qid=qid, feature_map=feature_map)
+    total = pg.Pairgram.from_rows(X, y, qid=qid, feature_map=feature_map)
     assert np.abs(total.solve(1.0, scale=True)).max() < 1e-6
 
 
@@ -542,27 +530,27 @@ def test_whitened_rounding_of_equal_rows_is_not_scaled_up():
         sizes = [6001, 4001]
         X = np.repeat(rng.random((2, 46)), sizes, axis=0)
         y, qid = rng.normal(size=len(X)), np.repeat([0, 1], sizes)
-        fitted = Nystroem(n_components=300, tol=1e-12, gamma=0.05, random_state=0)
-        total = Pairgram.from_rows(X, y, qid=qid, feature_map=fitted.fit(rng.random((400, 46))))
+        fitted = pg.Nystroem(n_components=300, tol=1e-12, gamma=0.05, random_state=0)
+        total = pg.Pairgram.from_rows(X, y, qid=qid, feature_map=fitted.fit(rng.random((400, 46))))
         assert np.abs(total.solve(1.0, scale=True)).max() < 1e-6
 
 
 def test_rankers_hand_their_threads_on(data):
     X, y, qid = data
-    for feature_map in (RandomFourier(20), Nystroem(n_components=20), RandomNodes(20)):
-        model = RankRLS(feature_map=feature_map, n_threads=1).fit(X, y, qid=qid)
+    for feature_map in (pg.RandomFourier(20), pg.Nystroem(n_components=20), pg.RandomNodes(20)):
+        model = pg.RankRLS(feature_map=feature_map, n_threads=1).fit(X, y, qid=qid)
         assert model.feature_map_.n_threads == 1
 
 
 def test_a_callable_kernel_is_not_kept_when_its_model_is_gone():
-    X, y, qid = make_ranking(3, 5, 4, random_state=0)
+    X, y, qid = pg.make_ranking(3, 5, 4, random_state=0)
     held = np.ones(4)
 
     def kernel(A, B):
         return (A * held) @ B.T
 
     gone = weakref.ref(kernel)
-    model = RankRLS(kernel=kernel).fit(X, y, qid=qid)
+    model = pg.RankRLS(kernel=kernel).fit(X, y, qid=qid)
     del model, kernel
     gc.collect()
     assert gone() is None
@@ -573,9 +561,9 @@ def test_functions_that_give_no_numbers_are_named(data):
     X, y, qid = data
     for landmarks in ("uniform", "rpcholesky"):
         with pytest.raises(ValueError, match=r"the matrix of kernel <function .* contains NaN"):
-            Nystroem(lambda A, B: A @ B.T * np.nan, landmarks=landmarks).fit(X)
+            pg.Nystroem(lambda A, B: A @ B.T * np.nan, landmarks=landmarks).fit(X)
     with pytest.raises(ValueError, match=r"the matrix of kernel <function .* contains NaN"):
-        kernel_matrix(X, kernel=lambda A, B: A @ B.T * np.nan)
-    nodes = RandomNodes(4, ["tanh", lambda z: 1j * z])
+        pg.kernel_matrix(X, kernel=lambda A, B: A @ B.T * np.nan)
+    nodes = pg.RandomNodes(4, ["tanh", lambda z: 1j * z])
     with pytest.raises(ValueError, match=r"activation <function .*must be real.* got complex128"):
-        RankSVM(feature_map=nodes).fit(X, y, qid=qid)
+        pg.RankSVM(feature_map=nodes).fit(X, y, qid=qid)

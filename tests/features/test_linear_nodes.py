@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, strategies as st
 
+from axes import every
 from pairgram import Pairgram, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model
 from problems import problems
 
@@ -57,9 +58,7 @@ def test_nodes_give_what_their_values_give(problem, nodes, pairs, scope, sparse)
     close(model.coef_, explicit.coef_)
 
 
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
-@pytest.mark.parametrize("n_nodes", [3, 6, 50])
-@pytest.mark.parametrize("cv", [None, QueryKFold(3)])
+@every(pairs=["with_ties", "without_ties", None], n_nodes=[3, 6, 50], cv=[None, QueryKFold(3)])
 def test_held_out_scores_are_those_of_the_values(pairs, n_nodes, cv):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 6)), rng.integers(0, 3, 60)
@@ -116,8 +115,7 @@ def test_many_nodes_cost_no_matrix_of_theirs(tmp_path):
     assert (load_model(tmp_path / "model").predict(X) == scores).all()
 
 
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
-@pytest.mark.parametrize("scope", ["query", "global"])
+@every(pairs=["with_ties", "without_ties", None], scope=["query", "global"])
 def test_statistics_of_linear_nodes_are_those_of_their_values(pairs, scope):
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(40, 6)), rng.integers(0, 3, 40), np.repeat(np.arange(8), 5)

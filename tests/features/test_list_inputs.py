@@ -1,5 +1,7 @@
 """Inputs within lists: against slow references, and rankers against fits to transformed columns."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,29 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import pairgram as pg
 from axes import every
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    MissingQueryWarning,
-    Nystroem,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    QueryKFold,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    _core,
-    evaluate,
-    fit_many,
-    load_model,
-    make_ranking,
-    make_scorer,
-    scan,
-)
+from pairgram import _core
 
 KINDS = ("rank", "raw+rank", "list-standard", "runs")
 
@@ -87,16 +69,11 @@ def test_columns_follow_their_definition(kind, drawn, n_threads, seed):
     X, query = drawn
     if kind == "runs":
         X = np.where(np.random.default_rng(seed).random(X.shape) < 0.3, np.nan, X).astype(X.dtype)
-    model = RankRLS(pairs=None, inputs=kind, n_threads=n_threads)
+    model = pg.RankRLS(pairs=None, inputs=kind, n_threads=n_threads)
     model.fit(X, np.arange(len(X)), qid=query)
     order = np.argsort(query, kind="stable")
     offsets = np.append(0, np.cumsum(np.unique(query, return_counts=True)[1]))
-
-    class Lists:
-        pass
-
-    lists = Lists()
-    lists.offsets, lists.order = offsets.astype(np.int64), order
+    lists = SimpleNamespace(offsets=offsets.astype(np.int64), order=order)
     found = model.inputs_.values(X, n_threads, lists)
     assert found.dtype == X.dtype
     wanted = reference(kind, X.astype(np.float64), query)
@@ -121,31 +98,31 @@ def test_zeros_of_both_signs_tie():
 
 
 def problem(seed=0):
-    X, y, qid = make_ranking(60, (1, 12), 4, random_state=seed)
+    X, y, qid = pg.make_ranking(60, (1, 12), 4, random_state=seed)
     order = np.random.default_rng(seed).permutation(len(y))
     return X[order], y[order], qid[order]
 
 
 ESTIMATORS = [
-    RankRLS(),
-    RankRLS(pairs=None),
-    RankRLS(scope="global", pairs="without_ties"),
-    RankRLS(kernel="rbf"),
-    RankRLS(form="dual"),
-    RankRLS(positive=True),
-    RankRLS(feature_map=StandardScaler()),
-    RankRLS(feature_map=Nystroem(n_components=10, random_state=0)),
-    RankRLSCV(),
-    RankRLSCV(cv=QueryKFold(3), scale=[False, True]),
-    RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
-    RankSVM(),
-    RankSVMCV(cv=3),
-    PointwiseELM(random_state=0),
-    PairwiseELM(random_state=0),
-    PointwiseELMCV(random_state=0),
-    PairwiseELMCV(random_state=0),
-    ELMRank(random_state=0),
-    ELMRankCV(random_state=0),
+    pg.RankRLS(),
+    pg.RankRLS(pairs=None),
+    pg.RankRLS(scope="global", pairs="without_ties"),
+    pg.RankRLS(kernel="rbf"),
+    pg.RankRLS(form="dual"),
+    pg.RankRLS(positive=True),
+    pg.RankRLS(feature_map=StandardScaler()),
+    pg.RankRLS(feature_map=pg.Nystroem(n_components=10, random_state=0)),
+    pg.RankRLSCV(),
+    pg.RankRLSCV(cv=pg.QueryKFold(3), scale=[False, True]),
+    pg.RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
+    pg.RankSVM(),
+    pg.RankSVMCV(cv=3),
+    pg.PointwiseELM(random_state=0),
+    pg.PairwiseELM(random_state=0),
+    pg.PointwiseELMCV(random_state=0),
+    pg.PairwiseELMCV(random_state=0),
+    pg.ELMRank(random_state=0),
+    pg.ELMRankCV(random_state=0),
 ]
 
 
@@ -170,7 +147,8 @@ def test_rankers_are_fitted_to_the_columns(estimator, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "estimator", [RankRLSCV(), RankRLSCV(kernel="rbf"), RankSVMCV(), ELMRankCV(random_state=0)]
+    "estimator",
+    [pg.RankRLSCV(), pg.RankRLSCV(kernel="rbf"), pg.RankSVMCV(), pg.ELMRankCV(random_state=0)],
 )
 def test_rows_of_a_validation_set_have_lists_of_their_own(estimator, kind):
     X, y, qid = problem()
@@ -187,8 +165,8 @@ def test_a_search_chooses_among_all_inputs():
     valid = problem(1)
     kinds = [None, "raw+rank", "quantile", "list-standard"]
     for given_rows in ({}, {"validation": valid}):
-        search = RankRLSCV(inputs=kinds).fit(X, y, qid=qid, **given_rows)
-        best = [RankRLSCV(inputs=kind).fit(X, y, qid=qid, **given_rows) for kind in kinds]
+        search = pg.RankRLSCV(inputs=kinds).fit(X, y, qid=qid, **given_rows)
+        best = [pg.RankRLSCV(inputs=kind).fit(X, y, qid=qid, **given_rows) for kind in kinds]
         scores = [one.best_score_ for one in best]
         assert search.best_score_ == max(scores)
         chosen = None if search.inputs_ is None else search.inputs_.kind
@@ -197,30 +175,28 @@ def test_a_search_chooses_among_all_inputs():
 
 def test_a_prior_within_lists():
     X, y, qid = problem()
-    prior = RankRLS(inputs="rank").fit(X, y, qid=qid)
+    prior = pg.RankRLS(inputs="rank").fit(X, y, qid=qid)
     scores = prior.predict(X, qid=qid)
-    own = RankRLS(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
-    other = RankRLS().fit(X, y, qid=qid, offset=scores)
+    own = pg.RankRLS(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
+    other = pg.RankRLS().fit(X, y, qid=qid, offset=scores)
     wanted = other.predict(X, offset=scores)
     np.testing.assert_allclose(own.predict(X, qid=qid), wanted, rtol=1e-9)
-    same = RankRLS(inputs="rank", prior=prior).fit(X, y, qid=qid)  # weights are added
+    same = pg.RankRLS(inputs="rank", prior=prior).fit(X, y, qid=qid)  # weights are added
     assert same.prior_ is None
     assert np.isfinite(same.predict(X, qid=qid)).all()
 
 
 def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
-    from pairgram import predict
-
-    X, y, qid = make_ranking(30, (1, 9), 3, random_state=0)
+    X, y, qid = pg.make_ranking(30, (1, 9), 3, random_state=0)
     frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid, doc=np.arange(len(y)))
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
-    table = scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
-    model = RankRLS(inputs="raw+rank").fit(table)
-    predict(model, table, output=tmp_path / "scores.parquet", keep=["doc"])
+    table = pg.scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
+    model = pg.RankRLS(inputs="raw+rank").fit(table)
+    pg.predict(model, table, output=tmp_path / "scores.parquet", keep=["doc"])
     found = pd.read_parquet(tmp_path / "scores.parquet")
     np.testing.assert_array_equal(found["doc"], frame["doc"])
     np.testing.assert_array_equal(found["score"], model.predict(frame[list("abc")], qid=qid))
-    mixed = scan(
+    mixed = pg.scan(
         frame.sample(frac=1, random_state=0),
         label="label",
         qid="qid",
@@ -230,42 +206,42 @@ def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
     with pytest.raises(ValueError, match="stand together in the source"):
         model.predict(mixed)
     with pytest.raises(ValueError, match=r"together: sort the table by qid$"):
-        next(predict(model, mixed))
-    assert evaluate("ndcg@10", mixed, model)["ndcg@10"] == pytest.approx(
+        next(pg.predict(model, mixed))
+    assert pg.evaluate("ndcg@10", mixed, model)["ndcg@10"] == pytest.approx(
         model.score(frame[list("abc")], y, qid=qid)
     )
 
 
 def test_runs_of_a_table_may_lack_rows(tmp_path):
-    X, y, qid = make_ranking(30, (1, 9), 3, random_state=0)
+    X, y, qid = pg.make_ranking(30, (1, 9), 3, random_state=0)
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
     frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
-    table = scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
-    model = RankRLSCV(inputs="runs").fit(table)
-    wanted = RankRLSCV(inputs="runs").fit(frame[list("abc")], y, qid=qid)
+    table = pg.scan(tmp_path / "rows.parquet", label="label", qid="qid", features=list("abc"))
+    model = pg.RankRLSCV(inputs="runs").fit(table)
+    wanted = pg.RankRLSCV(inputs="runs").fit(frame[list("abc")], y, qid=qid)
     scores = wanted.predict(frame[list("abc")], qid=qid)
     np.testing.assert_allclose(model.predict(table), scores, rtol=1e-9)
     model.save(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(
-        load_model(tmp_path / "model.safetensors").predict(table), model.predict(table)
+        pg.load_model(tmp_path / "model.safetensors").predict(table), model.predict(table)
     )
-    valid = RankRLSCV(inputs="runs").fit(table, validation=table)
+    valid = pg.RankRLSCV(inputs="runs").fit(table, validation=table)
     assert valid.best_score_ == pytest.approx(
-        RankRLSCV(inputs="runs")
+        pg.RankRLSCV(inputs="runs")
         .fit(frame[list("abc")], y, qid=qid, validation=(frame[list("abc")], y, qid))
         .best_score_
     )
     with pytest.raises(ValueError, match="missing"):
-        RankRLSCV(inputs=["runs", "rank"]).fit(table)
+        pg.RankRLSCV(inputs=["runs", "rank"]).fit(table)
 
 
 def test_many_fits():
     X, y, qid = problem()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, qid=qid, user=qid % 7)
-    fallback = RankRLS(inputs="rank").fit(frame[list("abcd")], y, qid=qid)
-    batch = fit_many(
-        RankRLS(inputs="rank"),
+    fallback = pg.RankRLS(inputs="rank").fit(frame[list("abcd")], y, qid=qid)
+    batch = pg.fit_many(
+        pg.RankRLS(inputs="rank"),
         frame[frame.user < 6],
         by="user",
         features=list("abcd"),
@@ -288,7 +264,7 @@ def test_many_fits():
 
 def test_contributions_are_those_of_the_columns():
     X, y, qid = problem()
-    model = RankRLS(inputs="raw+rank").fit(pd.DataFrame(X, columns=list("abcd")), y, qid=qid)
+    model = pg.RankRLS(inputs="raw+rank").fit(pd.DataFrame(X, columns=list("abcd")), y, qid=qid)
     frame = pd.DataFrame(X, columns=list("abcd"))
     parts = model.contributions(frame, qid=qid)
     np.testing.assert_allclose(parts.sum(axis=1), model.predict(frame, qid=qid), rtol=1e-9)
@@ -300,13 +276,13 @@ def test_contributions_are_those_of_the_columns():
 def test_tools_hand_query_ids_on():
     X, y, qid = problem()
     H = reference("rank", X, qid)
-    own, other = RankRLS(inputs="rank"), RankRLS()
+    own, other = pg.RankRLS(inputs="rank"), pg.RankRLS()
     own.fit(X, y, qid=qid)
     other.fit(H, y, qid=qid)
-    scorer, splits = make_scorer("ndcg@5"), list(QueryKFold(3).split(X, y, qid))
+    scorer, splits = pg.make_scorer("ndcg@5"), list(pg.QueryKFold(3).split(X, y, qid))
     assert scorer(own, X, y, qid=qid) == pytest.approx(scorer(other, H, y, qid=qid))
     with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(StandardScaler(), RankRLS(inputs="rank")).fit(X, y, qid=qid)
+        pipe = make_pipeline(StandardScaler(), pg.RankRLS(inputs="rank")).fit(X, y, qid=qid)
         assert scorer(pipe, X, y, qid=qid) == pytest.approx(scorer(other, H, y, qid=qid))
         searches = [
             GridSearchCV(m, {"alpha": [0.1, 10.0]}, scoring=scorer, cv=splits).fit(R, y, qid=qid)
@@ -317,20 +293,20 @@ def test_tools_hand_query_ids_on():
 
 
 def test_many_rows_without_ids_are_warned_of():
-    X, y, qid = make_ranking(200, (5, 12), 3, random_state=0)
-    model = RankRLS(inputs="rank").fit(X, y, qid=qid)
-    with pytest.warns(MissingQueryWarning, match="one list"):
+    X, y, qid = pg.make_ranking(200, (5, 12), 3, random_state=0)
+    model = pg.RankRLS(inputs="rank").fit(X, y, qid=qid)
+    with pytest.warns(pg.MissingQueryWarning, match="one list"):
         model.predict(X)
-    RankRLS(inputs="standard").fit(X, y, qid=qid).predict(X)  # says nothing
+    pg.RankRLS(inputs="standard").fit(X, y, qid=qid).predict(X)  # says nothing
 
 
 def test_a_scorer_fills_missing_values_before_it_looks_at_lists():
-    X, y, qid = make_ranking(30, (2, 9), 3, random_state=0)
+    X, y, qid = pg.make_ranking(30, (2, 9), 3, random_state=0)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     frame = pd.DataFrame(X, columns=list("abc")).assign(label=y, qid=qid)
-    table = scan(frame, label="label", qid="qid", features=list("abc"), missing="mean")
+    table = pg.scan(frame, label="label", qid="qid", features=list("abc"), missing="mean")
     for kind in KINDS:
-        model = RankRLS(inputs=kind).fit(table)
+        model = pg.RankRLS(inputs=kind).fit(table)
         scores = model.row_scorer()(X, qid)
         np.testing.assert_array_equal(scores, model.predict(frame[list("abc")], qid=qid))
         assert model.row_scorer()(X[:0]).shape == (0,)
@@ -340,17 +316,19 @@ def test_a_scorer_fills_missing_values_before_it_looks_at_lists():
 
 def test_a_search_within_a_pipeline_is_told_query_ids():
     X, y, qid = problem()
-    scorer, splits = make_scorer("ndcg@5"), list(QueryKFold(3).split(X, y, qid))
+    scorer, splits = pg.make_scorer("ndcg@5"), list(pg.QueryKFold(3).split(X, y, qid))
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(RankRLS(inputs="rank"), {"alpha": [1.0]}, scoring=scorer, cv=splits)
+        search = GridSearchCV(
+            pg.RankRLS(inputs="rank"), {"alpha": [1.0]}, scoring=scorer, cv=splits
+        )
         pipe = make_pipeline(StandardScaler(), search).fit(X, y, qid=qid)
-        other = RankRLS(inputs="rank").fit(StandardScaler().fit_transform(X), y, qid=qid)
+        other = pg.RankRLS(inputs="rank").fit(StandardScaler().fit_transform(X), y, qid=qid)
         found = scorer(pipe, X, y, qid=qid)
     assert found == pytest.approx(scorer(other, StandardScaler().fit_transform(X), y, qid=qid))
 
 
 def test_a_table_without_ids_is_one_list():
     X, y, qid = problem()
-    model = RankRLS(inputs="rank").fit(X, y, qid=qid)
-    table = scan(pd.DataFrame(X, columns=list("abcd")))
+    model = pg.RankRLS(inputs="rank").fit(X, y, qid=qid)
+    table = pg.scan(pd.DataFrame(X, columns=list("abcd")))
     np.testing.assert_array_equal(model.predict(table), model.predict(X))

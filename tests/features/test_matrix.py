@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
+from axes import every
 from pairgram import RankRLS, kernel_matrix, load_model, make_ranking
 from parts.features import KernelMap, same_map
 
@@ -118,8 +119,7 @@ def test_tanimoto_takes_entries_of_either_sign():
     assert np.linalg.eigvalsh(K).min() > -1e-13
 
 
-@pytest.mark.parametrize("share", [0.01, 0.5])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
+@every(share=[0.01, 0.5], index=[np.int32, np.int64])
 def test_laplacian_of_sparse_rows(share, index):
     X = rows_of(np.random.default_rng(0), 9, 300, share)
     S = sp.csr_array(X)
@@ -152,8 +152,7 @@ def test_a_matrix_larger_than_the_memory_is_refused(free_memory):
     kernel_matrix(np.eye(10, dtype=np.float32))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@every(name=NAMES, kind=[np.asarray, sp.csr_array])
 def test_kernel_map(name, kind):
     rng = np.random.default_rng(0)
     X, Z = rows_of(rng, 8, 5), rows_of(rng, 6, 5)

@@ -9,24 +9,7 @@ from hypothesis import assume, strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from pairgram import (
-    Cross,
-    ELMRank,
-    ELMRankCV,
-    Nystroem,
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    PointwiseELMCV,
-    Preferences,
-    QueryKFold,
-    RandomFourier,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-)
+import pairgram as pg
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +25,7 @@ class Rows:
     weight: np.ndarray | None = None
     propensity: np.ndarray | None = None
     groups: np.ndarray | None = None
-    preferences: Preferences | None = None
+    preferences: pg.Preferences | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -103,7 +86,7 @@ class Journey:
     @property
     def is_pointwise(self) -> bool:
         """Whether the labels themselves are fitted. Else a constant says nothing."""
-        pointwise = isinstance(self.estimator, (PointwiseELM, PointwiseELMCV))
+        pointwise = isinstance(self.estimator, (pg.PointwiseELM, pg.PointwiseELMCV))
         return pointwise or self.parameters.get("pairs", "with_ties") is None
 
     def rng(self) -> np.random.Generator:
@@ -260,7 +243,7 @@ def _comparisons(rows: Rows, rng: np.random.Generator) -> Rows:
     wins = rows.y[first] >= rows.y[second]
     margin = rng.choice([0.0, 1.0, 2.5], n_pairs)
     margin[0] = 1.0
-    compared = Preferences(
+    compared = pg.Preferences(
         np.where(wins, first, second),
         np.where(wins, second, first),
         margin=margin,
@@ -291,12 +274,14 @@ SHARES = (1e-7, 1e-3, 1.0, 10.0)
 OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
 INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile", *OF_LISTS)
 MAPS = (
-    RandomNodes(7, random_state=0),
-    RandomFourier(6, random_state=1),
-    Nystroem(n_components=5, random_state=2),
+    pg.RandomNodes(7, random_state=0),
+    pg.RandomFourier(6, random_state=1),
+    pg.Nystroem(n_components=5, random_state=2),
     StandardScaler(),
-    Cross(0, slice(1, None)),
-    Cross(slice(1, None, 2), slice(2, None, 2), keep=0, left_map=RandomFourier(3, random_state=0)),
+    pg.Cross(0, slice(1, None)),
+    pg.Cross(
+        slice(1, None, 2), slice(2, None, 2), keep=0, left_map=pg.RandomFourier(3, random_state=0)
+    ),
 )
 HELD_OUT = {
     "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
@@ -305,10 +290,11 @@ MISSING = ("zero", "mean", "median")
 RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
 KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax"), "gamma": (None, 0.3)}
 NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
+WITHIN_LISTS = {"scope": ("query",), "target": ("label",), "scale": (False, True), "inputs": INPUTS}
 
 KINDS = {
     "RankRLS": Kind(
-        RankRLS,
+        pg.RankRLS,
         {
             **RIDGE,
             "scope": ("query", "query", "global"),
@@ -318,10 +304,10 @@ KINDS = {
         },
         ridge="alpha",
     ),
-    "RankRLS of a map": Kind(RankRLS, {**RIDGE, "feature_map": MAPS, "inputs": INPUTS}, "alpha"),
-    "RankRLS of a kernel": Kind(RankRLS, {**RIDGE, **KERNELS, "inputs": INPUTS}, "alpha"),
+    "RankRLS of a map": Kind(pg.RankRLS, {**RIDGE, "feature_map": MAPS, "inputs": INPUTS}, "alpha"),
+    "RankRLS of a kernel": Kind(pg.RankRLS, {**RIDGE, **KERNELS, "inputs": INPUTS}, "alpha"),
     "RankRLS with constraints": Kind(
-        RankRLS,
+        pg.RankRLS,
         {
             **RIDGE,
             "positive": (True, False, [0]),
@@ -330,9 +316,9 @@ KINDS = {
         },
         "alpha",
     ),
-    "RankRLSCV": Kind(RankRLSCV, {**RIDGE, **HELD_OUT, "inputs": INPUTS}),
+    "RankRLSCV": Kind(pg.RankRLSCV, {**RIDGE, **HELD_OUT, "inputs": INPUTS}),
     "RankRLSCV of choices": Kind(
-        RankRLSCV,
+        pg.RankRLSCV,
         {
             "pairs": ("with_ties", ["with_ties", "without_ties"], ["gain_difference", None]),
             "scale": (False, [False, True]),
@@ -343,25 +329,25 @@ KINDS = {
         ridges="alphas",
     ),
     "RankRLSCV of folds": Kind(
-        RankRLSCV,
+        pg.RankRLSCV,
         {
             **RIDGE,
             **HELD_OUT,
-            "cv": (2, QueryKFold(2), QueryKFold(2, shuffle=True, random_state=0)),
+            "cv": (2, pg.QueryKFold(2), pg.QueryKFold(2, shuffle=True, random_state=0)),
         },
     ),
-    "RankRLSCV of a kernel": Kind(RankRLSCV, {**RIDGE, **KERNELS, **HELD_OUT}, ridges="alphas"),
-    "RankRLSCV of a map": Kind(RankRLSCV, {**RIDGE, **HELD_OUT, "feature_map": MAPS}),
-    "PointwiseELM": Kind(PointwiseELM, {**NODES, "inputs": INPUTS}),
-    "PairwiseELM": Kind(PairwiseELM, {**NODES, "pairs": PAIRS[:-1], "inputs": INPUTS}),
-    "PointwiseELMCV": Kind(PointwiseELMCV, {**NODES, **HELD_OUT}),
-    "PairwiseELMCV": Kind(PairwiseELMCV, {**NODES, **HELD_OUT, "pairs": PAIRS[:-1]}),
+    "RankRLSCV of a kernel": Kind(pg.RankRLSCV, {**RIDGE, **KERNELS, **HELD_OUT}, ridges="alphas"),
+    "RankRLSCV of a map": Kind(pg.RankRLSCV, {**RIDGE, **HELD_OUT, "feature_map": MAPS}),
+    "PointwiseELM": Kind(pg.PointwiseELM, {**NODES, "inputs": INPUTS}),
+    "PairwiseELM": Kind(pg.PairwiseELM, {**NODES, "pairs": PAIRS[:-1], "inputs": INPUTS}),
+    "PointwiseELMCV": Kind(pg.PointwiseELMCV, {**NODES, **HELD_OUT}),
+    "PairwiseELMCV": Kind(pg.PairwiseELMCV, {**NODES, **HELD_OUT, "pairs": PAIRS[:-1]}),
     "ELMRank": Kind(
-        ELMRank,
+        pg.ELMRank,
         {**NODES, "scope": ("global", "query"), "n_estimators": (1, 3), "activation": ("sigmoid",)},
     ),
     "ELMRankCV": Kind(
-        ELMRankCV,
+        pg.ELMRankCV,
         {
             **HELD_OUT,
             "n_nodes": (5,),
@@ -372,27 +358,21 @@ KINDS = {
         },
     ),
     "RankSVM": Kind(
-        RankSVM,
+        pg.RankSVM,
         {"weighting": RIDGE["weighting"], "tol": (1e-9,), "inputs": INPUTS, "C": (1e-2, 1.0)},
     ),
     "RankSVMCV": Kind(
-        RankSVMCV, {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, QueryKFold(2))}
+        pg.RankSVMCV,
+        {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, pg.QueryKFold(2))},
     ),
     "RankRLS of clicks": Kind(
-        RankRLS,
-        {
-            "pairs": ("with_ties", "clicks"),
-            "weighting": RIDGE["weighting"],
-            "scope": ("query",),
-            "target": ("label",),
-            "scale": (False, True),
-            "inputs": INPUTS,
-        },
+        pg.RankRLS,
+        {"pairs": ("with_ties", "clicks"), "weighting": RIDGE["weighting"], **WITHIN_LISTS},
         "alpha",
         told="clicks",
     ),
     "RankRLSCV of clicks": Kind(
-        RankRLSCV,
+        pg.RankRLSCV,
         {
             "scoring": (None, "ips_dcg@3"),
             "cv": (None, 2),
@@ -402,13 +382,15 @@ KINDS = {
         told="clicks",
     ),
     "RankSVM of clicks": Kind(
-        RankSVM, {"weighting": RIDGE["weighting"], "tol": (1e-9,), "C": (1e-2, 1.0)}, told="clicks"
+        pg.RankSVM,
+        {"weighting": RIDGE["weighting"], "tol": (1e-9,), "C": (1e-2, 1.0)},
+        told="clicks",
     ),
     "RankSVMCV of clicks": Kind(
-        RankSVMCV, {"Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2,)}, told="clicks"
+        pg.RankSVMCV, {"Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2,)}, told="clicks"
     ),
     "RankRLSCV by evidence": Kind(
-        RankRLSCV,
+        pg.RankRLSCV,
         {
             "scoring": ("evidence",),
             "weighting": ("documents",),
@@ -419,46 +401,39 @@ KINDS = {
         ridges="alphas",
     ),
     "RankRLSCV of groups": Kind(
-        RankRLSCV, {**RIDGE, **HELD_OUT, "cv": (None, 2, "forward")}, told="groups"
+        pg.RankRLSCV, {**RIDGE, **HELD_OUT, "cv": (None, 2, "forward")}, told="groups"
     ),
     "RankSVMCV of groups": Kind(
-        RankSVMCV,
+        pg.RankSVMCV,
         {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, "forward")},
         told="groups",
     ),
     "RankRLS with gaps": Kind(
-        RankRLS,
+        pg.RankRLS,
         {**RIDGE, "missing": MISSING, "scale": (False, True), "inputs": INPUTS},
         "alpha",
         told="gaps",
     ),
     "RankRLSCV with gaps": Kind(
-        RankRLSCV,
+        pg.RankRLSCV,
         {**RIDGE, **HELD_OUT, "missing": MISSING, "inputs": (None, "standard", [None, "quantile"])},
         ridges="alphas",
         told="gaps",
     ),
     "RankSVM with gaps": Kind(
-        RankSVM, {"missing": MISSING, "tol": (1e-9,), "C": (1e-2, 1.0)}, told="gaps"
+        pg.RankSVM, {"missing": MISSING, "tol": (1e-9,), "C": (1e-2, 1.0)}, told="gaps"
     ),
     "PairwiseELM with gaps": Kind(
-        PairwiseELM, {**NODES, "missing": MISSING, "inputs": INPUTS}, told="gaps"
+        pg.PairwiseELM, {**NODES, "missing": MISSING, "inputs": INPUTS}, told="gaps"
     ),
     "RankRLS of comparisons": Kind(
-        RankRLS,
-        {
-            "pairs": ("with_ties",),
-            "weighting": ("pairs",),
-            "scope": ("query",),
-            "target": ("label",),
-            "scale": (False, True),
-            "inputs": INPUTS,
-        },
+        pg.RankRLS,
+        {"pairs": ("with_ties",), "weighting": ("pairs",), **WITHIN_LISTS},
         "alpha",
         told="comparisons",
     ),
     "RankRLSCV of comparisons": Kind(
-        RankRLSCV,
+        pg.RankRLSCV,
         {
             "scoring": (None, "squared_error"),
             "cv": (None, 2, "leave-item-out", "leave-comparison-out", "item-folds"),
@@ -467,9 +442,11 @@ KINDS = {
         ridges="alphas",
         told="comparisons",
     ),
-    "RankSVM of comparisons": Kind(RankSVM, {"tol": (1e-9,), "C": (1e-2, 1.0)}, told="comparisons"),
+    "RankSVM of comparisons": Kind(
+        pg.RankSVM, {"tol": (1e-9,), "C": (1e-2, 1.0)}, told="comparisons"
+    ),
     "RankSVMCV of comparisons": Kind(
-        RankSVMCV,
+        pg.RankSVMCV,
         {"scoring": (None, "squared_error"), "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (None, 2)},
         told="comparisons",
     ),

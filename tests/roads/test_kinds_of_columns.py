@@ -61,8 +61,7 @@ def refusal(call, *arguments):
     return re.sub(r" \(.* in row \d+\)", "", str(caught.value).partition(": ")[2])
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-@every(road=ROADS, package=FRAMES)
+@every(kind=REFUSED, road=ROADS, package=FRAMES)
 def test_a_column_that_is_no_numbers_gets_one_message(kind, package, road):
     values, said = REFUSED[kind]
     frame = FRAMES[package]({"one": ONE, "it": values})
@@ -71,8 +70,7 @@ def test_a_column_that_is_no_numbers_gets_one_message(kind, package, road):
     assert refusal(ROADS[road], frame) == first
 
 
-@pytest.mark.parametrize("road", ROADS)
-@pytest.mark.parametrize("package", FRAMES)
+@every(road=ROADS, package=FRAMES)
 def test_columns_of_lists_are_their_entries(package, road):
     entries = np.column_stack([ONE, TICKS % 5, TICKS % 4]).astype(float)
     frame = FRAMES[package]({"one": ONE, "it": entries[:, 1:].tolist()})
@@ -102,8 +100,7 @@ def test_arrays_get_the_same_message_with_the_number_of_the_column(kind):
         assert refusal(call, rows).startswith(wanted)
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize("package", FRAMES)
+@every(kind=REFUSED, package=FRAMES)
 def test_rows_to_score_and_to_validate_get_the_same_message(kind, package):
     frame_of = FRAMES[package]
     wrong, right = frame_of({"one": ONE, "it": REFUSED[kind][0]}), frame_of({"one": ONE, "it": ONE})

@@ -15,36 +15,14 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from query_ids import CONTAINERS, MISSING, RENAMINGS, objects
 
-from pairgram import (
-    AutoRanker,
-    ELMRankCV,
-    Pairgram,
-    QueryKFold,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    compare,
-    evaluate,
-    evaluate_run,
-    export,
-    fit_many,
-    fuse,
-    get_metric,
-    leave_last_out,
-    make_ranking,
-    make_scorer,
-    recommend,
-    sample_negatives,
-    scan,
-)
+import pairgram as pg
 from pairgram.clicks import credit
 
-X, y, QUERY = make_ranking(16, (2, 6), 3, random_state=3)
+X, y, QUERY = pg.make_ranking(16, (2, 6), 3, random_state=3)
 # A column that only tells queries apart.
 X = np.column_stack([X, QUERY])
 VALIDATION = X[:30] + 0.1, y[:30]
-MODEL = RankRLS().fit(X, y, qid=QUERY)
+MODEL = pg.RankRLS().fit(X, y, qid=QUERY)
 
 
 def _searched(model: Any) -> Any:
@@ -52,14 +30,14 @@ def _searched(model: Any) -> Any:
 
 
 def _validated(ids: Any) -> Any:
-    model = RankRLSCV().fit(X, y, qid=ids, validation=(*VALIDATION, ids[:30]))
+    model = pg.RankRLSCV().fit(X, y, qid=ids, validation=(*VALIDATION, ids[:30]))
     return model.scores_, model.coef_
 
 
 def _merged(ids: Any) -> Any:
     half = int(np.argmax(QUERY[len(QUERY) // 2] == QUERY))
     parts = [
-        Pairgram.from_rows(X[rows], y[rows], qid=ids[rows])
+        pg.Pairgram.from_rows(X[rows], y[rows], qid=ids[rows])
         for rows in (slice(None, half), slice(half, None))
     ]
     return (parts[0] + parts[1]).G, (parts[0] + parts[1] - parts[1]).g
@@ -75,53 +53,57 @@ def _frame(columns: dict[str, Any]) -> pandas.DataFrame:
 
 
 def _batch(ids: Any) -> Any:
-    batch = fit_many(RankRLS(), _frame({"user": ids}), by="user", label="label")
+    batch = pg.fit_many(pg.RankRLS(), _frame({"user": ids}), by="user", label="label")
     keys = ids.to_pylist() if isinstance(ids, pyarrow.Array) else ids
     return batch.coef_, batch.predict(X, keys)
 
 
 def _recommended(ids: Any) -> Any:
-    batch = fit_many(RankRLS(), _frame({"user": ids}), by="user", label="label")
+    batch = pg.fit_many(pg.RankRLS(), _frame({"user": ids}), by="user", label="label")
     users = list(batch.keys)[::-1]
-    found = recommend(batch, users, X[:8], 3, exclude=([users[1], users[0]], [0, 1]))
+    found = pg.recommend(batch, users, X[:8], 3, exclude=([users[1], users[0]], [0, 1]))
     return found.places, found.scores
 
 
 def _negatives(ids: Any) -> Any:
     place = np.arange(len(y)) % 7
-    of_users = sample_negatives(ids, place, catalog=range(200), random_state=0)
-    of_items = sample_negatives(np.arange(len(y)), ids, by="popularity", random_state=0)
+    of_users = pg.sample_negatives(ids, place, catalog=range(200), random_state=0)
+    of_items = pg.sample_negatives(np.arange(len(y)), ids, by="popularity", random_state=0)
     return of_users.items, of_users.source, of_items.source, of_items.labels
 
 
 def _inside(ids: Any) -> Any:
     frame = _frame({"user": np.arange(len(y)) // 20, "query": ids})
-    batch = fit_many(RankRLS(), frame, by="user", label="label", qid="query", on_error="raise")
+    batch = pg.fit_many(
+        pg.RankRLS(), frame, by="user", label="label", qid="query", on_error="raise"
+    )
     return batch.coef_
 
 
 def _parity(ids: Any) -> Any:
-    found = export.verify(export.to_solr(MODEL, "m", features=["a", "b", "c", "d"]), MODEL, X, ids)
+    found = pg.export.verify(
+        pg.export.to_solr(MODEL, "m", features=["a", "b", "c", "d"]), MODEL, X, ids
+    )
     return found.spread, found.n_queries, found.n_close
 
 
 def _run(ids: Any) -> Any:
     frame = _frame({"qid": ids}).assign(docno=[f"d{row}" for row in range(len(y))])
     run = frame.assign(score=MODEL.predict(X)).drop(columns="label")
-    found = evaluate_run(frame, run, ["map", "ndcg@3"], per_query=True)
+    found = pg.evaluate_run(frame, run, ["map", "ndcg@3"], per_query=True)
     return found["map"], found["ndcg@3"]
 
 
 def _fused(ids: Any) -> Any:
     frame = _frame({"qid": ids}).assign(docno=[f"d{row:03}" for row in range(len(y))])
     runs = [frame.assign(score=column).drop(columns="label") for column in (X[:, 0], X[:, 1])]
-    found = fuse(runs, frame)
+    found = pg.fuse(runs, frame)
     return found.run["score"], [int(name[1:]) for name in found.run["docno"]], found.gain
 
 
 def _compared(ids: Any) -> Any:
     systems = {"a": MODEL.predict(X), "b": X[:, 0]}
-    found = compare(y, ids, systems, ["ndcg@3", "map"], n_permutations=200, n_resamples=50)
+    found = pg.compare(y, ids, systems, ["ndcg@3", "map"], n_permutations=200, n_resamples=50)
     if isinstance(ids, (list, tuple)):
         assert list(found.qid) == list(dict.fromkeys(ids))
     return [found.differences[name] for name in ("difference", "p", "p_t", "wins", "ties")]
@@ -133,7 +115,7 @@ def _folds(splitter: Any, argument: str) -> Callable[[Any], Any]:
 
 def _weighted(ids: Any) -> Any:
     weights = 1.0 + QUERY % 3
-    return RankRLS().fit(X, y, qid=ids, query_weight=weights).coef_
+    return pg.RankRLS().fit(X, y, qid=ids, query_weight=weights).coef_
 
 
 # What functions refuse: statistics that are merged do not mix numbers and text, and runs know ids
@@ -155,44 +137,46 @@ REFUSED |= {
 }
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "RankRLS.fit": lambda ids: RankRLS().fit(X, y, qid=ids).coef_,
+    "RankRLS.fit": lambda ids: pg.RankRLS().fit(X, y, qid=ids).coef_,
     "RankRLS.fit of weighted queries": _weighted,
-    "RankRLSCV.fit": lambda ids: _searched(RankRLSCV().fit(X, y, qid=ids)),
-    "RankRLSCV.fit in folds": lambda ids: _searched(RankRLSCV(cv=3).fit(X, y, qid=ids)),
+    "RankRLSCV.fit": lambda ids: _searched(pg.RankRLSCV().fit(X, y, qid=ids)),
+    "RankRLSCV.fit in folds": lambda ids: _searched(pg.RankRLSCV(cv=3).fit(X, y, qid=ids)),
     "RankRLSCV.fit with a validation set": _validated,
-    "RankSVM.fit": lambda ids: RankSVM().fit(X, y, qid=ids).coef_,
-    "RankSVMCV.fit": lambda ids: RankSVMCV(cv=2).fit(X, y, qid=ids).scores_,
+    "RankSVM.fit": lambda ids: pg.RankSVM().fit(X, y, qid=ids).coef_,
+    "RankSVMCV.fit": lambda ids: pg.RankSVMCV(cv=2).fit(X, y, qid=ids).scores_,
     "ELMRankCV.fit": lambda ids: (
-        ELMRankCV(n_nodes=5, cv=2, random_state=0, scope="query").fit(X, y, qid=ids).scores_
+        pg.ELMRankCV(n_nodes=5, cv=2, random_state=0, scope="query").fit(X, y, qid=ids).scores_
     ),
-    "AutoRanker.fit": lambda ids: AutoRanker(time_budget=1e-6).fit(X, y, qid=ids).trials_["score"],
+    "AutoRanker.fit": lambda ids: (
+        pg.AutoRanker(time_budget=1e-6).fit(X, y, qid=ids).trials_["score"]
+    ),
     "score": lambda ids: MODEL.score(X, y, qid=ids),
     "weights": lambda ids: list(MODEL.column_weights(X, qid=ids).values())[1:],
-    "scorer of scikit-learn": lambda ids: make_scorer("map")(MODEL, X, y, qid=ids),
+    "scorer of scikit-learn": lambda ids: pg.make_scorer("map")(MODEL, X, y, qid=ids),
     "Pairgram": _merged,
-    "evaluate": lambda ids: evaluate(["ndcg@3", "auc"], y, X[:, 0], ids, per_query=True),
-    "Metric": lambda ids: get_metric("map")(y, X[:, 0], ids),
+    "evaluate": lambda ids: pg.evaluate(["ndcg@3", "auc"], y, X[:, 0], ids, per_query=True),
+    "Metric": lambda ids: pg.get_metric("map")(y, X[:, 0], ids),
     "compare": _compared,
     "compare of arms": lambda ids: [
         column
-        for name, column in compare(
+        for name, column in pg.compare(
             y, ids, X[:, 0], "ndcg@3", arm=np.array(["a", "b"])[QUERY % 2], n_permutations=200
         ).differences.items()
         if name not in ("metric", "system", "against")
     ],
     "credit": lambda ids: list(credit(np.array(["a", "b"])[np.arange(len(y)) % 2], y, ids)),
-    "groups": lambda ids: _searched(RankRLSCV().fit(X, y, qid=QUERY, groups=ids)),
-    "groups in folds": lambda ids: _searched(RankRLSCV(cv=3).fit(X, y, qid=QUERY, groups=ids)),
-    "QueryKFold": _folds(QueryKFold(4), "qid"),
-    "QueryKFold of groups": _folds(QueryKFold(4), "groups"),
-    "QueryKFold shuffled": _folds(QueryKFold(4, shuffle=True, random_state=1), "groups"),
+    "groups": lambda ids: _searched(pg.RankRLSCV().fit(X, y, qid=QUERY, groups=ids)),
+    "groups in folds": lambda ids: _searched(pg.RankRLSCV(cv=3).fit(X, y, qid=QUERY, groups=ids)),
+    "QueryKFold": _folds(pg.QueryKFold(4), "qid"),
+    "QueryKFold of groups": _folds(pg.QueryKFold(4), "groups"),
+    "QueryKFold shuffled": _folds(pg.QueryKFold(4, shuffle=True, random_state=1), "groups"),
     "fit_many by keys": _batch,
     "fit_many of queries": _inside,
     "recommend": _recommended,
     "sample_negatives": _negatives,
-    "leave_last_out": lambda ids: leave_last_out(ids, X[:, 0]),
+    "leave_last_out": lambda ids: pg.leave_last_out(ids, X[:, 0]),
     "fit_many": lambda ids: (
-        fit_many(RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
+        pg.fit_many(pg.RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
     ),
     "export.verify": _parity,
     "evaluate_run": _run,
@@ -281,7 +265,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_frames_are_no_ids(frame):
-    for fit in (RankRLS().fit, Pairgram.from_rows):
+    for fit in (pg.RankRLS().fit, pg.Pairgram.from_rows):
         with pytest.raises(ValueError, match=r"qid must have shape \(\d+,\), one id per row, got"):
             fit(X, y, qid=FRAMES[frame]({"qid": QUERY}))
 
@@ -302,9 +286,9 @@ def test_renaming_ids_of_tables_changes_nothing(renaming):
     def of(ids):
         columns = {f"f{j}": column for j, column in enumerate(X.T)}
         table = pyarrow.table(columns | {"label": y, "query": pyarrow.array(ids)})
-        scanned = scan(table, label="label", qid="query", group_queries=True)
-        model = RankRLSCV().fit(scanned)
-        return model.scores_, model.coef_, *evaluate(["ndcg@3"], scanned, model).values()
+        scanned = pg.scan(table, label="label", qid="query", group_queries=True)
+        model = pg.RankRLSCV().fit(scanned)
+        return model.scores_, model.coef_, *pg.evaluate(["ndcg@3"], scanned, model).values()
 
     for found, wanted in zip(of(RENAMINGS[renaming](QUERY)), of(QUERY), strict=True):
         np.testing.assert_array_equal(found, wanted)

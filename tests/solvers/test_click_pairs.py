@@ -42,10 +42,10 @@ def log(seed, n_lists=25, width=4):
     return X, clicks, qid, propensity, rng.choice([0.0, 0.5, 1.0, 2.0], n)
 
 
-def written_out(X, clicks, qid, propensity, weight=None, weighting="pairs"):
-    """Return G, g and the constant of the sum over clicked rows and all others of their lists."""
+def click_pairs(X, clicks, qid, propensity, weight=None, weighting="pairs"):
+    """Return the weights and the differences of clicked rows and all others of their lists."""
     weight = np.ones(len(X)) if weight is None else weight
-    G, g, constant = np.zeros((X.shape[1],) * 2), np.zeros(X.shape[1]), 0.0
+    weights, differences = [], []
     for one in np.unique(qid):
         rows = np.flatnonzero(qid == one)
         pairs = [
@@ -55,11 +55,15 @@ def written_out(X, clicks, qid, propensity, weight=None, weighting="pairs"):
         ]
         total = sum(w for w, _ in pairs)
         divisor = {"pairs": 1.0, "documents": weight[rows].sum(), "queries": total}[weighting]
-        for w, difference in pairs:
-            G += w / divisor * np.outer(difference, difference)
-            g += w / divisor * difference
-            constant += w / divisor
-    return G, g, constant
+        weights += [w / divisor for w, _ in pairs]
+        differences += [difference for _, difference in pairs]
+    return np.array(weights), np.reshape(differences, (-1, X.shape[1]))
+
+
+def written_out(*rows, **named):
+    """Return G, g and the constant of the sum over the pairs."""
+    W, D = click_pairs(*rows, **named)
+    return (D.T * W) @ D, D.T @ W, W.sum()
 
 
 def solved(alpha, *rows, **named):
@@ -368,20 +372,7 @@ def test_the_hinge_of_clicks_is_that_of_pairs_that_are_written_out(seed, weighti
     weight = weight if weighs else None
     named = {"qid": qid, "propensity": propensity, "sample_weight": weight}
     model = RankSVM(0.7, weighting=weighting, loss=loss, tol=1e-10).fit(X, clicks, **named)
-    own = np.ones(len(X)) if weight is None else weight
-    differences, weights = [], []
-    for one in np.unique(qid):
-        rows = np.flatnonzero(qid == one)
-        pairs = [
-            (clicks[i] / propensity[i] * own[i] * own[j], X[i] - X[j])
-            for i, j in itertools.product(rows, rows)
-            if clicks[i] > 0
-        ]
-        total = sum(w for w, _ in pairs)
-        divisor = {"pairs": 1.0, "documents": own[rows].sum(), "queries": total}[weighting]
-        weights += [w / divisor if w > 0 else 0.0 for w, _ in pairs]
-        differences += [difference for _, difference in pairs]
-    D, W = np.array(differences), np.array(weights)
+    W, D = click_pairs(X, clicks, qid, propensity, weight, weighting)
     missing = 1.0 - D @ model.coef_
     if loss == "squared_hinge":
         missing = np.maximum(missing, 0.0)

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import (
-    Pairgram,
-    Preferences,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    _core,
-    evaluate,
-    make_ranking,
-)
+import pairgram as pg
+from pairgram import _core
 from tests import reference_comparisons as reference
 
 
@@ -28,43 +20,43 @@ def problem(seed, n_items=12, n_pairs=60, n_features=4):
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
 def test_statistics_add_and_subtract(make):
     X, winner, loser, margin, weight = problem(1)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     Z = reference.written_out(X, winner, loser)
-    total = Pairgram.from_rows(make(X), y)
+    total = pg.Pairgram.from_rows(make(X), y)
     np.testing.assert_allclose(total.G, (Z.T * weight) @ Z, rtol=1e-10)
     np.testing.assert_allclose(total.g, Z.T @ (weight * margin), rtol=1e-10)
     np.testing.assert_allclose(total.yy, weight @ margin**2)
     np.testing.assert_allclose(total.pair_weight, 2 * weight.sum())
-    model = RankRLS.from_pairgram(total, 2.0)
-    np.testing.assert_allclose(model.coef_, RankRLS(2.0).fit(X, y).coef_, rtol=1e-9)
+    model = pg.RankRLS.from_pairgram(total, 2.0)
+    np.testing.assert_allclose(model.coef_, pg.RankRLS(2.0).fit(X, y).coef_, rtol=1e-9)
     parts = [
-        Preferences(winner[some], loser[some], margin=margin[some], weight=weight[some])
+        pg.Preferences(winner[some], loser[some], margin=margin[some], weight=weight[some])
         for some in (slice(0, 40), slice(40, 60))
     ]
-    both = Pairgram.from_rows(make(X), parts[0]).update(make(X), parts[1])
+    both = pg.Pairgram.from_rows(make(X), parts[0]).update(make(X), parts[1])
     np.testing.assert_allclose(both.G, total.G, rtol=1e-10)
-    rest = both - Pairgram.from_rows(make(X), parts[1])
-    first = Pairgram.from_rows(make(X), parts[0])
+    rest = both - pg.Pairgram.from_rows(make(X), parts[1])
+    first = pg.Pairgram.from_rows(make(X), parts[0])
     np.testing.assert_allclose(rest.G, first.G, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(Pairgram.from_bytes(total.to_bytes()).g, total.g)
+    np.testing.assert_allclose(pg.Pairgram.from_bytes(total.to_bytes()).g, total.g)
 
 
 def test_comparisons_add_to_lists():
-    X, y, qid = make_ranking(8, 10, 4, random_state=0)
+    X, y, qid = pg.make_ranking(8, 10, 4, random_state=0)
     rows, winner, loser, margin, weight = problem(2)
-    given = Preferences(winner, loser, margin=margin, weight=weight)
-    both = Pairgram.from_rows(X, y, qid=qid, ids=None).update(rows, given)
-    alone = Pairgram.from_rows(X, y, qid=qid), Pairgram.from_rows(rows, given)
+    given = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    both = pg.Pairgram.from_rows(X, y, qid=qid, ids=None).update(rows, given)
+    alone = pg.Pairgram.from_rows(X, y, qid=qid), pg.Pairgram.from_rows(rows, given)
     np.testing.assert_allclose(both.G, alone[0].G + alone[1].G)
     np.testing.assert_allclose(both.g, alone[0].g + alone[1].g)
 
 
 def test_features_of_statistics():
     X, winner, loser, margin, _ = problem(3)
-    y = Preferences(winner, loser, margin=margin)
-    nodes = RandomNodes(7, random_state=0)
-    total = Pairgram.from_rows(X, y, feature_map=nodes)
-    mapped = Pairgram.from_rows(nodes.fit_transform(X), y)
+    y = pg.Preferences(winner, loser, margin=margin)
+    nodes = pg.RandomNodes(7, random_state=0)
+    total = pg.Pairgram.from_rows(X, y, feature_map=nodes)
+    mapped = pg.Pairgram.from_rows(nodes.fit_transform(X), y)
     np.testing.assert_allclose(total.G, mapped.G)
 
 
@@ -73,9 +65,9 @@ def test_what_is_common_to_connected_items_cancels():
     half = winner % 2 == loser % 2  # comparisons within the even items and within the odd ones
     winner, loser, margin = winner[half], loser[half], margin[half]
     far = X + np.where(np.arange(40) % 2, 1e9, -1e9)[:, None]
-    y = Preferences(winner, loser, margin=margin)
+    y = pg.Preferences(winner, loser, margin=margin)
     Z = reference.written_out(far, winner, loser)
-    np.testing.assert_allclose(Pairgram.from_rows(far, y).G, Z.T @ Z, rtol=1e-12)
+    np.testing.assert_allclose(pg.Pairgram.from_rows(far, y).G, Z.T @ Z, rtol=1e-12)
 
 
 def test_compiled_comparisons():
@@ -157,57 +149,58 @@ def test_compiled_losses_have_their_derivatives(loss):
 
 
 def test_metrics_of_comparisons():
-    y = Preferences([0, 1, 2, 0], [1, 2, 0, 2], margin=[1, 1, 1, 0], weight=[1, 2, 1, 1])
+    y = pg.Preferences([0, 1, 2, 0], [1, 2, 0, 2], margin=[1, 1, 1, 0], weight=[1, 2, 1, 1])
     scores = np.array([1.0, 1.0, 0.0])
-    found = evaluate(["accuracy", "squared_error", "log_loss"], y, scores)
+    found = pg.evaluate(["accuracy", "squared_error", "log_loss"], y, scores)
     d = np.array([0.0, 1.0, -1.0, 1.0])
     assert found["accuracy"] == (0.5 + 2 + 0) / 4
     assert found["squared_error"] == pytest.approx((1 + 0 + 4 + 1) / 5)
     losses = np.logaddexp(0, -d)
     losses[3] = (np.logaddexp(0, -1.0) + np.logaddexp(0, 1.0)) / 2
     assert found["log_loss"] == pytest.approx(np.array([1, 2, 1, 1]) @ losses / 5)
-    each = evaluate("accuracy", y, scores, per_query=True)["accuracy"]
+    each = pg.evaluate("accuracy", y, scores, per_query=True)["accuracy"]
     np.testing.assert_array_equal(each, [0.5, 1.0, 0.0, np.nan])
-    two = evaluate("accuracy", y, np.stack([scores, -scores]))["accuracy"]
+    two = pg.evaluate("accuracy", y, np.stack([scores, -scores]))["accuracy"]
     np.testing.assert_allclose(two, [2.5 / 4, 1.5 / 4])
-    model = RankRLS().fit(np.eye(3), y)
+    model = pg.RankRLS().fit(np.eye(3), y)
     assert (
-        model.score(np.eye(3), y) == evaluate("accuracy", y, model.predict(np.eye(3)))["accuracy"]
+        model.score(np.eye(3), y)
+        == pg.evaluate("accuracy", y, model.predict(np.eye(3)))["accuracy"]
     )
 
 
 def test_updates_of_comparisons_are_no_queries():
     X, winner, loser, margin, weight = problem(5)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
-    total = Pairgram().update(X, y).update(X, y).update(X, y)
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    total = pg.Pairgram().update(X, y).update(X, y).update(X, y)
     assert total.n_queries == 0 and total.n_rows == 3 * len(winner)
-    model = RankRLS.from_pairgram(total, 2.0)
+    model = pg.RankRLS.from_pairgram(total, 2.0)
     assert not model.uses_qid_
-    assert not RankRLSCV.from_pairgrams([Pairgram.from_rows(X, y)] * 3).uses_qid_
-    np.testing.assert_allclose(model.coef_, RankRLS(2.0 / 3).fit(X, y).coef_, rtol=1e-9)
+    assert not pg.RankRLSCV.from_pairgrams([pg.Pairgram.from_rows(X, y)] * 3).uses_qid_
+    np.testing.assert_allclose(model.coef_, pg.RankRLS(2.0 / 3).fit(X, y).coef_, rtol=1e-9)
     labels = np.arange(12) % 3
     assert model.score(X, labels) == pytest.approx(
-        evaluate("ndcg@10", labels, model.predict(X))["ndcg@10"]
+        pg.evaluate("ndcg@10", labels, model.predict(X))["ndcg@10"]
     )
-    again = Pairgram.from_bytes(total.to_bytes())
-    assert again.n_queries == 0 and not RankRLS.from_pairgram(again).uses_qid_
-    assert (total - Pairgram.from_rows(X, y)).n_rows == 2 * len(winner) and (
+    again = pg.Pairgram.from_bytes(total.to_bytes())
+    assert again.n_queries == 0 and not pg.RankRLS.from_pairgram(again).uses_qid_
+    assert (total - pg.Pairgram.from_rows(X, y)).n_rows == 2 * len(winner) and (
         0.5 * total
     ).n_queries == 0
 
 
 @pytest.mark.parametrize("first", ["labels", "comparisons"])
 def test_ids_are_checked_beside_comparisons(first):
-    X, labels, qid = make_ranking(8, 10, 4, random_state=0)
+    X, labels, qid = pg.make_ranking(8, 10, 4, random_state=0)
     rows, winner, loser, margin, weight = problem(2)
-    y = Preferences(winner, loser, margin=margin, weight=weight)
-    total = Pairgram()
+    y = pg.Preferences(winner, loser, margin=margin, weight=weight)
+    total = pg.Pairgram()
     for step in (first, "labels" if first == "comparisons" else "comparisons"):
         total = total.update(X, labels, qid=qid) if step == "labels" else total.update(rows, y)
-    assert total.n_queries == 8 and RankRLS.from_pairgram(total).uses_qid_
+    assert total.n_queries == 8 and pg.RankRLS.from_pairgram(total).uses_qid_
     with pytest.raises(ValueError, match="qid"):
         total.update(X, labels, qid=qid)
-    alone = Pairgram.from_rows(X, labels, qid=qid), Pairgram.from_rows(rows, y)
+    alone = pg.Pairgram.from_rows(X, labels, qid=qid), pg.Pairgram.from_rows(rows, y)
     np.testing.assert_allclose(total.G, sum(alone).G)
 
 
@@ -218,7 +211,7 @@ def test_comparisons_are_subtracted_part_by_part(make):
 
     def of(part):
         named = {"margin": margin[part], "weight": weight[part]}
-        return Pairgram.from_rows(rows, Preferences(winner[part], loser[part], **named))
+        return pg.Pairgram.from_rows(rows, pg.Preferences(winner[part], loser[part], **named))
 
     total = of(slice(0, 30)) + of(slice(30, 60))
     left = total - of(parts[0]) - of(parts[1])
@@ -226,14 +219,14 @@ def test_comparisons_are_subtracted_part_by_part(make):
     np.testing.assert_allclose(left.G, of(parts[2]).G, atol=1e-9)
     np.testing.assert_allclose(left.g, of(parts[2]).g, atol=1e-9)
     labels = np.arange(len(X)) % 3
-    both = total + Pairgram.from_rows(rows, labels, qid=np.zeros(len(X)))
-    both = both - of(parts[0]) - Pairgram.from_rows(rows, labels, qid=np.zeros(len(X)))
+    both = total + pg.Pairgram.from_rows(rows, labels, qid=np.zeros(len(X)))
+    both = both - of(parts[0]) - pg.Pairgram.from_rows(rows, labels, qid=np.zeros(len(X)))
     np.testing.assert_allclose(both.G, (of(parts[1]) + of(parts[2])).G, atol=1e-8)
     nothing = left - of(parts[2])
     assert nothing.n_rows == 0 and not nothing.G.any()
-    single = Pairgram.from_rows(X, labels, pairs=None)
-    single = single - Pairgram.from_rows(X[:5], labels[:5], pairs=None)
-    rest = Pairgram.from_rows(X[5:], labels[5:], pairs=None)
+    single = pg.Pairgram.from_rows(X, labels, pairs=None)
+    single = single - pg.Pairgram.from_rows(X[:5], labels[:5], pairs=None)
+    rest = pg.Pairgram.from_rows(X[5:], labels[5:], pairs=None)
     np.testing.assert_allclose(single.G, rest.G, atol=1e-9)
 
 
@@ -243,14 +236,14 @@ def test_comparisons_in_which_features_vary_are_counted_and_subtracted_in_any_po
     winner, loser, weight = np.array([1, 2, 3, 3]), np.array([0, 1, 0, 1]), np.array([1, 1, 1, 0])
 
     def of(part):
-        pairs = Preferences(winner[part], loser[part], weight=weight[part])
-        return Pairgram.from_rows(rows, pairs)
+        pairs = pg.Preferences(winner[part], loser[part], weight=weight[part])
+        return pg.Pairgram.from_rows(rows, pairs)
 
-    labels = Pairgram.from_rows(rows, [0, 1, 2, 3], qid=[0] * 4)
+    labels = pg.Pairgram.from_rows(rows, [0, 1, 2, 3], qid=[0] * 4)
     both = labels + of([0, 1]) + of([2, 3])
     assert both.n_varying.tolist() == [2, 4]  # a comparison of weight 0 is none
     left = both - of([0, 1, 2, 3])
     assert left.n_varying.tolist() == [1, 1]
     np.testing.assert_allclose(left.G, labels.G, atol=1e-12)
-    alike = Pairgram.from_rows(rows[:3], [0, 1, 2], qid=[0] * 3) + of([0, 1, 2])
+    alike = pg.Pairgram.from_rows(rows[:3], [0, 1, 2], qid=[0] * 3) + of([0, 1, 2])
     assert not (alike - of([2])).G[0].any()  # the only pair in which the feature varied

@@ -10,21 +10,13 @@ from scipy.optimize import lsq_linear, nnls
 from sklearn.linear_model import ElasticNet
 from sklearn.model_selection import KFold
 
-from pairgram import (
-    Pairgram,
-    QueryKFold,
-    RankRLS,
-    RankRLSCV,
-    evaluate,
-    fit_many,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
+from axes import every
 from parts.solvers import constrained
 
 
 def rows_of(seed=0, n_features=7, n_queries=12):
-    X, y, qid = make_ranking(n_queries, (3, 8), n_features, random_state=seed)
+    X, y, qid = pg.make_ranking(n_queries, (3, 8), n_features, random_state=seed)
     return X + np.roll(X, 1, axis=1), y, qid
 
 
@@ -34,11 +26,10 @@ def differences(X, y, qid):
     return X[i] - X[j], y[i] - y[j]
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 50.0])
+@every(seed=range(3), alpha=[0.0, 0.5, 50.0])
 def test_positive_weights_are_those_of_nnls(seed, alpha):
     X, y, qid = rows_of(seed)
-    model = RankRLS(alpha, positive=True).fit(X, -y + X[:, 0], qid=qid)
+    model = pg.RankRLS(alpha, positive=True).fit(X, -y + X[:, 0], qid=qid)
     D, d = differences(X, -y + X[:, 0], qid)
     G = D.T @ D + alpha * np.eye(7)
     R = scipy.linalg.cholesky(G)
@@ -63,8 +54,8 @@ def test_the_path_of_positive_weights_is_that_of_nnls(n_features, kind, order):
     y -= y.mean()
     alphas = 10.0 ** np.arange(4, -3, -1)[::order]
     centred = X - X.mean(axis=0)
-    statistics = Pairgram.from_rows(X, y)
-    path = RankRLSCV(alphas, positive=True, cv=2).fit(X, y).coef_path_
+    statistics = pg.Pairgram.from_rows(X, y)
+    path = pg.RankRLSCV(alphas, positive=True, cv=2).fit(X, y).coef_path_
     for alpha, coef in zip(alphas, path, strict=True):
         ridge = np.sqrt(alpha / len(X)) * np.eye(n_features)
         expected = nnls(np.vstack([centred, ridge]), np.append(y, np.zeros(n_features)))[0]
@@ -89,8 +80,7 @@ def test_block_pivoting_ends_where_blocks_alone_would_not():
     assert constrained._pivoted(np.ones((2, 2)), np.ones(2), both, both) is None  # singular
 
 
-@pytest.mark.parametrize("columns", [[0], [1, 2, 5], [6, 3], range(7)])
-@pytest.mark.parametrize("scale", [False, True])
+@every(columns=[[0], [1, 2, 5], [6, 3], range(7)], scale=[False, True])
 def test_some_weights_are_positive(columns, scale):
     X, y, qid = rows_of(1)
     y = X @ np.array([-1.0, 2, -1, 0.5, -3, 1, -0.1]) + 0.3 * y
@@ -100,14 +90,14 @@ def test_some_weights_are_positive(columns, scale):
     low[list(columns)] = 0.0
     A, b = np.vstack([D, np.diag(ridge)]), np.concatenate([d, np.zeros(7)])
     expected = lsq_linear(A, b, (low, np.inf), method="bvls", tol=1e-15).x
-    model = RankRLS(0.7, scale=scale, positive=list(columns)).fit(X, y, qid=qid)
+    model = pg.RankRLS(0.7, scale=scale, positive=list(columns)).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
     frame = pd.DataFrame(X, columns=list("abcdefg"))
-    named = RankRLS(0.7, scale=scale, positive=["abcdefg"[j] for j in columns])
+    named = pg.RankRLS(0.7, scale=scale, positive=["abcdefg"[j] for j in columns])
     np.testing.assert_array_equal(named.fit(frame, y, qid=qid).coef_, model.coef_)
 
 
-@pytest.mark.parametrize("estimator", [RankRLS, RankRLSCV])
+@pytest.mark.parametrize("estimator", [pg.RankRLS, pg.RankRLSCV])
 @pytest.mark.parametrize("columns", [np.array([1, 3]), [np.int64(1), 3], np.array(["b", "d"])])
 def test_positive_columns_may_be_an_array(estimator, columns, tmp_path):
     X, y, qid = rows_of(1)
@@ -115,13 +105,12 @@ def test_positive_columns_may_be_an_array(estimator, columns, tmp_path):
     model = estimator(positive=columns).fit(X, y, qid=qid)
     assert np.array_equal(model.coef_, estimator(positive=[1, 3]).fit(X, y, qid=qid).coef_)
     model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
+    loaded = pg.load_model(tmp_path / "model")
     assert loaded.positive == list(columns)
     assert np.array_equal(loaded.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("positive", [[0], [2], [0, 2], [0, 1, 2], True])
-@pytest.mark.parametrize("factor", [1e8, 1e-8])
+@every(positive=[[0], [2], [0, 2], [0, 1, 2], True], factor=[1e8, 1e-8])
 def test_weights_of_badly_scaled_columns_are_not_lost(positive, factor):
     rng = np.random.default_rng(0)
     X, scales = rng.normal(size=(60, 4)), np.array([1.0, 1.0, factor, 1.0])
@@ -133,13 +122,11 @@ def test_weights_of_badly_scaled_columns_are_not_lost(positive, factor):
     # the same problem in columns of about equal size
     A = np.vstack([D / scales, np.diag(0.1 / scales)])
     expected = lsq_linear(A, np.append(d, np.zeros(4)), (low, np.inf), method="bvls", tol=1e-15).x
-    model = RankRLS(0.01, positive=positive).fit(X * scales, y)
+    model = pg.RankRLS(0.01, positive=positive).fit(X * scales, y)
     np.testing.assert_allclose(model.coef_ * scales, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("l1_ratio", [0.1, 0.7, 1.0])
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("alpha", [0.1, 30.0, 1e6])
+@every(l1_ratio=[0.1, 0.7, 1.0], positive=[False, True], alpha=[0.1, 30.0, 1e6])
 def test_sparse_weights_are_those_of_the_elastic_net(l1_ratio, positive, alpha):
     X, y, qid = rows_of(2)
     D, d = differences(X, y, qid)
@@ -152,13 +139,12 @@ def test_sparse_weights_are_those_of_the_elastic_net(l1_ratio, positive, alpha):
         max_iter=10**6,
     )
     expected = net.fit(D, d).coef_
-    model = RankRLS(alpha, l1_ratio=l1_ratio, positive=positive).fit(X, y, qid=qid)
+    model = pg.RankRLS(alpha, l1_ratio=l1_ratio, positive=positive).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
     np.testing.assert_array_equal(model.coef_ == 0, expected == 0)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 3.0])
-@pytest.mark.parametrize("scale", [False, True])
+@every(alpha=[0.0, 3.0], scale=[False, True])
 def test_features_are_added_where_the_objective_falls_most(alpha, scale):
     X, y, qid = rows_of(3)
     D, d = differences(X, y, qid)
@@ -176,20 +162,20 @@ def test_features_are_added_where_the_objective_falls_most(alpha, scale):
         chosen.append(j)
         expected = np.zeros(7)
         expected[chosen] = w
-        model = RankRLS(alpha, n_nonzero_coefs=size, scale=scale).fit(X, y, qid=qid)
+        model = pg.RankRLS(alpha, n_nonzero_coefs=size, scale=scale).fit(X, y, qid=qid)
         np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
 
 
 def test_equal_and_constant_columns_are_selected_once():
     X, y, qid = rows_of(4, 3)
     X = np.column_stack([X, X[:, 0], np.ones(len(y)), 2 * X[:, 1]])
-    model = RankRLS(0.0, n_nonzero_coefs=6).fit(X, y, qid=qid)
+    model = pg.RankRLS(0.0, n_nonzero_coefs=6).fit(X, y, qid=qid)
     assert np.count_nonzero(model.coef_) == 3
     np.testing.assert_allclose(
-        np.diff(model.predict(X)), np.diff(RankRLS(0.0).fit(X, y, qid=qid).predict(X)), atol=1e-8
+        np.diff(model.predict(X)), np.diff(pg.RankRLS(0.0).fit(X, y, qid=qid).predict(X)), atol=1e-8
     )
     for constraints in ({"positive": True}, {"positive": [0, 3]}, {"l1_ratio": 0.5}):
-        found = RankRLS(1.0, **constraints).fit(X, y, qid=qid).coef_
+        found = pg.RankRLS(1.0, **constraints).fit(X, y, qid=qid).coef_
         assert np.isfinite(found).all() and found[4] == 0
 
 
@@ -207,17 +193,17 @@ CONSTRAINTS = [
 def test_held_out_scores_are_those_of_refits(constraints, options):
     X, y, qid = rows_of(5)
     alphas = [30.0, 0.3, 3.0]
-    model = RankRLSCV(alphas, **constraints, **options).fit(X, y, qid=qid)
+    model = pg.RankRLSCV(alphas, **constraints, **options).fit(X, y, qid=qid)
     expected = np.zeros((3, len(y)))
-    for train, test in QueryKFold(5).split(X, qid=qid):
+    for train, test in pg.QueryKFold(5).split(X, qid=qid):
         for row, alpha in zip(expected, alphas, strict=True):
-            one = RankRLS(alpha, **constraints, **options)
+            one = pg.RankRLS(alpha, **constraints, **options)
             row[test] = one.fit(X[train], y[train], qid=qid[train]).predict(X[test])
-    found = evaluate("ndcg@10", y, expected, qid)["ndcg@10"]
+    found = pg.evaluate("ndcg@10", y, expected, qid)["ndcg@10"]
     np.testing.assert_allclose(model.scores_, found, rtol=1e-10)
     chosen = alphas.index(model.alpha_)
     np.testing.assert_allclose(model.held_out_, expected[chosen], atol=1e-8)
-    alone = RankRLS(model.alpha_, **constraints, **options).fit(X, y, qid=qid)
+    alone = pg.RankRLS(model.alpha_, **constraints, **options).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-9)
     assert model.coef_path_.shape == (3, 7)
 
@@ -227,9 +213,11 @@ def test_a_validation_set_and_the_default_grid(constraints):
     X, y, qid = rows_of(6, n_queries=20)
     first = qid < 12
     validation = (X[~first], y[~first], qid[~first])
-    model = RankRLSCV(**constraints).fit(X[first], y[first], qid=qid[first], validation=validation)
+    model = pg.RankRLSCV(**constraints).fit(
+        X[first], y[first], qid=qid[first], validation=validation
+    )
     assert model.alphas_.shape == (34,) and (np.diff(model.alphas_) < 0).all()
-    best = evaluate("ndcg@10", y[~first], model.predict(X[~first]), qid[~first])["ndcg@10"]
+    best = pg.evaluate("ndcg@10", y[~first], model.predict(X[~first]), qid[~first])["ndcg@10"]
     assert model.best_score_ == pytest.approx(best)
     if "l1_ratio" in constraints and "positive" not in constraints:
         counts = np.count_nonzero(model.coef_path_, axis=1)
@@ -239,48 +227,48 @@ def test_a_validation_set_and_the_default_grid(constraints):
 @pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
 def test_statistics_and_files_have_the_same_weights(constraints, tmp_path):
     X, y, qid = rows_of(7)
-    model = RankRLS(0.5, **constraints).fit(X, y, qid=qid)
-    streamed = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), 0.5, **constraints)
+    model = pg.RankRLS(0.5, **constraints).fit(X, y, qid=qid)
+    streamed = pg.RankRLS.from_pairgram(pg.Pairgram.from_rows(X, y, qid=qid), 0.5, **constraints)
     np.testing.assert_allclose(streamed.coef_, model.coef_, atol=1e-10)
     assert streamed.get_params() == model.get_params()
-    for saved in (model, RankRLSCV([0.5], **constraints).fit(X, y, qid=qid)):
+    for saved in (model, pg.RankRLSCV([0.5], **constraints).fit(X, y, qid=qid)):
         saved.save(tmp_path / "m")
-        loaded = load_model(tmp_path / "m")
+        loaded = pg.load_model(tmp_path / "m")
         assert {name: loaded.get_params()[name] for name in constraints} == constraints
         np.testing.assert_array_equal(loaded.predict(X), saved.predict(X))
-    one = fit_many(RankRLS(0.5, **constraints), [(X, y, qid)]).models[0]
+    one = pg.fit_many(pg.RankRLS(0.5, **constraints), [(X, y, qid)]).models[0]
     np.testing.assert_array_equal(one.coef_, model.coef_)
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
 def test_an_alpha_of_0_is_no_penalty(constraints):
     X, y, qid = rows_of(7)
-    model = RankRLSCV([1.0, 0.0, 1e-9], **constraints).fit(X, y, qid=qid)
+    model = pg.RankRLSCV([1.0, 0.0, 1e-9], **constraints).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_path_[1], model.coef_path_[2], atol=1e-7)
     unpenalised = {name: value for name, value in constraints.items() if name != "l1_ratio"}
-    alone = RankRLS(0.0, **unpenalised).fit(X, y, qid=qid)
+    alone = pg.RankRLS(0.0, **unpenalised).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_path_[1], alone.coef_, atol=1e-8)
 
 
 def test_rows_of_one_query_and_fewer_rows_than_features():
-    X, y, _ = make_ranking(1, 12, 30, random_state=0)
-    model = RankRLSCV([1.0, 10.0], n_nonzero_coefs=4).fit(X, y)
+    X, y, _ = pg.make_ranking(1, 12, 30, random_state=0)
+    model = pg.RankRLSCV([1.0, 10.0], n_nonzero_coefs=4).fit(X, y)
     assert model.form_ == "primal" and np.count_nonzero(model.coef_) == 4
-    assert (RankRLSCV(cv=KFold(3), positive=True).fit(X, y).coef_ >= 0).all()
+    assert (pg.RankRLSCV(cv=KFold(3), positive=True).fit(X, y).coef_ >= 0).all()
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
 def test_offsets_are_subtracted(constraints):
     X, y, qid = rows_of(9)
     offset = X @ np.linspace(-1, 1, 7)
-    model = RankRLS(0.5, **constraints).fit(X, y, qid=qid, offset=offset)
-    expected = RankRLS(0.5, **constraints).fit(X, y - offset, qid=qid).coef_
+    model = pg.RankRLS(0.5, **constraints).fit(X, y, qid=qid, offset=offset)
+    expected = pg.RankRLS(0.5, **constraints).fit(X, y - offset, qid=qid).coef_
     np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
-    search = RankRLSCV([0.5], **constraints, scoring="pairwise_accuracy")
+    search = pg.RankRLSCV([0.5], **constraints, scoring="pairwise_accuracy")
     search.fit(X, y, qid=qid, offset=offset)
     held_out = np.zeros(len(y))
-    for train, test in QueryKFold(5).split(X, qid=qid):
-        one = RankRLS(0.5, **constraints).fit(X[train], y[train] - offset[train], qid=qid[train])
+    for train, test in pg.QueryKFold(5).split(X, qid=qid):
+        one = pg.RankRLS(0.5, **constraints).fit(X[train], y[train] - offset[train], qid=qid[train])
         held_out[test] = one.predict(X[test]) + offset[test]
     np.testing.assert_allclose(search.held_out_, held_out, atol=1e-8)
 
@@ -292,7 +280,7 @@ def test_weights_of_0_are_exactly_0():
         rng = np.random.default_rng(seed)
         X, y = rng.integers(0, 3, (9, 3)) * 1.0, rng.integers(0, 3, 9) * 1.0
         y[:2] = 0, 1  # something to learn
-        coef = RankRLS(positive=True).fit(X, y, qid=np.arange(9) // 3).coef_
+        coef = pg.RankRLS(positive=True).fit(X, y, qid=np.arange(9) // 3).coef_
         assert not ((coef > 0) & (coef < 1e-12 * coef.max())).any()
         n_zeros += np.count_nonzero(coef == 0)
     assert n_zeros > 100

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from axes import every
 from pairgram import Pairgram, RankRLS, RankRLSCV, scan
 
 LOST = "fewer than two digits"
@@ -32,9 +33,7 @@ def centred(values, qid):
     return values - (np.bincount(qid, values) / np.bincount(qid))[qid]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("road", ["statistics", "prior", "table"])
+@every(dtype=[np.float64, np.float32], size=SIZES, road=["statistics", "prior", "table"])
 def test_noise_of_sums(road, size, dtype):
     X, y, qid, noise = rows_of(size, dtype)
     alpha = 1e-9 / size**2  # whose part of the noise is small
@@ -57,8 +56,7 @@ def test_noise_of_sums(road, size, dtype):
     assert warned or size < 1e8
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("size", SIZES)
+@every(dtype=[np.float64, np.float32], size=SIZES)
 def test_losses_of_statistics(size, dtype):
     X, y, qid, noise = rows_of(size, dtype)
     alphas = [1e-9 / size**2, 1e-8 / size**2]

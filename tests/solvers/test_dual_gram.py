@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 from threadpoolctl import threadpool_limits
 
 import reference
+from axes import every
 from pairgram import (
     PairwiseELMCV,
     QueryKFold,
@@ -47,6 +48,23 @@ settings_drawn = st.builds(
     st.sampled_from(WEIGHTINGS),
     st.sampled_from(["label", "gain"]),
 )
+
+
+def held_out(data, total, ridge, alphas):
+    return leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda: total)
+
+
+def assert_refits(scores, problem, K, settings, alphas, tolerances=None):
+    """Scores of every query are those of a refit without it."""
+    rows = np.arange(len(problem.y))
+    splits = [(rows[problem.query != q], rows[problem.query == q]) for q in set(problem.query)]
+    expected = refits(problem, K, settings, alphas, splits)
+    for (_, test), part in zip(splits, expected, strict=True):
+        if tolerances is None:
+            assert_scores(scores[:, test], part, problem.y)
+            continue
+        for actual, wanted, tolerance in zip(scores[:, test], part, tolerances, strict=True):
+            assert_scores(actual, wanted, problem.y, tolerance)
 
 
 @pytest.mark.usefixtures("decomposition")
@@ -149,9 +167,7 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
     if given_K.has_pairs(settings).sum() < 2:
         return
     scores = [
-        leave_out.leave_query_out(
-            data, total.settings, total.decompose(), alphas, lambda total=total: total
-        )
+        held_out(data, total, total.decompose(), alphas)
         for data, total in ((made_K, one), (given_K, other))
     ]
     assert_scores(*scores, problem.y)
@@ -172,15 +188,8 @@ def test_leave_query_out_of_a_large_problem(set_limits, block_bytes):
     alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     for alpha, coef in zip(alphas, ridge.coef(alphas), strict=True):
         assert_scores(K @ coef, K @ explicit(problem, K, settings, alpha), y)
-    scores = leave_out.leave_query_out(
-        data, total.settings, ridge, alphas, lambda total=total: total
-    )
-    rows = np.arange(len(y))
-    splits = [(rows[problem.query != q], rows[problem.query == q]) for q in range(12)]
-    for (_, test), expected in zip(
-        splits, refits(problem, K, settings, alphas, splits), strict=True
-    ):
-        assert_scores(scores[:, test], expected, y)
+    scores = held_out(data, total, ridge, alphas)
+    assert_refits(scores, problem, K, settings, alphas)
 
 
 def test_directions_that_queries_barely_see():
@@ -200,9 +209,7 @@ def test_directions_that_queries_barely_see():
         expected = K @ explicit(problem, K, settings, alphas[0])
         assert_scores(K @ ridge.coef(alphas)[0], expected, problem.y, tolerance)
         assert_scores(K @ total.solve(alphas[0]), expected, problem.y, tolerance)
-        scores = leave_out.leave_query_out(
-            data, total.settings, ridge, alphas, lambda total=total: total
-        )
+        scores = held_out(data, total, ridge, alphas)
         expected = np.hstack(refits(problem, K, settings, alphas, splits))
         assert_scores(scores, expected, problem.y, tolerance)
 
@@ -216,15 +223,8 @@ def assert_held_out(problem, settings, tolerances):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
-    scores = leave_out.leave_query_out(
-        data, total.settings, ridge, alphas, lambda total=total: total
-    )
-    rows = np.arange(len(problem.y))
-    splits = [(rows[problem.query != q], rows[problem.query == q]) for q in set(problem.query)]
-    expected = refits(problem, K, settings, alphas, splits)
-    for (_, test), part in zip(splits, expected, strict=True):
-        for actual, wanted, tolerance in zip(scores[:, test], part, tolerances, strict=True):
-            assert_scores(actual, wanted, problem.y, tolerance)
+    scores = held_out(data, total, ridge, alphas)
+    assert_refits(scores, problem, K, settings, alphas, tolerances)
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 5, 6], [0, 1, 7, 8], [0, 1, 9, 10], [0, 1, 40, 41]])
@@ -236,8 +236,7 @@ def test_levels_that_hardly_any_pair_joins(labels):
     assert_held_out(problem, settings, [1e-11, 1e-10, 1e-8])
 
 
-@pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("weight", [1e-9, 1e-12, 1e-16, 1e-24, 1e-200])
+@every(pairs=PAIRS, weight=[1e-9, 1e-12, 1e-16, 1e-24, 1e-200])
 def test_rows_that_hardly_count(pairs, weight):
     rng = np.random.default_rng(0)
     y, query = rng.integers(0, 3, 60) * 1.0, np.repeat(np.arange(6), 10)
@@ -258,16 +257,8 @@ def test_leave_query_out(problem, settings, kernel):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
-    scores = leave_out.leave_query_out(
-        data, total.settings, ridge, alphas, lambda total=total: total
-    )
-    rows = np.arange(len(problem.y))
-    queries = [rows[problem.query == q] for q in np.unique(problem.query)]
-    splits = [(np.setdiff1d(rows, test), test) for test in queries]
-    for (_, test), expected in zip(
-        splits, refits(problem, K, settings, alphas, splits), strict=True
-    ):
-        assert_scores(scores[:, test], expected, problem.y)
+    scores = held_out(data, total, ridge, alphas)
+    assert_refits(scores, problem, K, settings, alphas)
 
 
 @pytest.mark.parametrize("pairs", PAIRS[:2])
@@ -278,19 +269,11 @@ def test_leave_query_out_of_global_pairs(pairs):
     data = data_of(problem, K)
     total = DualGram(data, settings)
     alphas = np.array([10.0, 0.1])
-    scores = leave_out.leave_query_out(
-        data, total.settings, total.decompose(), alphas, lambda: total
-    )
-    rows = np.arange(len(y))
-    splits = [(rows[problem.query != q], rows[problem.query == q]) for q in range(8)]
-    for (_, test), expected in zip(
-        splits, refits(problem, K, settings, alphas, splits), strict=True
-    ):
-        assert_scores(scores[:, test], expected, y)
+    scores = held_out(data, total, total.decompose(), alphas)
+    assert_refits(scores, problem, K, settings, alphas)
 
 
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@every(pairs=["with_ties", "without_ties", None], weighting=WEIGHTINGS)
 def test_leave_row_out(pairs, weighting):
     rng = np.random.default_rng(0)
     n = 25
@@ -509,8 +492,7 @@ def test_memory_is_that_of_the_formula(set_limits, dtype):
     X, y, qid = rng.normal(size=(n, 5)).astype(dtype), rng.normal(size=n), np.arange(n) // 8
     system = dual_of(kernel_matrix(X))
     fit, search = RankRLS(kernel="rbf"), RankRLSCV([1.0, 0.1], kernel="rbf")
-    set_limits(fold_bytes=8 * n * 16)
-    set_limits(tile=64)
+    set_limits(fold_bytes=8 * n * 16, tile=64)
     assert peak_words(lambda: system.solve(0.1), n) < 1.1
     assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
     assert peak_words(lambda: system.decompose(basis=True), n) < 3.1
@@ -530,24 +512,18 @@ def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, word
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
     v = rng.uniform(1, 2, n) if weighted else None
     search = RankRLSCV([1.0], kernel="rbf", cv=cv)
-    set_limits(tile=64)
-    set_limits(regression_bytes=8 * n * 8)
-    set_limits(pair_entries=n * 8)
+    set_limits(tile=64, regression_bytes=8 * n * 8, pair_entries=n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
     free_memory(words * 8.0 * n**2 - 1)
     with pytest.raises(MemoryError, match=rf"\({8 * words} n² bytes"):
         search.fit(X, y, sample_weight=v)
 
 
-def _linear(X, Z):
-    return X @ Z.T
-
-
 @pytest.mark.parametrize(
     ("search", "parameters", "per_square", "features"),
     [
         (False, {"kernel": "rbf"}, 8, 8 * 10 * 30),
-        (False, {"kernel": _linear}, 16, 8 * 10 * 30),
+        (False, {"kernel": lambda X, Z: X @ Z.T}, 16, 8 * 10 * 30),
         (True, {"kernel": "rbf"}, 24, 8 * 10 * 30),
         (True, {"kernel": "precomputed"}, 24, 0),
         (False, {"form": "dual"}, 8, 8 * 10 * 30),
@@ -611,11 +587,7 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     monkeypatch.setattr(matrix, "matrix_of", fail)
     for named in ({"cv": "foo"}, {"scoring": "foo"}, {"cv": [(np.arange(3), np.array([400]))]}):
         with pytest.raises(ValueError, match=r"cv|foo"):
-            RankRLSCV(kernel=_fail_kernel).set_params(**named).fit(X, y)
-
-
-def _fail_kernel(X, Z):
-    raise AssertionError
+            RankRLSCV(kernel=fail).set_params(**named).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
@@ -662,8 +634,7 @@ def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():
 GAMMAS = [0.01, 0.3, 4.0]
 
 
-@pytest.mark.parametrize("cv", [None, 3, "leave-pair-out", "validation"])
-@pytest.mark.parametrize("machine", [RankRLSCV, PairwiseELMCV])
+@every(cv=[None, 3, "leave-pair-out", "validation"], machine=[RankRLSCV, PairwiseELMCV])
 def test_gamma_is_chosen_as_by_searches_of_each(machine, cv):
     X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
     qid = None if cv == "leave-pair-out" else qid

@@ -1,6 +1,8 @@
 """forget: queries of many days leave statistics as if they had never been seen."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from pairgram import Cross, Pairgram, RandomNodes, RankRLS, make_ranking, scan
@@ -20,17 +22,15 @@ def total_of(rows, road="arrays", **settings):
     return total
 
 
-def given(rows, road, missing=None):
+def given(rows, road):
     if road == "arrays":
         return X[rows], y[rows]
     if road == "frame":
-        pandas = pytest.importorskip("pandas")
-        return pandas.DataFrame(X[rows], columns=NAMES), y[rows]
-    return (scan(frame_of(rows), label="y", qid="q", missing=missing),)
+        return pd.DataFrame(X[rows], columns=NAMES), y[rows]
+    return (scan(frame_of(rows), label="y", qid="q"),)
 
 
 def frame_of(rows, values=X):
-    pa = pytest.importorskip("pyarrow")
     columns = dict(zip(NAMES, values[rows].T, strict=True))
     return pa.table(columns | {"y": y[rows], "q": QUERY[rows]})
 
@@ -60,18 +60,16 @@ def test_what_is_left_is_what_was_never_added(road, settings):
 
 def test_weights(tmp_path):
     weight, each = 1.0 + QUERY % 3, 1.0 + QUERY % 2
-    total = Pairgram()
-    for day in range(3):
-        own = day == DAY
-        total = (0.5 * total).update(
-            X[own], y[own], qid=QUERY[own], sample_weight=weight[own], query_weight=each[own]
-        )
-    expected = Pairgram()
-    for day in range(3):
-        own = (day == DAY) & ~GONE
-        expected = (0.5 * expected).update(
-            X[own], y[own], qid=QUERY[own], sample_weight=weight[own], query_weight=each[own]
-        )
+
+    def decayed(rows):
+        total = Pairgram()
+        for day in range(3):
+            own = rows & (day == DAY)
+            told = {"sample_weight": weight[own], "query_weight": each[own]}
+            total = (0.5 * total).update(X[own], y[own], qid=QUERY[own], **told)
+        return total
+
+    total, expected = decayed(np.full(len(y), True)), decayed(~GONE)
     total.save(tmp_path / "total")
     loaded = Pairgram.load(tmp_path / "total")
     mixed = np.random.default_rng(0).permutation(np.flatnonzero(GONE))
@@ -87,28 +85,30 @@ def test_weights(tmp_path):
 def test_missing_values_of_a_table():
     gaps = X.copy()
     gaps[::5, 1] = np.nan
-    options = {"label": "y", "qid": "q", "missing": "zero"}
-    total = Pairgram.from_rows(scan(frame_of(DAY == 0, gaps), **options))
-    total = (0.5 * total).update(scan(frame_of(DAY == 1, gaps), **options))
+
+    def table(rows):
+        return scan(frame_of(rows, gaps), label="y", qid="q", missing="zero")
+
+    total, expected = (
+        (0.5 * Pairgram.from_rows(table(rows & (DAY == 0)))).update(table(rows & (DAY == 1)))
+        for rows in (np.full(len(y), True), ~GONE)
+    )
     for day in range(2):
-        gone = scan(frame_of(GONE & (day == DAY), gaps), **options)
-        total.forget(gone, factor=0.5 ** (1 - day))
-    expected = Pairgram.from_rows(scan(frame_of(~GONE & (DAY == 0), gaps), **options))
-    expected = (0.5 * expected).update(scan(frame_of(~GONE & (DAY == 1), gaps), **options))
+        total.forget(table(GONE & (day == DAY)), factor=0.5 ** (1 - day))
     np.testing.assert_allclose(total.G, expected.G, atol=1e-9)
 
 
 def test_errors_leave_statistics_as_they_were():
     total = total_of(np.full(len(y), True))
     before = total.G.copy()
-    with pytest.raises(ValueError, match=r"cannot subtract: .*not in these statistics"):
-        total.forget(X[GONE], y[GONE], qid=QUERY[GONE] + 100)
-    with pytest.raises(ValueError, match="have ids, and those of the right side have none"):
-        total.forget(X[GONE], y[GONE])
-    with pytest.raises(ValueError, match="squares that are left add up to less than 0"):
-        total.forget(X[GONE], y[GONE], qid=QUERY[GONE], factor=1e3)
-    with pytest.raises(ValueError, match="propensity must be None"):
-        total.forget(X[GONE], y[GONE], qid=QUERY[GONE], propensity=np.ones(GONE.sum()))
+    for message, named in (
+        ("cannot subtract: .*not in these statistics", {"qid": QUERY[GONE] + 100}),
+        ("have ids, and those of the right side have none", {}),
+        ("squares that are left add up to less than 0", {"qid": QUERY[GONE], "factor": 1e3}),
+        ("propensity must be None", {"qid": QUERY[GONE], "propensity": np.ones(GONE.sum())}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            total.forget(X[GONE], y[GONE], **named)
     with pytest.raises(ValueError, match="cannot subtract statistics of columns"):
         total.forget(*given(GONE, "frame"), qid=QUERY[GONE])
     np.testing.assert_array_equal(total.G, before)
@@ -145,12 +145,10 @@ def test_what_was_never_added_leaves_a_negative_direction(dtype):
     left = total - of_queries(few, wide)
     np.testing.assert_allclose(left.G, of_queries(np.arange(3), wide).G, rtol=1e-4, atol=1e-3)
     other = wide + 0.1 * rng.normal(size=wide.shape).astype(dtype)
-    with pytest.raises(ValueError, match="squares that are left add up to less than 0: what"):
-        total - of_queries(few, other)
-    with pytest.raises(ValueError, match="squares that are left add up to less than 0"):
-        total - of_queries(few, wide, y + 0.1 * rng.normal(size=len(y)))
-    with pytest.raises(ValueError, match="squares that are left add up to less than 0"):
-        total - 1.1 * of_queries(few, wide)
+    noisy = y + 0.1 * rng.normal(size=len(y))
+    for part in (of_queries(few, other), of_queries(few, wide, noisy), 1.1 * of_queries(few, wide)):
+        with pytest.raises(ValueError, match="squares that are left add up to less than 0: what"):
+            total - part
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import reference_svm
+from axes import every
 from problems import pair_operator, problems
 
 WEIGHTINGS = st.sampled_from(["pairs", "documents", "queries"])
@@ -84,8 +85,7 @@ def many_rows(n_levels, sizes, seed=0):
     return rng, y, offsets
 
 
-@pytest.mark.parametrize("n_levels", [2, 4, 5, 8, 9, None])
-@pytest.mark.parametrize("sizes", [[3000], [900, 1, 2000, 0, 700]])
+@every(n_levels=[2, 4, 5, 8, 9, None], sizes=[[3000], [900, 1, 2000, 0, 700]])
 def test_any_number_of_levels_and_long_queries(n_levels, sizes):
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
@@ -106,8 +106,7 @@ def test_any_number_of_levels_and_long_queries(n_levels, sizes):
         np.testing.assert_allclose(pairs.product(u, n_threads), expected_product, atol=1e-8)
 
 
-@pytest.mark.parametrize("n_levels", [2, 5, None])
-@pytest.mark.parametrize("scale", [1.0, 1e3])
+@every(n_levels=[2, 5, None], scale=[1.0, 1e3])
 def test_logistic_loss_of_long_queries(n_levels, scale):
     """Losers that fill several blocks, and the last one in part."""
     rng, y, offsets = many_rows(n_levels, [900, 1, 7, 0, 300])
@@ -155,8 +154,7 @@ def of_row(i, rows, y, f, u):
     return gradient, 2 * (u[i] - u[lower | higher]).sum()
 
 
-@pytest.mark.parametrize("n_levels", [3, 20, None])
-@pytest.mark.parametrize("sizes", [[5000, 1, 4200, 0, 9000, 300], [1_000_000]])
+@every(n_levels=[3, 20, None], sizes=[[5000, 1, 4200, 0, 9000, 300], [1_000_000]])
 def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, sizes):
     """Longer than a thread's share; by all pairs a million rows would take hours."""
     rng, y, offsets = many_rows(n_levels, sizes)

@@ -1,28 +1,13 @@
 """Which way sparse rows are solved, and what is told of the time."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from pairgram import (
-    AutoRanker,
-    ELMRank,
-    ELMRankCV,
-    Pairgram,
-    Preferences,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    fit_many,
-    make_ranking,
-    plots,
-    scan,
-)
+import pairgram as pg
+from axes import every
 from problems import BY_STEPS
 
 # Steps are begun whatever they may take, and end when the direct solution would be there.
@@ -40,13 +25,15 @@ def has_folds(search):
     return "split0_test_score" in search.cv_results_
 
 
-@pytest.mark.parametrize("model", [RankRLSCV(), RankRLSCV([0.1, 10.0, 1.0], cv=3), AutoRanker()])
+@pytest.mark.parametrize(
+    "model", [pg.RankRLSCV(), pg.RankRLSCV([0.1, 10.0, 1.0], cv=3), pg.AutoRanker()]
+)
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_large_path_is_not_kept(set_limits, model, dense):
     X, y, qid = sparse_rows()
     X = X.toarray() if dense else X
     model = clone(model)
-    if isinstance(model, AutoRanker):
+    if isinstance(model, pg.AutoRanker):
         model.set_params(time_budget=None)
     whole, few = clone(model).fit(X, y, qid=qid), clone(model)
     set_limits(path_bytes=8 * whole.coef_path_.size - 1)
@@ -55,14 +42,14 @@ def test_a_large_path_is_not_kept(set_limits, model, dense):
     np.testing.assert_allclose(few.coef_, whole.coef_, rtol=1e-12)
     np.testing.assert_array_equal(few.scores_, whole.scores_)
     with pytest.raises(ValueError, match=r"coef_path_ is None, because .* fewer alphas or columns"):
-        plots.coefficients(few)
+        pg.plots.coefficients(few)
 
 
 def test_small_rows_are_held_out_exactly():
     X, y, qid = sparse_rows()
-    search = RankRLSCV().fit(X, y, qid=qid)
+    search = pg.RankRLSCV().fit(X, y, qid=qid)
     assert not has_folds(search)
-    np.testing.assert_allclose(search.scores_, RankRLSCV().fit(X.toarray(), y, qid=qid).scores_)
+    np.testing.assert_allclose(search.scores_, pg.RankRLSCV().fit(X.toarray(), y, qid=qid).scores_)
 
 
 def wide_rows(n_rows, n_features):
@@ -84,18 +71,18 @@ def wide_rows(n_rows, n_features):
 )
 def test_the_shape_decides(shape, cv, folds):
     X, y, qid = wide_rows(*shape)
-    search = RankRLSCV([1.0, 10.0], cv=cv).fit(X, y, qid=qid)
+    search = pg.RankRLSCV([1.0, 10.0], cv=cv).fit(X, y, qid=qid)
     assert has_folds(search) == folds
     assert search.form_ == ("dual" if shape[0] < shape[1] else "primal")
 
 
 def test_one_ridge_of_rows_that_are_neither_small_nor_large_is_solved_by_steps(limits_of):
     X, y, qid = wide_rows(4_000, 3_000)
-    found = RankRLS().fit(X, y, qid=qid).coef_
+    found = pg.RankRLS().fit(X, y, qid=qid).coef_
     with limits_of(**BY_STEPS):
-        by_steps = RankRLS().fit(X, y, qid=qid).coef_
+        by_steps = pg.RankRLS().fit(X, y, qid=qid).coef_
     with limits_of(step_patience=0.0):
-        direct = RankRLS().fit(X, y, qid=qid).coef_
+        direct = pg.RankRLS().fit(X, y, qid=qid).coef_
     assert (found == by_steps).all() and not (found == direct).all()
     np.testing.assert_allclose(found, direct, rtol=0, atol=1e-8 * abs(direct).max())
 
@@ -103,11 +90,10 @@ def test_one_ridge_of_rows_that_are_neither_small_nor_large_is_solved_by_steps(l
 @pytest.mark.parametrize("n_features", [80, 700])  # the primal form, and the dual one
 def test_many_steps_end_in_the_direct_solution(limits_of, n_features):
     X, y, qid = sparse_rows(n_features)
-    one = RankRLS(1e-7, pairs="without_ties", inputs="maxabs")
-    many = RankRLSCV([1e-8, 1e-7], cv=3, pairs=["with_ties", "without_ties"])
+    one = pg.RankRLS(1e-7, pairs="without_ties", inputs="maxabs")
+    many = pg.RankRLSCV([1e-8, 1e-7], cv=3, pairs=["with_ties", "without_ties"])
     direct, searched = one.fit(X, y, qid=qid).coef_, many.fit(X, y, qid=qid).coef_path_
-    with limits_of(**IMPATIENT), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with limits_of(**IMPATIENT):  # warnings are errors here
         assert (one.fit(X, y, qid=qid).coef_ == direct).all()
         assert (many.fit(X, y, qid=qid).coef_path_ == searched).all()
     assert one.form_ == many.form_ == ("dual" if n_features > len(y) else "primal")
@@ -115,18 +101,18 @@ def test_many_steps_end_in_the_direct_solution(limits_of, n_features):
 
 def test_folds_that_were_begun_by_steps_are_folds_in_the_end(limits_of):
     X, y, qid = sparse_rows()
-    folds = RankRLSCV([1e-8], cv=5).fit(X, y, qid=qid)
+    folds = pg.RankRLSCV([1e-8], cv=5).fit(X, y, qid=qid)
     with limits_of(**IMPATIENT):
-        search = RankRLSCV([1e-8]).fit(X, y, qid=qid)
+        search = pg.RankRLSCV([1e-8]).fit(X, y, qid=qid)
     assert has_folds(search) and (search.scores_ == folds.scores_).all()
 
 
 @pytest.mark.parametrize("n_features", [80, 700])
 def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features):
     X, y, qid = sparse_rows(n_features)
-    direct = RankRLS().fit(X, y, qid=qid).coef_
+    direct = pg.RankRLS().fit(X, y, qid=qid).coef_
     free_memory(100_000)
-    search = RankRLSCV([1.0, 1e-1]).fit(X, y, qid=qid)
+    search = pg.RankRLSCV([1.0, 1e-1]).fit(X, y, qid=qid)
     assert has_folds(search) and search.form_ == "primal"
     np.testing.assert_allclose(search.coef_path_[0], direct, rtol=0, atol=1e-6 * abs(direct).max())
 
@@ -134,17 +120,17 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
 @pytest.mark.parametrize(
     ("model", "dense", "advice"),
     [
-        (RankRLS(), False, "RankSVM"),
-        (RankRLS(), True, "fewer features"),
-        (RankRLS(kernel="rbf"), True, "Nystroem"),
-        (RankRLS(kernel="rbf", scope="global"), True, "Nystroem"),
-        (RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
-        (RankRLS(positive=True), False, "fewer columns"),
-        (RankSVM(), False, "fewer features"),
-        (RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
-        (RankSVM(loss="logistic"), True, "does not go through all pairs"),
-        (ELMRank(random_state=0, scope="query"), True, "fewer nodes, or a smaller n_estimators"),
-        (ELMRankCV(random_state=0, scope="query", cv=2), True, "fewer nodes, ranges or folds"),
+        (pg.RankRLS(), False, "RankSVM"),
+        (pg.RankRLS(), True, "fewer features"),
+        (pg.RankRLS(kernel="rbf"), True, "Nystroem"),
+        (pg.RankRLS(kernel="rbf", scope="global"), True, "Nystroem"),
+        (pg.RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
+        (pg.RankRLS(positive=True), False, "fewer columns"),
+        (pg.RankSVM(), False, "fewer features"),
+        (pg.RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
+        (pg.RankSVM(loss="logistic"), True, "does not go through all pairs"),
+        (pg.ELMRank(random_state=0, scope="query"), True, "fewer nodes, or a smaller n_estimators"),
+        (pg.ELMRankCV(random_state=0, scope="query", cv=2), True, "fewer nodes, ranges or folds"),
     ],
 )
 def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
@@ -159,41 +145,39 @@ def test_long_steps_are_announced(set_limits):
     X, y, qid = sparse_rows()
     set_limits(**BY_STEPS, long_fit_seconds=1e-6)
     with pytest.warns(UserWarning, match="larger alpha needs fewer steps, as do fewer folds"):
-        RankRLSCV(cv=3).fit(X, y, qid=qid)
+        pg.RankRLSCV(cv=3).fit(X, y, qid=qid)
 
 
 def test_long_pairs_that_are_held_out_are_announced(set_limits):
-    X, y, _ = make_ranking(1, 60, 5, random_state=0)
+    X, y, _ = pg.make_ranking(1, 60, 5, random_state=0)
     set_limits(long_fit_seconds=1e-6)
     with pytest.warns(UserWarning, match="fewer rows or alphas, or cv a splitter") as told:
-        RankRLSCV(cv="leave-pair-out").fit(X, y)
+        pg.RankRLSCV(cv="leave-pair-out").fit(X, y)
     assert len(told) == 1
 
 
 @pytest.mark.parametrize("of_frame", [True, False])
 def test_many_long_fits_are_announced_once(set_limits, of_frame):
-    X, y, qid = make_ranking(200, 10, 3, random_state=0)
+    X, y, qid = pg.make_ranking(200, 10, 3, random_state=0)
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, user=qid)
     problems = [(X[qid == user], y[qid == user]) for user in range(200)]
     columns = {"by": "user", "label": "y"} if of_frame else {}
 
     def fit(given):
-        return fit_many(RankRLS(), given, n_threads=1, **columns)
+        return pg.fit_many(pg.RankRLS(), given, n_threads=1, **columns)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fit(frame if of_frame else problems)
-        set_limits(long_fit_seconds=1e-3)
-        if not of_frame:
-            fit(problems[:1])  # nothing is left to do
-            fit(one for one in problems)  # nobody knows how many
+    fit(frame if of_frame else problems)  # warnings are errors here
+    set_limits(long_fit_seconds=1e-3)
+    if not of_frame:
+        fit(problems[:1])  # nothing is left to do
+        fit(one for one in problems)  # nobody knows how many
     with pytest.warns(UserWarning, match="give fewer problems, or an estimator") as told:
         fit(frame if of_frame else problems)
     assert len(told) == 1
 
 
 def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
-    X, y, qid = make_ranking(200, 20, 200, random_state=0)
+    X, y, qid = pg.make_ranking(200, 20, 200, random_state=0)
     set_limits(long_fit_seconds=0.0)
 
     def told(model):
@@ -203,15 +187,14 @@ def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
         assert unit == "s"
         return float(number)
 
-    one, five = told(RankRLS()), told(RankRLSCV(cv=5))
+    one, five = told(pg.RankRLS()), told(pg.RankRLSCV(cv=5))
     assert 0 < 2 * one < five
-    assert told(RankRLSCV(cv=5, pairs=["with_ties", "without_ties"])) == pytest.approx(
+    assert told(pg.RankRLSCV(cv=5, pairs=["with_ties", "without_ties"])) == pytest.approx(
         2 * five, 0.1
     )
 
 
-@pytest.mark.parametrize("scope", ["query", "global"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(scope=["query", "global"], dtype=[np.float64, np.float32])
 def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, dtype):
     """Times that some queries have and others have not; rows of weight 0 are not seen."""
     rng = np.random.default_rng(0)
@@ -222,7 +205,7 @@ def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, 
     times = rng.integers(-8, 8, 60) + 2.0**40 * (1 + lists % 3)
     X = np.column_stack([np.where(lists % 2 == 0, times, 0.0), X])
     X[5, 7] = 0.0
-    model = RankRLS(1.0, form="dual", scope=scope)
+    model = pg.RankRLS(1.0, form="dual", scope=scope)
     dense = model.fit(X, y, qid=qid, sample_weight=weight).coef_
     found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weight).coef_
     np.testing.assert_allclose(found, dense, rtol=0, atol=1e-12 * abs(dense).max())
@@ -238,34 +221,32 @@ def test_a_query_without_entries_is_one_of_zeros():
     X[12:24] = 0
     X = X.tocsr()
     for rows in (X, 0 * X):
-        dense = RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
-        found = RankRLS(form="dual").fit(rows, y, qid=qid).coef_
+        dense = pg.RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
+        found = pg.RankRLS(form="dual").fit(rows, y, qid=qid).coef_
         np.testing.assert_allclose(found, dense, rtol=0, atol=1e-10 * (abs(dense).max() + 1e-300))
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        RankRLS(l1_ratio=0.5),
-        RankRLS(positive=True),
-        RankRLSCV([1.0], n_nonzero_coefs=5),
-        RankRLSCV(l1_ratio=0.5, cv=3),
+        pg.RankRLS(l1_ratio=0.5),
+        pg.RankRLS(positive=True),
+        pg.RankRLSCV([1.0], n_nonzero_coefs=5),
+        pg.RankRLSCV(l1_ratio=0.5, cv=3),
     ],
     ids=repr,
 )
 def test_constraints_that_need_too_large_a_matrix_are_refused(model):
     X, y, qid = wide_rows(400, 3_000_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(MemoryError, match=r"Gram matrix of 3000000 features.*RankRLS without"):
-            model.fit(X, y, qid=qid)
+    with pytest.raises(MemoryError, match=r"Gram matrix of 3000000 features.*RankRLS without"):
+        model.fit(X, y, qid=qid)
 
 
 def test_dense_tables_say_what_takes_sparse_rows(free_memory):
     X, y, qid = sparse_rows()
-    table = scan(lambda: iter([(X.toarray(), y, qid)]))
+    table = pg.scan(lambda: iter([(X.toarray(), y, qid)]))
     free_memory(100_000)
-    for model in (RankRLS(), RankRLSCV()):
+    for model in (pg.RankRLS(), pg.RankRLSCV()):
         with pytest.raises(MemoryError, match=r"Gram matrix of 80 features, .* fewer features"):
             model.fit(table)
 
@@ -273,16 +254,18 @@ def test_dense_tables_say_what_takes_sparse_rows(free_memory):
 def test_a_search_of_labels_and_scales_by_steps_needs_no_matrix():
     """Rows as hashed ids make them, with millions of columns."""
     X, y, qid = wide_rows(400, 1_000_000)
-    search = RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"]).fit(X, y, qid=qid)
+    search = pg.RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"]).fit(X, y, qid=qid)
     few = np.unique(X.indices)
-    dense = RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"])
+    dense = pg.RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"])
     dense.fit(X[:, few].toarray(), y, qid=qid)
     np.testing.assert_allclose(search.scores_, dense.scores_, rtol=0, atol=1e-6)
     np.testing.assert_allclose(search.coef_[few], dense.coef_, rtol=0, atol=1e-6)
     assert np.count_nonzero(search.coef_path_) == np.count_nonzero(search.coef_path_[:, few])
 
 
-@pytest.mark.parametrize("model", [RankRLS(10.0, scale=True), RankRLSCV([100.0, 1.0, 10.0], cv=3)])
+@pytest.mark.parametrize(
+    "model", [pg.RankRLS(10.0, scale=True), pg.RankRLSCV([100.0, 1.0, 10.0], cv=3)]
+)
 @pytest.mark.parametrize("judged", ["folds", "validation"])
 def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
     set_limits(seen_columns=100, **BY_STEPS)
@@ -290,7 +273,7 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
     columns = np.arange(80) * 7 + 3
     wide = sp.csr_array((X.data, columns[X.indices], X.indptr), shape=(600, 1000))
     model, given = clone(model), [{}, {}]
-    if judged == "validation" and isinstance(model, RankRLSCV):
+    if judged == "validation" and isinstance(model, pg.RankRLSCV):
         model.set_params(cv=None)
         given = [{"validation": (rows[:240], y[:240], qid[:240])} for rows in (X, wide)]
     narrow = clone(model).fit(X, y, qid=qid, **given[0])
@@ -298,7 +281,7 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
     assert found.coef_.shape == (1000,) and np.count_nonzero(found.coef_) <= 80
     np.testing.assert_array_equal(found.coef_[columns], narrow.coef_)
     np.testing.assert_array_equal(found.predict(wide), narrow.predict(X))
-    if isinstance(model, RankRLSCV):
+    if isinstance(model, pg.RankRLSCV):
         np.testing.assert_array_equal(found.scores_, narrow.scores_)
         np.testing.assert_array_equal(found.coef_path_[:, columns], narrow.coef_path_)
 
@@ -306,20 +289,18 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
 @pytest.mark.parametrize(
     "model",
     [
-        RankRLS(),
-        RankRLSCV(),
-        RankRLSCV(cv=3),
-        RankRLS(positive=True),
-        RankRLSCV([1.0], l1_ratio=0.5),
+        pg.RankRLS(),
+        pg.RankRLSCV(),
+        pg.RankRLSCV(cv=3),
+        pg.RankRLS(positive=True),
+        pg.RankRLSCV([1.0], l1_ratio=0.5),
     ],
     ids=repr,
 )
 def test_a_long_fit_of_a_table_says_so_once(model, set_limits):
-    X, y, qid = make_ranking(30, 20, 10, random_state=0)
-    table = scan(lambda: iter([(X, y, qid)]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(table)
+    X, y, qid = pg.make_ranking(30, 20, 10, random_state=0)
+    table = pg.scan(lambda: iter([(X, y, qid)]))
+    model.fit(table)  # warnings are errors here
     set_limits(long_fit_seconds=0.0)
     with pytest.warns(
         UserWarning, match=r"expected to take about .* s on two cores: take f"
@@ -331,18 +312,17 @@ def test_a_long_fit_of_a_table_says_so_once(model, set_limits):
 def test_rows_of_zeros_by_steps(set_limits):
     set_limits(**BY_STEPS)
     X, y, qid = sparse_rows()
-    assert not RankRLSCV(cv=3).fit(0 * X, y, qid=qid).coef_.any()
+    assert not pg.RankRLSCV(cv=3).fit(0 * X, y, qid=qid).coef_.any()
 
 
-@pytest.mark.parametrize("scope", ["query", "global"])
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference"])
+@every(scope=["query", "global"], pairs=["with_ties", "without_ties", "gain_difference"])
 def test_times_cost_no_digits(pairs, scope):
     rng = np.random.default_rng(0)
     X, y, qid = sparse_rows()
     dense = X.toarray()
     dense[:, 0] = 1.7e9 + 1e6 * rng.normal(size=50)[qid] + 100 * rng.normal(size=len(y))
     dense[qid < 9, 1] = 3e8 + rng.normal(size=108)  # of some queries alone
-    rows, model = sp.csr_array(dense), RankRLS(pairs=pairs, scope=scope)
+    rows, model = sp.csr_array(dense), pg.RankRLS(pairs=pairs, scope=scope)
     # Labels may be times too, of which a label is no gain.
     labels = (y, y + 1.6e9) if pairs != "gain_difference" else (y,)
     for own in labels:
@@ -356,19 +336,18 @@ def test_sparse_items_that_are_compared_may_have_times():
     rng = np.random.default_rng(0)
     X = sparse_rows()[0].toarray()
     X[:, 0] = 1.7e9 + 100 * rng.normal(size=len(X))
-    y = Preferences(rng.integers(0, 300, 900), rng.integers(300, 600, 900))
-    expected = RankRLS().fit(X, y).coef_
-    np.testing.assert_allclose(RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)
+    y = pg.Preferences(rng.integers(0, 300, 900), rng.integers(300, 600, 900))
+    expected = pg.RankRLS().fit(X, y).coef_
+    np.testing.assert_allclose(pg.RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("big", [1e5, 1e12, 1e16])
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference"])
+@every(big=[1e5, 1e12, 1e16], pairs=["with_ties", "without_ties", "label_difference"])
 def test_rows_that_outweigh_others_cost_no_digits(pairs, big):
     X, y, qid = sparse_rows()
     weights = np.ones(len(y))
     weights[::12], weights[7::12] = big, big**0.5
     dense, found = (
-        Pairgram.from_rows(rows, y, qid=qid, pairs=pairs, sample_weight=weights)
+        pg.Pairgram.from_rows(rows, y, qid=qid, pairs=pairs, sample_weight=weights)
         for rows in (X.toarray(), sp.csr_array(X))
     )
     squares = dense.G.diagonal()
@@ -383,13 +362,12 @@ def test_what_is_common_to_sparse_items_cancels_in_each_group_of_them():
     group = np.repeat([0, 1], 300)  # of items that comparisons join
     X[:, 0] = np.array([0, 1.7e12])[group] + rng.normal(size=600)
     pairs = rng.integers(0, 300, (900, 2)) + rng.integers(0, 2, 900)[:, None] * 300
-    y = Preferences(*pairs[pairs[:, 0] != pairs[:, 1]].T)
-    expected = RankRLS().fit(X, y).coef_
-    np.testing.assert_allclose(RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)
+    y = pg.Preferences(*pairs[pairs[:, 0] != pairs[:, 1]].T)
+    expected = pg.RankRLS().fit(X, y).coef_
+    np.testing.assert_allclose(pg.RankRLS().fit(sp.csr_array(X), y).coef_, expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties"])
+@every(form=["primal", "dual"], pairs=["with_ties", "without_ties"])
 def test_rows_of_weight_0_do_not_hide_what_the_others_share(pairs, form):
     rng = np.random.default_rng(0)
     X, weights, qid = np.zeros((40, 60)), np.ones(40), np.arange(40) // 10
@@ -398,7 +376,7 @@ def test_rows_of_weight_0_do_not_hide_what_the_others_share(pairs, form):
     counts = weights > 0
     y = rng.integers(0, 3, 40).astype(float)
     X[counts, 0] = 1e9 + y[counts] + rng.normal(size=36)
-    model = RankRLS(1e-3, pairs=pairs, form=form)
+    model = pg.RankRLS(1e-3, pairs=pairs, form=form)
     expected = clone(model).fit(X[counts], y[counts], qid=qid[counts]).coef_
     found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weights).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * abs(expected).max())
@@ -409,13 +387,13 @@ def test_the_weight_of_a_row_may_stand_in_two_rows(pairs):
     X, y = np.zeros((4, 60)), np.array([1, 1, 0, 0.0])
     X[:2, 0], X[2, 1], X[:2, 2] = 1, 1, 0.5
     of_two, of_one = (
-        Pairgram.from_rows(sp.csr_array(rows), labels, sample_weight=weights, pairs=pairs).G
+        pg.Pairgram.from_rows(sp.csr_array(rows), labels, sample_weight=weights, pairs=pairs).G
         for rows, labels, weights in ((X, y, [1e13, 1e13, 1, 1]), (X[1:], y[1:], [2e13, 1, 1]))
     )
     np.testing.assert_allclose(of_two, of_one, rtol=1e-12)
     X[1, 0] = 0.25  # rows of one label form no pair without ties
     dense, sparse = (
-        Pairgram.from_rows(rows, y, sample_weight=[1e13, 1e13, 1, 1], pairs=pairs).G
+        pg.Pairgram.from_rows(rows, y, sample_weight=[1e13, 1e13, 1, 1], pairs=pairs).G
         for rows in (X, sp.csr_array(X))
     )
     np.testing.assert_allclose(sparse, dense, rtol=1e-12, atol=1e-12 * dense.max())
@@ -427,7 +405,7 @@ def test_times_of_all_rows_together_merge_without_a_loss():
     X[:, 0] = 1.7e9 + np.random.default_rng(0).normal(size=len(X))
     half = np.arange(len(y)) < 250
     sums = [
-        sum(Pairgram.from_rows(kind(X[rows]), y[rows], scope="global") for rows in (~half, half))
+        sum(pg.Pairgram.from_rows(kind(X[rows]), y[rows], scope="global") for rows in (~half, half))
         for kind in (np.asarray, sp.csr_array)
     ]
     np.testing.assert_allclose(sums[1].G, sums[0].G, rtol=1e-12, atol=1e-12 * sums[0].G.max())
@@ -440,5 +418,5 @@ def test_steps_end_without_a_warning_far_from_0(set_limits):
     rest = sp.random_array((900, 2000), density=0.001, random_state=rng, format="csr")
     X = sp.hstack([sp.csr_array(1e8 + spread), rest]).tocsr()
     y = spread[:, 0] + 0.1 * rng.normal(size=900)
-    model = RankRLS().fit(X, y, qid=np.arange(900) // 9)  # warnings are errors here
+    model = pg.RankRLS().fit(X, y, qid=np.arange(900) // 9)  # warnings are errors here
     assert abs(model.coef_[0] - 1) < 0.1

@@ -5,8 +5,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
+from axes import every
 from pairgram import _core
 from problems import pair_operator
 
@@ -25,9 +25,7 @@ def problem(kind, width, dtype):
     return rng, rng.normal(size=(n, width)).astype(dtype), y, offsets
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("width", [1, 7, 300])
-@pytest.mark.parametrize("kind", SIZES)
+@every(dtype=[np.float64, np.float32], width=[1, 7, 300], kind=SIZES)
 def test_products_are_numpys_in_any_order_with_the_same_bits_for_any_threads(kind, width, dtype):
     rng, H, y, offsets = problem(kind, width, dtype)
     n = len(y)
@@ -71,8 +69,7 @@ def fractions_of(h, c):
     return heads + [float(p - Fraction(head)) for p, head in zip(products, heads, strict=True)]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("width", [1, 7, 8, 9, 46])
+@every(dtype=[np.float64, np.float32], width=[1, 7, 8, 9, 46])
 def test_scores_of_many_models_are_exact_sums_within_their_rounding(width, dtype):
     rng = np.random.default_rng(width)
     H = rng.normal(size=(13, width)).astype(dtype)
@@ -85,8 +82,7 @@ def test_scores_of_many_models_are_exact_sums_within_their_rounding(width, dtype
     np.testing.assert_array_equal(_core.score_rows(H[:0], coefs), np.empty((6, 0)))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("width", [1, 3, 8, 46, 136, 700, 5001])
+@every(dtype=[np.float64, np.float32], width=[1, 3, 8, 46, 136, 700, 5001])
 def test_a_score_has_the_same_bits_whatever_rows_and_models_are_beside_it(width, dtype):
     rng = np.random.default_rng(width)
     H = rng.normal(size=(331, width)).astype(dtype)
@@ -110,8 +106,7 @@ def test_a_score_has_the_same_bits_whatever_rows_and_models_are_beside_it(width,
     assert len(set(_core.score_rows(repeated, coefs[0], None, 2).tolist())) == 1
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(value=[np.nan, np.inf, -np.inf], dtype=[np.float64, np.float32])
 def test_a_row_that_is_not_finite_leaves_the_others_alone_and_shows(dtype, value):
     rng = np.random.default_rng(0)
     H = rng.normal(size=(9, 21)).astype(dtype)

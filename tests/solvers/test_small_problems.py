@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.sparse import csr_array
 
-from pairgram import (
-    ELMRank,
-    ELMRankCV,
-    PairwiseELM,
-    RandomNodes,
-    RankRLSCV,
-    _core,
-    fit_many,
-    make_ranking,
-)
+import pairgram as pg
+from pairgram import _core
 from parts.data import RankingData
 from parts.features import node_map_of
 from parts.solvers import SmallProblem
@@ -134,7 +126,7 @@ def test_decompositions(problem, pairs, weighting):
 def mapped_problem(n, n_nodes, pairs="kept", seed=0, n_targets=1):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(n, 4)), np.round(rng.normal(size=(n, n_targets)), 1)
-    nodes = RandomNodes(n_nodes, weight_range=(-3, 3), random_state=seed).fit(X)
+    nodes = pg.RandomNodes(n_nodes, weight_range=(-3, 3), random_state=seed).fit(X)
     bound = batch_problem(
         X, y, y[:, 0].copy(), np.array([0, n // 3, n]), pairs, node_map_of(nodes, np.float64)
     )
@@ -183,7 +175,7 @@ def test_rounding_of_the_map_is_no_feature(n_nodes):
 
     def decomposition(width):
         ranges = {"weight_range": (-width, width), "bias_range": (1.0, 2.0)}
-        nodes = RandomNodes(n_nodes, "linear", random_state=0, **ranges).fit(X)
+        nodes = pg.RandomNodes(n_nodes, "linear", random_state=0, **ranges).fit(X)
         assert (np.ptp(nodes.transform(X), axis=0) > 0).any()
         problem = batch_problem(
             X, y[:, None].copy(), y, np.array([0, 30]), map=node_map_of(nodes, np.float64)
@@ -226,7 +218,7 @@ def test_what_fails_does_not_stop_the_others():
     infinite[3, 1] = np.inf
     y = np.arange(20.0)
     wild = batch_problem(infinite, y[:, None].copy(), y, offsets, "dropped")
-    nodes = node_map_of(RandomNodes(4, random_state=0).fit(X), np.float64)
+    nodes = node_map_of(pg.RandomNodes(4, random_state=0).fit(X), np.float64)
     hidden = batch_problem(infinite, y[:, None].copy(), y, offsets, "dropped", nodes)
     found = _core.decompose_batch([tied, good, wild, hidden], 2)
     assert [one is None for one in found] == [True, False, True, True]
@@ -283,11 +275,11 @@ def by_statistics(model, *args, **kwargs):
 @settings(max_examples=30)
 def test_both_routes_agree(seed, pairs, scope, n_nodes, weighted):
     rng = np.random.default_rng(seed)
-    X, y, qid = make_ranking(8, 5, n_features=4, random_state=int(rng.integers(1 << 30)))
+    X, y, qid = pg.make_ranking(8, 5, n_features=4, random_state=int(rng.integers(1 << 30)))
     X[:, 0] = 1.0  # a column that does not vary
     X[7] = X[2]
     v = rng.choice([0.0, 1.0, 2.5], len(y)) if weighted else None
-    model = ELMRankCV(
+    model = pg.ELMRankCV(
         cv=3,
         pairs=pairs,
         scope=scope,
@@ -310,14 +302,14 @@ def test_nodes_that_do_not_vary_get_no_weight():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.full(40, 0.3), np.full(40, 0.7)])  # every node is constant
     y = rng.normal(size=40)
-    model = ELMRank(alpha=0.0, n_nodes=8, random_state=0)
+    model = pg.ELMRank(alpha=0.0, n_nodes=8, random_state=0)
     assert (model.fit(X, y).coef_ == 0).all()
     assert (by_statistics(model, X, y).coef_ == 0).all()
 
 
 def test_errors_are_those_of_the_other_route():
-    X, y, qid = make_ranking(6, 5, n_features=3, random_state=0)
-    model = ELMRank(pairs="without_ties", n_nodes=4, random_state=0)
+    X, y, qid = pg.make_ranking(6, 5, n_features=3, random_state=0)
+    model = pg.ELMRank(pairs="without_ties", n_nodes=4, random_state=0)
     for wrong in (np.nan, np.inf):
         bad = X.copy()
         bad[4, 1] = wrong
@@ -331,7 +323,7 @@ def test_errors_are_those_of_the_other_route():
         model.fit(X, np.ones(len(y)))
     with pytest.raises(ValueError, match="split 1 have no pairs"):
         splits = [(np.arange(9), np.arange(9, 20)), (np.array([3]), np.arange(3))]
-        ELMRankCV(cv=splits, n_nodes=4).fit(X, y, qid=qid)
+        pg.ELMRankCV(cv=splits, n_nodes=4).fit(X, y, qid=qid)
 
 
 def test_which_data_the_kernel_takes():
@@ -343,10 +335,10 @@ def test_which_data_the_kernel_takes():
         return SmallProblem.fits(replace(data, feature_map=feature_map))
 
     assert fits(X)
-    assert fits(X, RandomNodes(1000).fit(X))
+    assert fits(X, pg.RandomNodes(1000).fit(X))
     assert fits(X.astype(np.float32))
     assert not fits(csr_array(X))
-    assert not fits(X, RandomNodes(10, np.tanh).fit(X))
+    assert not fits(X, pg.RandomNodes(10, np.tanh).fit(X))
     assert not fits(np.ones((300, 300)))
     assert not fits(np.ones((300_000, 2)))
 
@@ -360,7 +352,7 @@ def test_linear_nodes_see_no_offset(scope, offset):
     y = X @ rng.normal(size=6) + 0.1 * rng.normal(size=80)
     qid = np.repeat(np.arange(8), 10)[rng.permutation(80)]
     far = X + offset * (1 + qid[:, None] if scope == "query" else 1)
-    search = ELMRankCV(
+    search = pg.ELMRankCV(
         [1e-3, 1e-1], [2.0, 1e3], n_nodes=4, activation="linear", cv=3, scope=scope, random_state=0
     )
     near = search.fit(X, y, qid=qid)
@@ -369,13 +361,14 @@ def test_linear_nodes_see_no_offset(scope, offset):
     np.testing.assert_allclose(search.scores_, scores, rtol=1e-8)
     np.testing.assert_allclose(search.coef_, coef, rtol=1e-8)
     for model in (
-        ELMRank(n_nodes=4, activation="linear", scope=scope, random_state=0),
-        PairwiseELM(n_nodes=4, random_state=0),
+        pg.ELMRank(n_nodes=4, activation="linear", scope=scope, random_state=0),
+        pg.PairwiseELM(n_nodes=4, random_state=0),
     ):
-        if scope == "global" and isinstance(model, PairwiseELM):
+        if scope == "global" and isinstance(model, pg.PairwiseELM):
             continue
         (expected, found) = (
-            fit_many(model, [{"X": rows, "y": y, "qid": qid}]).models[0].coef_ for rows in (X, far)
+            pg.fit_many(model, [{"X": rows, "y": y, "qid": qid}]).models[0].coef_
+            for rows in (X, far)
         )
         np.testing.assert_allclose(found, expected, rtol=1e-8)
 
@@ -388,7 +381,7 @@ def test_linear_nodes_see_no_offset(scope, offset):
 def test_fewer_rows_than_features_are_searched_as_alone(
     n_rows, n_features, n_queries, is_binary, scoring
 ):
-    search = RankRLSCV(10.0 ** np.arange(-4, 5), scoring=scoring)
+    search = pg.RankRLSCV(10.0 ** np.arange(-4, 5), scoring=scoring)
     of_queries = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -396,7 +389,7 @@ def test_fewer_rows_than_features_are_searched_as_alone(
         X = X if is_binary else rng.normal(size=X.shape)
         y, query = rng.integers(0, 3, n_rows) * 1.0, np.arange(n_rows) * n_queries // n_rows
         of_queries.append({"X": X, "y": y} | ({"qid": query} if n_queries > 1 else {}))
-    for named, found in zip(of_queries, fit_many(search, of_queries).models, strict=True):
+    for named, found in zip(of_queries, pg.fit_many(search, of_queries).models, strict=True):
         alone = search.fit(**named)
         np.testing.assert_allclose(found.scores_, alone.scores_, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(found.best_score_, alone.best_score_, rtol=1e-7)
@@ -415,9 +408,9 @@ def test_held_out_scores_of_fewer_rows_err_by_rounding_alone(n_rows, n_features,
         largest = np.linalg.norm(laplacian(y, query, pairs)[0] @ X @ X.T, 2)
         alphas = largest / 10.0 ** np.array([2, 4, 6, 8])
         searches = [
-            RankRLSCV([alpha], pairs=pairs, scoring="pairwise_squared_error") for alpha in alphas
+            pg.RankRLSCV([alpha], pairs=pairs, scoring="pairwise_squared_error") for alpha in alphas
         ]
-        models = [fit_many(search, [(X, y, query)]).models[0] for search in searches]
+        models = [pg.fit_many(search, [(X, y, query)]).models[0] for search in searches]
         with mpmath.workdps(50):
             rows = mpmath.matrix(X.tolist())
             K = rows * rows.T

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
+from axes import every
 from pairgram import _core
 from problems import Problem, problems, ranking_problem
 from reference import laplacian
@@ -54,8 +55,7 @@ def test_products_and_the_diagonal_are_those_of_the_laplacian(
         assert (size >= diagonal - 1e-12 * largest).all()
 
 
-@pytest.mark.parametrize("weight", [1, 1e9])
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference"])
+@every(weight=[1, 1e9], pairs=["with_ties", "without_ties", "label_difference"])
 def test_the_diagonal_of_full_columns_keeps_digits(pairs, weight):
     rng = np.random.default_rng(0)
     rows, y, query = rng.normal(size=(60, 3)), rng.integers(0, 3, 60) * 1.0, np.arange(60) // 12
@@ -101,9 +101,7 @@ def test_long_queries_give_the_same_bits_for_any_number_of_threads(pairs):
         np.testing.assert_array_equal(systems.diagonal(0, n_threads), diagonal)
 
 
-@pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("n_vectors", [3, 10])
-@pytest.mark.parametrize("long", [False, True])
+@every(pairs=PAIRS, n_vectors=[3, 10], long=[False, True])
 def test_products_of_very_many_columns(pairs, n_vectors, long):
     """X is read twice: first for the scores of all rows."""
     rng = np.random.default_rng(n_vectors)

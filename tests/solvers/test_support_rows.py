@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pairgram import (
-    PairwiseELM,
-    PairwiseELMCV,
-    PointwiseELM,
-    RankRLS,
-    RankRLSCV,
-    kernel_matrix,
-    load_model,
-    make_ranking,
-)
+import pairgram as pg
 
 
 def squared(X, Z):
@@ -22,22 +13,22 @@ def squared(X, Z):
 
 
 MODELS = [
-    RankRLS(0.1, kernel="rbf"),
-    RankRLS(0.1, kernel="tanimoto", pairs="without_ties"),
-    RankRLS(0.1, kernel="minmax", pairs="without_ties"),
-    RankRLS(0.1, kernel=squared),
-    RankRLS(0.5, kernel="rbf", scope="global"),
-    RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["with_ties", "without_ties"]),
-    RankRLSCV([0.1, 1.0], kernel="rbf", gamma=[0.1, 1.0]),
-    PairwiseELM(10.0, kernel="rbf"),
-    PointwiseELM(10.0, kernel="rbf"),
-    PairwiseELMCV([1.0, 10.0], kernel="rbf"),
+    pg.RankRLS(0.1, kernel="rbf"),
+    pg.RankRLS(0.1, kernel="tanimoto", pairs="without_ties"),
+    pg.RankRLS(0.1, kernel="minmax", pairs="without_ties"),
+    pg.RankRLS(0.1, kernel=squared),
+    pg.RankRLS(0.5, kernel="rbf", scope="global"),
+    pg.RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["with_ties", "without_ties"]),
+    pg.RankRLSCV([0.1, 1.0], kernel="rbf", gamma=[0.1, 1.0]),
+    pg.PairwiseELM(10.0, kernel="rbf"),
+    pg.PointwiseELM(10.0, kernel="rbf"),
+    pg.PairwiseELMCV([1.0, 10.0], kernel="rbf"),
 ]
 
 
 def rows_with_weights():
     """Return (X, y, qid, weights), half of them 0; the last query has one row."""
-    X, y, qid = make_ranking(12, (3, 9), 4, random_state=0)
+    X, y, qid = pg.make_ranking(12, (3, 9), 4, random_state=0)
     qid = np.append(qid, 12)
     X, y = np.vstack([X, X[:1] + 1]), np.append(y, 2.0)
     v = np.random.default_rng(0).integers(0, 2, len(y)).astype(float)
@@ -53,7 +44,7 @@ def test_rows_without_weight_are_left_out(model, kind, tmp_path):
     feature_map, scores = fitted.feature_map_, fitted.predict(kind(X))
     support = feature_map.support_
     counts = v > 0
-    if not isinstance(model, PointwiseELM) and getattr(model, "scope", "query") == "query":
+    if not isinstance(model, pg.PointwiseELM) and getattr(model, "scope", "query") == "query":
         counts &= np.bincount(qid, v)[qid] > 1
     np.testing.assert_array_equal(support, np.flatnonzero(counts))
     assert fitted.coef_.shape == support.shape
@@ -67,23 +58,23 @@ def test_rows_without_weight_are_left_out(model, kind, tmp_path):
     np.testing.assert_allclose(scores, fresh.predict(kind(X)), atol=1e-9 * np.abs(scores).max())
     if isinstance(model.kernel, str):
         fitted.save(tmp_path / "model")
-        loaded = load_model(tmp_path / "model")
+        loaded = pg.load_model(tmp_path / "model")
         np.testing.assert_array_equal(loaded.predict(kind(X)), scores)
         np.testing.assert_array_equal(loaded.feature_map_.support_, support)
 
 
 def test_all_rows_are_kept_where_all_count():
     X, y, qid, _ = rows_with_weights()
-    model = RankRLS(0.1, kernel="rbf").fit(X[:-1], y[:-1], qid=qid[:-1])
+    model = pg.RankRLS(0.1, kernel="rbf").fit(X[:-1], y[:-1], qid=qid[:-1])
     np.testing.assert_array_equal(model.feature_map_.support_, np.arange(len(y) - 1))
 
 
 def test_a_precomputed_matrix_keeps_its_columns():
     X, y, qid, v = rows_with_weights()
-    K = kernel_matrix(X)
-    given = RankRLS(0.1, kernel="precomputed").fit(K, y, qid=qid, sample_weight=v)
+    K = pg.kernel_matrix(X)
+    given = pg.RankRLS(0.1, kernel="precomputed").fit(K, y, qid=qid, sample_weight=v)
     assert given.coef_.shape == y.shape
-    made = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid, sample_weight=v)
+    made = pg.RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid, sample_weight=v)
     np.testing.assert_array_equal(made.coef_, given.coef_[made.feature_map_.support_])
     np.testing.assert_allclose(made.predict(X), given.predict(K), rtol=1e-10)
 
@@ -91,6 +82,6 @@ def test_a_precomputed_matrix_keeps_its_columns():
 @pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
 def test_scores_of_equal_labels_are_zero():
     X, y, qid, v = rows_with_weights()
-    model = RankRLS(0.1, kernel="rbf").fit(X, np.ones(len(y)), qid=qid, sample_weight=v)
+    model = pg.RankRLS(0.1, kernel="rbf").fit(X, np.ones(len(y)), qid=qid, sample_weight=v)
     assert model.coef_.shape == y.shape
     np.testing.assert_array_equal(model.predict(X), 0.0)

@@ -297,8 +297,7 @@ def test_folds_are_those_in_memory(
     rows, frame, bucket_bytes, cv, groups, tmp_path, folders, set_limits
 ):
     X, y, qid, weights, _ = rows
-    set_limits(bucket_bytes=bucket_bytes)
-    set_limits(bucket_bits=2)
+    set_limits(bucket_bytes=bucket_bytes, bucket_bits=2)
     frame["g"] = qid // 3
     table = pairgram.scan(parquet(frame, tmp_path), group_queries=True, groups=groups, **COLUMNS)
     search = pairgram.RankRLSCV(cv=cv, scoring="pairwise_squared_error")

@@ -1,12 +1,12 @@
 """Columns of lists beside others: each entry is a feature, in every fit, file and prediction."""
 
 import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pairgram import Cross, Pairgram, RankRLS, RankRLSCV, load_model, scan
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 N_QUERIES, SIZE = 12, 7
 NAMES = {"label": "y", "qid": "q"}
@@ -57,11 +57,8 @@ def test_a_fit_is_that_of_the_entries(rows, tmp_path, kind):
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 def test_frames(rows, package):
-    pytest.importorskip(package)
     frame = frame_of(*rows)
     if package == "polars":
-        import polars
-
         frame = polars.from_arrow(frame)
         frame = frame.with_columns(item=frame["item"].cast(polars.Array(polars.Float64, 2)))
     else:
@@ -108,8 +105,6 @@ def test_missing_numbers(rows):
     model = RankRLS().fit(table)
     filled = np.where(np.isnan(gaps), np.nanmean(gaps, axis=0), gaps)
     np.testing.assert_allclose(model.coef_, RankRLS().fit(filled, y, qid=query).coef_, atol=1e-10)
-    wrong = X.copy()
-    wrong[3, 6] = np.inf
 
 
 def test_columns_with_such_names_stay_columns(rows):

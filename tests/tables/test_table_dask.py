@@ -17,18 +17,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
-import pairgram
-from pairgram import (
-    Nystroem,
-    PairwiseELMCV,
-    RandomNodes,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    RankSVMCV,
-    evaluate,
-    scan,
-)
+import pairgram as pg
 from table_sources import make_rows, write_parts
 
 ROWS = make_rows()
@@ -51,21 +40,21 @@ def client():
 def tables(client, tmp_path):
     """The same files for the local engine and for the cluster."""
     write_parts(tmp_path, ROWS.frame, BORDERS)
-    return scan(tmp_path, **NAMES), scan(tmp_path, client=client, **NAMES)
+    return pg.scan(tmp_path, **NAMES), pg.scan(tmp_path, client=client, **NAMES)
 
 
 PRIOR = FrozenEstimator(LinearRegression().fit(ROWS.X, ROWS.y))
 MODELS = {
-    "RankRLS": RankRLS(inputs="standard", prior=PRIOR),
-    "quantiles": RankRLS(inputs="quantile", scale=True),
-    "global": RankRLS(scope="global"),
-    "RankRLSCV": RankRLSCV(
-        pairs=["with_ties", "gain_difference"], feature_map=RandomNodes(9, random_state=0)
+    "RankRLS": pg.RankRLS(inputs="standard", prior=PRIOR),
+    "quantiles": pg.RankRLS(inputs="quantile", scale=True),
+    "global": pg.RankRLS(scope="global"),
+    "RankRLSCV": pg.RankRLSCV(
+        pairs=["with_ties", "gain_difference"], feature_map=pg.RandomNodes(9, random_state=0)
     ),
-    "folds": RankRLSCV(cv=3, positive=True),
-    "landmarks": RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
-    "machine": PairwiseELMCV(n_nodes=9, random_state=0),
-    "RankSVM": RankSVM(C=0.1),
+    "folds": pg.RankRLSCV(cv=3, positive=True),
+    "landmarks": pg.RankRLS(feature_map=pg.Nystroem(n_components=9, random_state=0)),
+    "machine": pg.PairwiseELMCV(n_nodes=9, random_state=0),
+    "RankSVM": pg.RankSVM(C=0.1),
 }
 
 
@@ -80,18 +69,20 @@ def test_the_same_bits_as_on_one_machine(tables, name):
 
 def test_a_validation_table(tables):
     Cs = [0.01, 1.0]
-    fits = [RankSVMCV(Cs=Cs).fit(table, validation=tables[0]) for table in tables]
+    fits = [pg.RankSVMCV(Cs=Cs).fit(table, validation=tables[0]) for table in tables]
     np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
-    fits = [RankRLSCV().fit(table, validation=tables[1]) for table in tables]
+    fits = [pg.RankRLSCV().fit(table, validation=tables[1]) for table in tables]
     np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
 
 
 def test_scores_and_metrics(tables, tmp_path):
     local, remote = tables
-    model = RankRLS(prior=PRIOR).fit(local)
+    model = pg.RankRLS(prior=PRIOR).fit(local)
     np.testing.assert_array_equal(model.predict(remote), model.predict(local))
-    assert evaluate(["ndcg@10", "err"], remote, model) == evaluate(["ndcg@10", "err"], local, model)
-    assert pairgram.predict(model, remote, output=tmp_path / "scores.parquet") == len(ROWS.y)
+    assert pg.evaluate(["ndcg@10", "err"], remote, model) == pg.evaluate(
+        ["ndcg@10", "err"], local, model
+    )
+    assert pg.predict(model, remote, output=tmp_path / "scores.parquet") == len(ROWS.y)
     written = pq.read_table(tmp_path / "scores.parquet")
     np.testing.assert_array_equal(written["query"].to_numpy(), ROWS.qid)
     np.testing.assert_array_equal(written["score"].to_numpy(), model.predict(local))
@@ -103,7 +94,7 @@ def test_missing_values_and_progress(client, tmp_path):
     write_parts(tmp_path, replace(ROWS, X=X).frame, BORDERS)
     seen = []
     fits = [
-        RankRLS().fit(scan(tmp_path, missing="mean", **NAMES, **named).watched(seen.append))
+        pg.RankRLS().fit(pg.scan(tmp_path, missing="mean", **NAMES, **named).watched(seen.append))
         for named in ({}, {"client": client})
     ]
     np.testing.assert_array_equal(fits[0].fill_values_, fits[1].fill_values_)
@@ -118,8 +109,8 @@ def test_a_frame_of_dask(client):
     def piece(number):
         return pieces[number]
 
-    table = scan(dd.from_map(piece, range(len(pieces)), meta=frame.iloc[:0]), **NAMES)
-    model = RankRLS()
+    table = pg.scan(dd.from_map(piece, range(len(pieces)), meta=frame.iloc[:0]), **NAMES)
+    model = pg.RankRLS()
     wanted = clone(model).fit(ROWS.X, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
     found = clone(model).fit(table)
     np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-9)
@@ -128,11 +119,11 @@ def test_a_frame_of_dask(client):
     )
     assert list(found.feature_names_in_) == ROWS.names
     with pytest.raises(ValueError, match="client must be None for a frame of Dask"):
-        scan(dd.from_pandas(frame, npartitions=2), client=client, **NAMES)
+        pg.scan(dd.from_pandas(frame, npartitions=2), client=client, **NAMES)
     ids = [f"query {k}" for k in ROWS.qid]
     as_text = dd.from_pandas(frame.assign(query=ids), npartitions=5, sort=False)
     np.testing.assert_allclose(
-        clone(model).fit(scan(as_text, **NAMES)).coef_, wanted.coef_, rtol=1e-9
+        clone(model).fit(pg.scan(as_text, **NAMES)).coef_, wanted.coef_, rtol=1e-9
     )
 
 
@@ -142,20 +133,20 @@ def test_errors_reach_the_caller(client, tmp_path):
     values[150] = np.nan
     at = frame.schema.get_field_index("f1")
     write_parts(tmp_path, frame.set_column(at, "f1", pa.array(values)), BORDERS)
-    table = scan(tmp_path, client=client, **NAMES)
-    model = RankRLS()
+    table = pg.scan(tmp_path, client=client, **NAMES)
+    model = pg.RankRLS()
     message = r"part-03\.parquet, row 49, .*: column 'f1' has a missing"
     with pytest.raises(ValueError, match=message):
         model.fit(table)
     assert not hasattr(model, "coef_")
-    fitted = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    fitted = pg.RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
     with pytest.raises(ValueError, match=message):
-        pairgram.predict(fitted, table, output=tmp_path / "scores.parquet")
+        pg.predict(fitted, table, output=tmp_path / "scores.parquet")
     assert not (tmp_path / "scores.parquet").exists()
     with pytest.raises(ValueError, match="do not stand together"):
         double = pa.concat_tables([frame, frame.slice(0, 1)])
         write_parts(tmp_path, double, [10])
-        RankRLS().fit(scan(sorted(tmp_path.glob("part-0[01]*")), client=client, **NAMES))
+        pg.RankRLS().fit(pg.scan(sorted(tmp_path.glob("part-0[01]*")), client=client, **NAMES))
 
 
 @dataclass
@@ -175,14 +166,14 @@ class Slow:
 
 def test_a_worker_that_is_killed_costs_its_tasks_alone(client, tmp_path):
     write_parts(tmp_path, ROWS.frame, range(60, 480, 60))
-    wanted = RankRLSCV().fit(scan(tmp_path, **NAMES))
-    table = scan(tmp_path, client=client, **NAMES)
+    wanted = pg.RankRLSCV().fit(pg.scan(tmp_path, **NAMES))
+    table = pg.scan(tmp_path, client=client, **NAMES)
     table = replace(table, partitions=tuple(map(Slow, table.partitions)))
     table.survey()
     victim = min(client.run(os.getpid).values())
     timer = threading.Timer(0.25, os.kill, (victim, signal.SIGKILL))
     timer.start()
-    found = RankRLSCV().fit(table)
+    found = pg.RankRLSCV().fit(table)
     timer.join()
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
     np.testing.assert_array_equal(found.scores_, wanted.scores_)
@@ -192,20 +183,22 @@ def test_a_worker_that_is_killed_costs_its_tasks_alone(client, tmp_path):
 
 def test_frames_whose_partitions_dask_would_fuse(tmp_path):
     """Of files with many other columns, Dask reads several into a partition."""
-    X, y, qid = pairgram.make_ranking(40, 50, 12, random_state=0)
+    X, y, qid = pg.make_ranking(40, 50, 12, random_state=0)
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(12)]).assign(y=y, q=qid)
     for number in range(4):
         frame[500 * number : 500 * (number + 1)].to_parquet(tmp_path / f"p{number}.parquet")
     names = {"label": "y", "qid": "q", "features": ["f0", "f1"]}
-    table = scan(dd.read_parquet(tmp_path), **names)
-    model = RankRLS().fit(table)
-    np.testing.assert_allclose(model.coef_, RankRLS().fit(scan(frame, **names)).coef_, rtol=1e-9)
+    table = pg.scan(dd.read_parquet(tmp_path), **names)
+    model = pg.RankRLS().fit(table)
+    np.testing.assert_allclose(
+        model.coef_, pg.RankRLS().fit(pg.scan(frame, **names)).coef_, rtol=1e-9
+    )
     assert np.array_equal(model.predict(table), model.predict(frame[["f0", "f1"]]))
-    wide = scan(dd.read_parquet(tmp_path), label="y", qid="q")
+    wide = pg.scan(dd.read_parquet(tmp_path), label="y", qid="q")
     wide.survey()
-    wanted = evaluate("kendall", table, model)
-    assert evaluate("kendall", wide, model) == pytest.approx(wanted, rel=1e-12)
-    of_wide, of_own = (RankRLSCV().fit(table, validation=one) for one in (wide, table))
+    wanted = pg.evaluate("kendall", table, model)
+    assert pg.evaluate("kendall", wide, model) == pytest.approx(wanted, rel=1e-12)
+    of_wide, of_own = (pg.RankRLSCV().fit(table, validation=one) for one in (wide, table))
     np.testing.assert_allclose(of_wide.scores_, of_own.scores_, rtol=1e-12)
 
 
@@ -214,17 +207,17 @@ def test_columns_without_text_as_names(group_queries):
     frame = ROWS.frame.to_pandas().rename(columns={name: n for n, name in enumerate(ROWS.names)})
     named = {"label": "label", "qid": "query", "weight": "w", "group_queries": group_queries}
     known = [str(n) for n in range(len(ROWS.names))]
-    tables = (scan(f, **named, features=known) for f in (frame, dd.from_pandas(frame, 2)))
-    local, dask = (RankRLS().fit(table) for table in tables)
+    tables = (pg.scan(f, **named, features=known) for f in (frame, dd.from_pandas(frame, 2)))
+    local, dask = (pg.RankRLS().fit(table) for table in tables)
     np.testing.assert_allclose(dask.coef_, local.coef_, rtol=1e-9)
     np.testing.assert_array_equal(dask.feature_names_in_, known)
 
 
 @pytest.mark.parametrize("group_queries", [False, True])
 def test_groups_of_a_frame_are_held_out(group_queries):
-    X, y, qid = pairgram.make_ranking(20, 10, 3, random_state=0)
+    X, y, qid = pg.make_ranking(20, 10, 3, random_state=0)
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, q=qid, day=(qid * 3) % 5)
     named = {"label": "y", "qid": "q", "groups": "day", "group_queries": group_queries}
-    tables = (scan(one, **named) for one in (frame, dd.from_pandas(frame, npartitions=3)))
-    own, of_dask = (RankRLSCV(cv="forward").fit(table).scores_ for table in tables)
+    tables = (pg.scan(one, **named) for one in (frame, dd.from_pandas(frame, npartitions=3)))
+    own, of_dask = (pg.RankRLSCV(cv="forward").fit(table).scores_ for table in tables)
     np.testing.assert_allclose(of_dask, own, rtol=1e-10)

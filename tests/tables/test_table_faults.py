@@ -16,17 +16,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from pairgram import (
-    MissingQueryWarning,
-    PairwiseELM,
-    RankRLS,
-    RankRLSCV,
-    RankSVM,
-    dump_letor,
-    evaluate,
-    predict,
-    scan,
-)
+import pairgram as pg
 from parts.tables import Partition, Place, grouping
 from table_sources import NAMES, ROWS, cut, cut_table, write_parts
 
@@ -46,26 +36,26 @@ def files(tmp_path):
 
 
 def test_a_file_that_ends_in_the_middle(files, tmp_path):
-    table, whole = scan(tmp_path, **NAMES), files[2].read_bytes()
+    table, whole = pg.scan(tmp_path, **NAMES), files[2].read_bytes()
     files[2].write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"changed .*part-02\.parquet had \d+ bytes, and has"):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
     with pytest.raises(ValueError, match=r"part-02\.parquet"):
-        scan(tmp_path, **NAMES)
+        pg.scan(tmp_path, **NAMES)
     files[2].write_bytes(whole[:200] + bytes(2000) + whole[2200:])
     with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
-        RankRLS().fit(scan(tmp_path, **NAMES))
+        pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
     files[2].unlink()
     with pytest.raises(ValueError, match=r"changed .*part-02\.parquet no longer exists"):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
 
 
 def test_a_file_without_rows(files, tmp_path):
-    wanted = RankRLS().fit(scan(tmp_path, **NAMES))
+    wanted = pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
     empty = ROWS.frame.slice(0, 0)
     pq.write_table(empty, tmp_path / "part-00a.parquet")
     pq.write_table(empty, tmp_path / "part-99.parquet")
-    found = RankRLS().fit(scan(tmp_path, **NAMES))
+    found = pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
     np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-10)
 
 
@@ -77,10 +67,10 @@ def test_ids_of_another_type_in_one_file(files, tmp_path, kind):
     ids = frame.column("query").to_numpy()
     other = {"text": pa.array(ids.astype(str)), "numbers": pa.array(ids.astype(np.int32))}
     other["real"] = pa.array(ids.astype(np.float64))
-    wanted = RankRLS().fit(scan(tmp_path, **NAMES))
+    wanted = pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
     pq.write_table(frame.set_column(at, "query", other[kind]), files[2])
     try:
-        found = RankRLS().fit(scan(tmp_path, **NAMES))
+        found = pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
     except ValueError as error:
         assert kind == "text" and "part-02.parquet" in str(error)
     else:
@@ -100,16 +90,16 @@ def test_ids_of_another_type_in_one_frame(first):
         yield frames[1].slice(203)
 
     with pytest.raises(ValueError, match=r"the source, row 203, .*: column 'query', the"):
-        RankRLS().fit(scan(factory, **NAMES))
+        pg.RankRLS().fit(pg.scan(factory, **NAMES))
 
     table = cut_table(ROWS.frame, [203], **NAMES)
     for part, frame, begin in zip(table.partitions, frames, (0, 203), strict=True):
         part.table = frame.slice(begin, 203 if begin == 0 else None)
     with pytest.raises(ValueError, match=r"numbers in part \d and text in part \d"):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
 
 
-@pytest.mark.parametrize("model", [RankRLS(), RankRLSCV(), RankSVM()])
+@pytest.mark.parametrize("model", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM()])
 def test_a_query_in_two_places_is_refused_by_name(model):
     frame = pa.concat_tables([ROWS.frame, ROWS.frame.slice(0, 1)])
     for table in (
@@ -128,10 +118,10 @@ def test_a_query_that_is_too_large_is_refused_by_name(set_limits):
     frame, n_rows = ROWS.frame, len(ROWS.y)
     table = cut_table(frame, range(5, n_rows, 5), **NAMES)
     with pytest.raises(ValueError, match=rf"query {large} has more than .* MiB of rows"):
-        RankRLS().fit(table)
-    RankRLS(scope="global").fit(table)
+        pg.RankRLS().fit(table)
+    pg.RankRLS(scope="global").fit(table)
     set_limits(query_bytes=4 * 8 * n_rows)
-    RankRLS().fit(table)
+    pg.RankRLS().fit(table)
 
 
 def test_names_with_braces_are_told_as_they_are(tmp_path):
@@ -139,7 +129,7 @@ def test_names_with_braces_are_told_as_they_are(tmp_path):
     labels = pa.array([0.0, 1.0])
     pq.write_table(pa.table({"label": labels, "query": [1, 1], name: [1.0, None]}), path)
     with pytest.raises(ValueError) as caught:
-        RankRLS().fit(scan(path, label="label", qid="query"))
+        pg.RankRLS().fit(pg.scan(path, label="label", qid="query"))
     message = f"column {name!r} has a missing value: give missing='zero', missing='mean' or "
     assert message in str(caught.value) and str(path) in str(caught.value)
 
@@ -153,7 +143,7 @@ def test_a_source_that_changes_between_passes():
         yield ROWS.X[:n_rows], ROWS.y[:n_rows], ROWS.qid[:n_rows]
 
     with pytest.raises(ValueError, match="changed while it was read: the source had 300 rows, and"):
-        RankRLS().fit(scan(factory))
+        pg.RankRLS().fit(pg.scan(factory))
 
 
 def rewrite(path, frame, **options):
@@ -166,17 +156,17 @@ def rewrite(path, frame, **options):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda table, model, output: evaluate("ndcg@5", table, model),
+        lambda table, model, output: pg.evaluate("ndcg@5", table, model),
         lambda table, model, output: grouping.grouped(table),
-        lambda table, model, output: predict(model, table, output=output),
+        lambda table, model, output: pg.predict(model, table, output=output),
     ],
 )
 @pytest.mark.parametrize("n_rows", [100, len(ROWS.y)])
 def test_every_use_sees_that_a_file_changed(tmp_path, use, n_rows):
     path, output = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
     pq.write_table(ROWS.frame.slice(0, 100), path)
-    table = scan(path, **NAMES)
-    model = RankRLS().fit(table)
+    table = pg.scan(path, **NAMES)
+    model = pg.RankRLS().fit(table)
     rewrite(path, ROWS.frame.slice(0, n_rows), row_group_size=100)
     with pytest.raises(ValueError, match=r"changed .*: .*rows\.parquet (had|was written again)"):
         use(table, model, output)
@@ -188,15 +178,15 @@ def test_row_groups_of_another_size(tmp_path, before):
     """Row groups are compared too, for file systems that tell neither sizes nor times."""
     path = tmp_path / "rows.parquet"
     pq.write_table(ROWS.frame, path, row_group_size=100)
-    table = replace(scan(path, **NAMES), files=scan(ROWS.frame, **NAMES).files)
+    table = replace(pg.scan(path, **NAMES), files=pg.scan(ROWS.frame, **NAMES).files)
     if before:
         table.survey()
     pq.write_table(ROWS.frame, path, row_group_size=101)
     with pytest.raises(ValueError, match=r"had 100 rows in row group 0, and has 101"):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
     pq.write_table(ROWS.frame, path, row_group_size=50)
     with pytest.raises(ValueError, match=r"rows\.parquet had \d+ row groups, and has \d+"):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
 
 
 def filtered(path):
@@ -226,19 +216,19 @@ def test_files_of_every_kind_that_change(tmp_path, ending, source, known):
 
     def write(time):
         if ending == "txt":
-            dump_letor(path, ROWS.X, ROWS.y, qid=ROWS.qid)
+            pg.dump_letor(path, ROWS.X, ROWS.y, qid=ROWS.qid)
         else:
             writers = {"csv": pyarrow.csv.write_csv, "arrow": pa.feather.write_feather}
             writers.get(ending, pq.write_table)(ROWS.frame, path)
         os.utime(path, ns=(time, time))
 
     write(10**18)
-    table = scan(source(path)) if ending == "txt" else scan(source(path), **NAMES)
-    model = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    table = pg.scan(source(path)) if ending == "txt" else pg.scan(source(path), **NAMES)
+    model = pg.RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
     if known:
         table.survey()
     write(10**18 + 10**9)
-    for use in (RankRLS().fit, model.predict):
+    for use in (pg.RankRLS().fit, model.predict):
         with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} was written again"):
             use(table)
     path.unlink()
@@ -254,9 +244,9 @@ def test_files_at_an_address_that_change():
         with memory.open("/changing/rows.parquet", "wb") as file:
             pq.write_table(ROWS.frame.slice(0, 100 + number), file)
         if number == 0:
-            table = scan("memory://changing/rows.parquet", **NAMES)
+            table = pg.scan("memory://changing/rows.parquet", **NAMES)
     with pytest.raises(ValueError, match=r"changed .*changing/rows\.parquet had \d+ bytes, and"):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
     memory.rm("/changing", recursive=True)
 
 
@@ -289,11 +279,11 @@ def test_a_source_that_raises(kind):
         raise kind("the source")
 
     with pytest.raises(kind, match="the source"):
-        RankRLS().fit(scan(factory))
+        pg.RankRLS().fit(pg.scan(factory))
 
 
 def test_scores_that_nobody_takes_any_more():
-    found = predict(RankRLS().fit(cut()), cut())
+    found = pg.predict(pg.RankRLS().fit(cut()), cut())
     next(found)
     assert "pairgram-reader" in [one.name for one in threading.enumerate()]
     found.close()
@@ -316,7 +306,7 @@ class Slow(Partition):
     threading.current_thread() is not threading.main_thread(), reason="needs the main thread"
 )
 def test_an_interrupt_ends_the_thread_and_restores_the_model(alarm):
-    model = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    model = pg.RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
     before = dict(vars(model))
     alarm.start(0.25)
     with pytest.raises(alarm.Stop):
@@ -325,7 +315,9 @@ def test_an_interrupt_ends_the_thread_and_restores_the_model(alarm):
     assert vars(model) == before
 
 
-@pytest.mark.parametrize("model", [RankRLS(), RankRLSCV(), RankSVM(), PairwiseELM(n_nodes=5)])
+@pytest.mark.parametrize(
+    "model", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM(), pg.PairwiseELM(n_nodes=5)]
+)
 def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
     model.fit(cut(missing="mean"))
     before = dict(vars(model))
@@ -341,16 +333,19 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
 @pytest.mark.parametrize("make", [str, lambda folder: pa.dataset.dataset(folder).filter(FIRST)])
 def test_an_output_that_the_table_reads(files, tmp_path, make):
     """It stays as it was. A new file in the folder is none that the table reads."""
-    table, grouped = scan(make(tmp_path), **NAMES), scan(tmp_path, group_queries=True, **NAMES)
-    model, before = RankRLS().fit(table), files[0].read_bytes()
+    table, grouped = (
+        pg.scan(make(tmp_path), **NAMES),
+        pg.scan(tmp_path, group_queries=True, **NAMES),
+    )
+    model, before = pg.RankRLS().fit(table), files[0].read_bytes()
     (tmp_path / "link").symlink_to(files[0])
     for output in (files[0], tmp_path / "link"):
         with pytest.raises(ValueError, match=r"output must not be a file.*part-00\.parquet"):
-            predict(model, table, output=output)
+            pg.predict(model, table, output=output)
     assert files[0].read_bytes() == before
     with pytest.raises(ValueError, match=r"output must not be a file.*part-01\.parquet"):
-        predict(model, grouped, output=files[1])
-    predict(model, table, output=tmp_path / "scores.parquet")
+        pg.predict(model, grouped, output=files[1])
+    pg.predict(model, table, output=tmp_path / "scores.parquet")
 
 
 @pytest.mark.parametrize("missing", [None, "zero"])
@@ -360,26 +355,26 @@ def test_a_column_that_a_file_lacks(tmp_path, kind, missing):
     write(ROWS.frame.slice(0, 100), tmp_path / f"a.{kind}")
     write(ROWS.frame.slice(100).drop(["f2"]), tmp_path / f"b.{kind}")
     with pytest.raises(ValueError, match=rf"b\.{kind}: the file has no column 'f2'$"):
-        RankRLS().fit(scan(tmp_path, missing=missing, **NAMES))
+        pg.RankRLS().fit(pg.scan(tmp_path, missing=missing, **NAMES))
 
 
 def test_a_table_without_queries_is_no_result_list():
     frame = pa.concat_tables([ROWS.frame] * 3)
-    table = scan(frame, label="label", features=ROWS.names)
-    model = RankRLS(scope="global").fit(table)
-    with pytest.warns(MissingQueryWarning, match=rf"{frame.num_rows} rows.*Give scan qid="):
-        evaluate("ndcg@10", table, model)
-    evaluate("pearson", table, model)
+    table = pg.scan(frame, label="label", features=ROWS.names)
+    model = pg.RankRLS(scope="global").fit(table)
+    with pytest.warns(pg.MissingQueryWarning, match=rf"{frame.num_rows} rows.*Give scan qid="):
+        pg.evaluate("ndcg@10", table, model)
+    pg.evaluate("pearson", table, model)
 
 
 def test_columns_of_other_types_are_named(tmp_path):
     plain = {"y": [0.0, 1.0], "q": [1, 1]}
     pq.write_table(pa.table(plain | {"size": [1, 2]}), tmp_path / "a.parquet")
     pq.write_table(pa.table(plain | {"size": ["big", "2"]}), tmp_path / "b.parquet")
-    table = scan(tmp_path / "*.parquet", label="y", qid="q")
+    table = pg.scan(tmp_path / "*.parquet", label="y", qid="q")
     message = r"b\.parquet: column 'size' holds text .string., but in .*a\.parquet numbers .int64"
     with pytest.raises(ValueError, match=message):
-        RankRLS().fit(table)
+        pg.RankRLS().fit(table)
 
 
 @pytest.mark.parametrize("road", ["groups", "other types", "filter"])
@@ -397,7 +392,7 @@ def test_pages_whose_checksum_is_wrong(tmp_path, road):
     if road == "filter":
         source = pyarrow.dataset.dataset(path).filter(FIRST)
     with pytest.raises(ValueError, match=r"cannot be read: .*CRC checksum"):
-        RankRLS(pairs=None).fit(scan(source, **NAMES))
+        pg.RankRLS(pairs=None).fit(pg.scan(source, **NAMES))
 
 
 @pytest.mark.parametrize("length", [0, 3, 100])
@@ -406,7 +401,7 @@ def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):
     files[number].write_bytes(files[number].read_bytes()[:length])
     for source in (tmp_path, files, files[number]):
         with pytest.raises(ValueError, match=rf"^\S*part-0{number}\.parquet: cannot be") as found:
-            scan(source, **NAMES)
+            pg.scan(source, **NAMES)
         assert type(found.value) is ValueError
 
 
@@ -419,19 +414,19 @@ def test_a_feature_that_is_infinite(tmp_path, row):
     number = np.searchsorted([100, 300], row, side="right")
     place = rf"part-0{number}\.parquet, row {row - [0, 100, 300][number]}, .*: column 'f2' must be"
     with pytest.raises(ValueError, match=place):
-        RankRLS().fit(scan(tmp_path, **NAMES))
+        pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
 
 
 def test_letor_files_that_leave_the_last_columns_out(tmp_path):
     """Validation tables and those that are scored are as wide as the table of fit."""
     X = ROWS.X.copy()
-    dump_letor(tmp_path / "train.txt", X, ROWS.y, qid=ROWS.qid)
+    pg.dump_letor(tmp_path / "train.txt", X, ROWS.y, qid=ROWS.qid)
     X[:, -1] = 0
-    dump_letor(tmp_path / "test.txt", X[:, :3], ROWS.y, qid=ROWS.qid)
-    train, test = scan(tmp_path / "train.txt"), scan(tmp_path / "test.txt")
-    assert test.n_features == 3 and scan(tmp_path / "test.txt", n_features=6).n_features == 6
-    model = RankRLSCV().fit(train, validation=test)
-    expected = RankRLSCV().fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(X, ROWS.y, ROWS.qid))
+    pg.dump_letor(tmp_path / "test.txt", X[:, :3], ROWS.y, qid=ROWS.qid)
+    train, test = pg.scan(tmp_path / "train.txt"), pg.scan(tmp_path / "test.txt")
+    assert test.n_features == 3 and pg.scan(tmp_path / "test.txt", n_features=6).n_features == 6
+    model = pg.RankRLSCV().fit(train, validation=test)
+    expected = pg.RankRLSCV().fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(X, ROWS.y, ROWS.qid))
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
     np.testing.assert_array_equal(model.predict(test), model.predict(X))
 
@@ -439,23 +434,23 @@ def test_letor_files_that_leave_the_last_columns_out(tmp_path):
 def test_a_validation_table_fills_its_own_missing_values():
     X = ROWS.X.copy()
     X[5, 1] = np.nan
-    train = scan(ROWS.frame, **NAMES)
-    held = scan(replace(ROWS, X=X).frame, missing="zero", **NAMES)
+    train = pg.scan(ROWS.frame, **NAMES)
+    held = pg.scan(replace(ROWS, X=X).frame, missing="zero", **NAMES)
     X[5, 1] = 0
-    model = RankRLSCV().fit(train, validation=held)
-    expected = RankRLSCV().fit(train, validation=scan(replace(ROWS, X=X).frame, **NAMES))
+    model = pg.RankRLSCV().fit(train, validation=held)
+    expected = pg.RankRLSCV().fit(train, validation=pg.scan(replace(ROWS, X=X).frame, **NAMES))
     np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
 def test_rank_svm_takes_labels_of_any_size():
     """Only their order counts, also where the Gram matrix of the pairs is computed."""
-    table = scan(replace(ROWS, y=ROWS.y * 1e160).frame, **NAMES)
-    expected = RankSVM().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
-    np.testing.assert_allclose(RankSVM().fit(table).coef_, expected.coef_, rtol=1e-2, atol=1e-3)
+    table = pg.scan(replace(ROWS, y=ROWS.y * 1e160).frame, **NAMES)
+    expected = pg.RankSVM().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    np.testing.assert_allclose(pg.RankSVM().fit(table).coef_, expected.coef_, rtol=1e-2, atol=1e-3)
 
 
 def test_wide_rank_svm_without_a_pair(set_limits):
     set_limits(widest_gram=2)
-    table = scan(replace(ROWS, y=np.ones_like(ROWS.y)).frame, **NAMES)
+    table = pg.scan(replace(ROWS, y=np.ones_like(ROWS.y)).frame, **NAMES)
     with pytest.raises(ValueError, match="no preference pair counts"):
-        RankSVM().fit(table)
+        pg.RankSVM().fit(table)

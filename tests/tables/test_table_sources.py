@@ -77,9 +77,7 @@ def test_row_groups_are_partitions(folder, set_limits):
     assert len(table.partitions) >= 5
     assert "from row group 2 on" in table.partitions[1].name or len(list(folder.iterdir())) > 1
     check(table)
-    set_limits(row_group_rows=10)
-    set_limits(batch_rows=7)
-    set_limits(fewest_batch_rows=5)
+    set_limits(row_group_rows=10, batch_rows=7, fewest_batch_rows=5)
     check(scan(folder, **NAMES))
 
 

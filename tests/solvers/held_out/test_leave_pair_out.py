@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 import reference
+from axes import every
 from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
 from parts.data import PairSettings, RankingData
 from parts.solvers import DualGram, PairSums, RowRegression, _HeldOut
@@ -114,9 +115,7 @@ def test_rows_of_all_queries_form_pairs_of_a_global_problem():
         RankRLSCV(cv="leave-pair-out").fit(X, y, qid=np.arange(12) // 4)
 
 
-@pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("weighted", [False, True])
+@every(form=["primal", "dual"], weighting=WEIGHTINGS, weighted=[False, True])
 def test_pointwise_rows_of_several_queries(form, weighting, weighted):
     X, H, y, v = problem_of(7, 12, "levels", form)
     query = np.array([0, 1, 1, 2, 0, 1, 0, 2, 0, 0, 0, 0])
