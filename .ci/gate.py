@@ -12,8 +12,8 @@ messages::
 
     Capability: NAME +TOKENS
 
-where the changelog must have NAME. Above the limit the exit code is 1. A clone that lacks the
-history cannot know the least: it says so, and only prints.
+where the changelog must list NAME under "Added" of its newest version. Above the limit the exit
+code is 1. A clone that lacks the history cannot know the least: it says so, and only prints.
 """
 
 from __future__ import annotations
@@ -95,6 +95,11 @@ class History:
             self._tokens[blob] = tokens_of(self.git("cat-file", "blob", blob))
         return sum(self._tokens[blob] for blob in blobs)
 
+    def added(self):
+        """Return what the changelog lists as added in its newest version."""
+        newest = re.split(r"^## ", (self.root / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1]
+        return newest.partition("### Added\n")[2].partition("\n### ")[0]
+
     def limit(self):
         """Return (limit of the tokens, sentences that say where it comes from)."""
         commits = [self.start, *self.git("rev-list", "--reverse", f"{self.start}..HEAD").split()]
@@ -109,8 +114,8 @@ class History:
                 found = re.fullmatch(r"(.+) \+(\d+)", text.strip())
                 if found is None:
                     raise SystemExit(f"{commit}: 'Capability: {text}' must end in +TOKENS")
-                if found[1] not in (self.root / "CHANGELOG.md").read_text():
-                    raise SystemExit(f"{commit}: CHANGELOG.md does not have {found[1]!r}")
+                if not re.search(rf"^- {re.escape(found[1])}\b", self.added(), re.MULTILINE):
+                    raise SystemExit(f"{commit}: CHANGELOG.md has no '- {found[1]}' under Added")
                 limit += int(found[2])
                 why.append(f"{commit} adds {found[1]}: {int(found[2]):,}")
         return limit, why

@@ -8,11 +8,15 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 
 def every(**axes: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test for every combination of values; a failure names its values."""
+    """Run a test for every combination of values; a failure names its values.
+
+    Fixtures are the same for all combinations. None may skip: it would skip those that follow.
+    """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         values = [list(axis) for axis in axes.values()]
@@ -23,6 +27,8 @@ def every(**axes: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[...
                 chosen = dict(zip(axes, combination, strict=True))
                 try:
                     test(*arguments, **fixtures, **chosen)
+                except pytest.skip.Exception as skipped:
+                    raise AssertionError(f"{chosen} skips the combinations after it") from skipped
                 except BaseException as error:
                     error.add_note(f"with {chosen}")
                     raise

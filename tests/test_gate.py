@@ -19,7 +19,9 @@ def repository(tmp_path):
     def commit(n_tokens, message="work"):
         (tmp_path / gate.SOURCE).mkdir(parents=True, exist_ok=True)
         (tmp_path / gate.SOURCE / "module.py").write_text("x\n" * n_tokens)
-        (tmp_path / "CHANGELOG.md").write_text("### Added\n- shards\n")
+        (tmp_path / "CHANGELOG.md").write_text(
+            "# Log\n## 1\n### Added\n- shards, many\n### Fixed\n- shapes\n## 0\n- forms\n"
+        )
         git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
         for arguments in (["add", "."], ["commit", "-q", "--allow-empty", "-m", message]):
             subprocess.run([*git, *arguments], check=True)
@@ -51,7 +53,12 @@ def test_only_capabilities_after_the_least_raise_the_limit(repository):
 
 @pytest.mark.parametrize(
     ("trailer", "words"),
-    [("shards", "must end in"), ("shards 200", "must end in"), ("shapes +200", "'shapes'")],
+    [
+        ("shards", "must end in"),
+        ("shards 200", "must end in"),
+        ("shapes +200", "'- shapes'"),
+        ("s +200", "'- s'"),
+    ],
 )
 def test_a_capability_has_a_number_and_is_in_the_changelog(repository, trailer, words):
     commit, history = repository
