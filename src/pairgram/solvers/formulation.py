@@ -485,6 +485,7 @@ def column_squares(data: RankingData, settings: PairSettings) -> Vector:
     H = data.features()
     of_lists = data.as_scope(settings) if data.preferences is None else data.as_one_query()
     index, counted = of_lists.queries.index(), of_lists.v > 0
+    index = (np.cumsum(np.bincount(index) > 0) - 1)[index]  # without queries that have no rows
     if not scipy.sparse.issparse(H):
         with np.errstate(over="ignore", invalid="ignore"):  # compiled code finds infinities
             return _squares((H - H[heaviest_of(index, of_lists.v)[index]])[counted])
