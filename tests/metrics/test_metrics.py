@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
-from axes import every
+from axes import drawn
 from pairgram import MissingQueryWarning, RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.metrics import FAMILIES
@@ -145,7 +145,8 @@ def test_real_labels_follow_the_definition(name, queries, offset, order):
     assert_allclose(mixed, np.array(expected)[seen], rtol=1e-7, atol=1e-9)
 
 
-@every(
+@drawn(
+    25,
     n=[1, 2, 63, 64, 65, 256, 300, 1024, 1025, 4095, 4096],
     kind=["distinct", "tied", "two", "close", "constant", "ascending", "descending"],
 )
