@@ -41,7 +41,7 @@ def every(**axes: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
-def drawn(n: int, **axes: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def drawn(n: int, /, **axes: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test for n combinations of values that hypothesis draws."""
     strategies = {name: st.sampled_from(list(axis)) for name, axis in axes.items()}
     # Fixtures stay the same for all examples: the tests say nothing that one leaves to the next.
