@@ -35,7 +35,7 @@ def every(**axes: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[...
 
         signature = inspect.signature(test)
         others = [one for name, one in signature.parameters.items() if name not in axes]
-        run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=others)
         return run
 
     return decorate
