@@ -280,22 +280,29 @@ def _told_apart(
     scores, H = all_scores[rows], space.features(rows)
     H -= H.mean(axis=0)
     Z = posterior.rooted(H)
-    explained, squares = np.einsum("ij,ij->i", Z, Z), None
-    if posterior.shares is not None:
-        squares = space.squares(rows)
-    elif posterior.prior:
-        squares = np.einsum("ij,ij->i", H, H)
+    explained = np.einsum("ij,ij->i", Z, Z)
+    of_kernel = posterior.shares is not None
+    squares: Vector = space.squares(rows) if of_kernel else np.einsum("ij,ij->i", H, H)
     # What differs by less than this differs by rounding.
     least = 1e-12 * np.abs(scores).max()
     ends = np.empty((len(rows), 2), np.int64)
     for part in blocks(len(rows), TILE):
         square = explained[part, None] + explained - 2 * (Z[part] @ Z.T)
-        if squares is not None:
-            products = H[part] @ H.T
-            if posterior.shares is not None:
-                products = kernel_among(space.feature_map, space.rows[rows[part]], space.rows[rows])
-            known = squares[part, None] + squares - 2 * products
-            square = posterior.prior * known - square
+        if of_kernel:
+            products = kernel_among(space.feature_map, space.rows[rows[part]], space.rows[rows])
+            square = posterior.prior * (squares[part, None] + squares - 2 * products) - square
+        else:
+            known = squares[part, None] + squares - 2 * (H[part] @ H.T)
+            near = square < 1e-6 * (explained[part, None] + explained)
+            near |= known < 1e-6 * (squares[part, None] + squares)
+            for row in np.flatnonzero(
+                near.any(axis=1)
+            ):  # whose difference of squares has no digits
+                others = np.flatnonzero(near[row])
+                for found, of in ((square, Z), (known, H)):
+                    apart = of[part][row] - of[others]
+                    found[row, others] = np.einsum("ij,ij->i", apart, apart)
+            square = posterior.prior * known - square if posterior.prior else square
         reaches = reach * np.sqrt(posterior.noise * np.maximum(square, 0.0))
         above = scores - scores[part, None]
         ends[part, 0] = 1 + (above > np.maximum(reaches, least)).sum(axis=1)
