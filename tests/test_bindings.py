@@ -27,12 +27,6 @@ def test_rows_of_files_and_knots_that_fit():
     functions()
 
 
-def test_rows_in_the_basis_need_no_basis():
-    np.testing.assert_array_equal(
-        call("leave_query_out", basis=None), call("leave_query_out", basis=np.eye(2))
-    )
-
-
 def test_a_basis_without_directions_gives_scores_0():
     empty = {"basis": np.empty((2, 0)), "eigenvalues": np.empty(0), "projection": np.empty(0)}
     np.testing.assert_array_equal(call("leave_query_out", **empty), np.zeros((2, N)))

@@ -1,4 +1,4 @@
-// Comparisons of items, their held-out scores and their losses: checks, GIL release; nothing else.
+// Comparisons of items and their losses: checks, GIL release; nothing else.
 #include "data/comparisons.hpp"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "bindings/losses.hpp"
 #include "solvers/comparison_loss.hpp"
-#include "solvers/leave_items_out.hpp"
 
 namespace pairgram {
 
@@ -70,29 +69,6 @@ array<double> pair_products(const comparisons& pairs, const array<double>& rows,
     return result;
 }
 
-py::tuple leave_out(const comparisons& pairs, const array<double>& rows,
-                    const array<double>& targets, const array<double>& eigenvalues,
-                    const array<double>& projection, const array<double>& alphas, py::ssize_t first,
-                    py::ssize_t last, int n_threads) {
-    const auto rank = width_of(pairs, rows);
-    check_one_per("targets must be 1-d, one per comparison", targets, pairs.n_pairs());
-    check_one_per("eigenvalues must be 1-d, one per column", eigenvalues, rank);
-    check_one_per("projection must be 1-d, one per column", projection, rank);
-    check(alphas.ndim() == 1, "alphas must be 1-d");
-    check(0 <= first && first <= last && last <= pairs.n_items(), "first and last must be items");
-    const item_path path{rank,          pointer(rows),  pointer(eigenvalues), pointer(projection),
-                         alphas.size(), pointer(alphas)};
-    const auto* t = pointer(targets);
-    array<double> scores({alphas.size(), pairs.offsets[last] - pairs.offsets[first]});
-    array<double> held(last - first);
-    auto *out = scores.mutable_data(), *of_items = held.mutable_data();
-    {
-        const without_gil release;
-        leave_items_out(pairs, t, path, first, last, out, of_items, n_threads);
-    }
-    return py::make_tuple(scores, held);
-}
-
 std::unique_ptr<bound_comparison_loss> make_comparison_loss(
     const std::shared_ptr<comparisons>& pairs, const array<double>& margins,
     const std::string& loss) {
@@ -113,11 +89,7 @@ void bind_comparisons(py::module_& m) {
         .def("offsets", &item_offsets)
         .def("pairs", &pairs_of_places)
         .def("multiply", &pair_products, py::arg("rows").noconvert(),
-             py::arg("targets").noconvert(), py::arg("n_threads"))
-        .def("leave_items_out", &leave_out, py::arg("rows").noconvert(),
-             py::arg("targets").noconvert(), py::kw_only(), py::arg("eigenvalues").noconvert(),
-             py::arg("projection").noconvert(), py::arg("alphas").noconvert(), py::arg("first"),
-             py::arg("last"), py::arg("n_threads"));
+             py::arg("targets").noconvert(), py::arg("n_threads"));
     py::class_<bound_comparison_loss> loss(m, "ComparisonLoss");
     loss.def(py::init(&make_comparison_loss), py::arg("comparisons"),
              py::arg("margins").noconvert(), py::kw_only(), py::arg("loss"));

@@ -47,39 +47,75 @@ buffer<std::int64_t> fold_bounds(const optional_array<std::int64_t>& folds,
     return bounds;
 }
 
+ridge_path path_of(const array<double>& eigenvalues, const array<double>& projection,
+                   const array<double>& alphas, py::ssize_t rank) {
+    check_one_per("eigenvalues: 1-d, one a column", eigenvalues, rank);
+    check_one_per("projection: 1-d, one a column", projection, rank);
+    check(alphas.ndim() == 1, "alphas must be 1-d");
+    return {rank, pointer(eigenvalues), pointer(projection), alphas.size(), pointer(alphas)};
+}
+
 template <class T>
 array<double> leave_query_out_array(const bound_problem& problem, const array<T>& features,
-                                    const array<double>& targets,
-                                    const optional_array<double>& basis,
+                                    const array<double>& targets, const array<double>& basis,
                                     const array<double>& eigenvalues,
                                     const array<double>& projection, const array<double>& alphas,
-                                    const optional_array<std::int64_t>& folds, py::ssize_t n_free,
+                                    const optional_array<std::int64_t>& folds,
                                     const py::object& map, optional_array<double> held,
                                     int n_threads) {
     const auto rows = features_of(problem, features, targets, map);
     check(rows.n_targets == 1, "targets must have one column");
-    check(!basis || (basis->ndim() == 2 && basis->shape(0) == rows.n_features),
+    check(basis.ndim() == 2 && basis.shape(0) == rows.n_features,
           "basis must be (n_features, rank)");
-    const auto rank = basis ? basis->shape(1) : rows.n_features;
-    check(n_free >= 0 && n_free < std::max<py::ssize_t>(rank, 1), "n_free must be in [0, rank)");
-    check_one_per("eigenvalues: 1-d, one a column", eigenvalues, rank);
-    check_one_per("projection: 1-d, one a column", projection, rank);
-    check(alphas.ndim() == 1, "alphas must be 1-d");
+    const auto path = path_of(eigenvalues, projection, alphas, basis.shape(1));
     const auto bounds = fold_bounds(folds, problem.view.rows.n_queries);
-    const ridge_path path{rank,
-                          pointer(basis),
-                          pointer(eigenvalues),
-                          pointer(projection),
-                          alphas.size(),
-                          pointer(alphas),
-                          n_free};
     array<double> out({alphas.size(), problem.n_rows()});
     auto* data = out.mutable_data();
     if (held) check_one_per("held: 1-d, one a row", *held, problem.n_rows());
     double* const of_rows = pointer(held) ? held->mutable_data() : nullptr;
+    const auto* of_basis = pointer(basis);
     const without_gil release;
-    leave_query_out(problem.view, rows, bounds, path, data, of_rows, n_threads);
+    leave_query_out(problem.view, rows, bounds, of_basis, path, data, of_rows, n_threads);
     return out;
+}
+
+py::tuple hold_out_arrays(const array<double>& eigenvalues, const array<double>& projection,
+                          const array<double>& alphas, const array<double>& lost,
+                          const array<double>& scored, const array<std::int64_t>& offsets,
+                          const optional_array<double>& scales, int n_threads) {
+    check(scored.ndim() == 2, "scored must be (n_rows, rank)");
+    const auto n_rows = scored.shape(0), rank = scored.shape(1);
+    const auto path = path_of(eigenvalues, projection, alphas, rank);
+    check(lost.ndim() == 2 && lost.shape(0) == n_rows && lost.shape(1) == rank + 1,
+          "lost must be (n_rows, rank + 1)");
+    const auto of_units = queries_of(offsets, std::nullopt, n_rows);
+    if (scales) check_one_per("scales: 1-d, one a unit", *scales, of_units.n_queries);
+    const given_units units{of_units.n_queries, of_units.offsets, pointer(lost), pointer(scored),
+                            pointer(scales)};
+    array<double> scores({alphas.size(), n_rows}), held(of_units.n_queries);
+    auto *out = scores.mutable_data(), *of_held = held.mutable_data();
+    {
+        const without_gil release;
+        hold_out(path, units, out, of_held, n_threads);
+    }
+    return py::make_tuple(scores, held);
+}
+
+py::tuple hold_out_sums_array(const array<double>& eigenvalues, const array<double>& projection,
+                              const array<double>& alphas, const array<double>& sums,
+                              int n_threads) {
+    const auto rank = eigenvalues.size(), n_units = sums.ndim() == 3 ? sums.shape(0) : 0;
+    const auto path = path_of(eigenvalues, projection, alphas, rank);
+    check(sums.ndim() == 3 && sums.shape(1) == rank + 1 && sums.shape(2) == rank + 1,
+          "sums must be (n_units, rank + 1, rank + 1)");
+    array<double> models({n_units, alphas.size(), rank}), held(n_units);
+    const auto* of_units = pointer(sums);
+    auto *out = models.mutable_data(), *of_held = held.mutable_data();
+    {
+        const without_gil release;
+        hold_out_sums(path, n_units, of_units, out, of_held, n_threads);
+    }
+    return py::make_tuple(models, held);
 }
 
 // Overwrites the lower triangle of a symmetric matrix; see cholesky.hpp.
@@ -111,11 +147,10 @@ void define_least_squares(py::module_& m) {
           py::arg("n_threads") = 1);
     m.def("leave_query_out", &leave_query_out_array<T>, py::arg("problem"),
           py::arg("features").noconvert(), py::arg("targets").noconvert(), py::kw_only(),
-          py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),
+          py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
-          py::arg("folds").noconvert() = py::none(), py::arg("n_free") = 0,
-          py::arg("map") = py::none(), py::arg("held").noconvert() = py::none(),
-          py::arg("n_threads") = 1);
+          py::arg("folds").noconvert() = py::none(), py::arg("map") = py::none(),
+          py::arg("held").noconvert() = py::none(), py::arg("n_threads") = 1);
 }
 
 }  // namespace
@@ -123,6 +158,14 @@ void define_least_squares(py::module_& m) {
 void bind_least_squares(py::module_& m) {
     define_least_squares<double>(m);
     define_least_squares<float>(m);
+    m.def("hold_out", &hold_out_arrays, py::arg("eigenvalues").noconvert(),
+          py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
+          py::arg("lost").noconvert(), py::arg("scored").noconvert(),
+          py::arg("offsets").noconvert(), py::arg("scales").noconvert().none(true),
+          py::arg("n_threads"));
+    m.def("hold_out_sums", &hold_out_sums_array, py::arg("eigenvalues").noconvert(),
+          py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
+          py::arg("sums").noconvert(), py::arg("n_threads"));
     m.def("cholesky", &cholesky_in_place, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
     m.def("invert_transposed", &inverse_transposed, py::arg("factor").noconvert(),
           py::arg("n_threads"));

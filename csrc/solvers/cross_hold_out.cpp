@@ -23,7 +23,8 @@ template <class T>
 struct cross_problem {
     const ranking_problem& problem;
     const feature_rows<T>& features;
-    const ridge_path& path;
+    const double* basis;  // (n_features, rank)
+    std::ptrdiff_t rank;
     const node_map<T>& left;  // ũ of a row
     feature_rows<T> rows;     // [kept, v] and the target of a row
     std::ptrdiff_t kept, n_left, n_right;
@@ -38,14 +39,14 @@ struct cross_problem {
     void rows_of_products(std::ptrdiff_t query, buffer<double>& out) const;
 
     // scores (n_alphas, n) of the rows of a query by weights (n_columns, stride) of [kept, v].
-    void score(std::ptrdiff_t query, std::ptrdiff_t stride, const double* weights,
-               double* scores) const;
+    void score(std::ptrdiff_t query, std::ptrdiff_t n_alphas, std::ptrdiff_t stride,
+               const double* weights, double* scores) const;
 };
 
 template <class T>
 void cross_problem<T>::project(std::ptrdiff_t first, std::ptrdiff_t last,
                                buffer<double>& out) const {
-    const auto n = last - first, rank = path.rank, values = n_columns() * rank;
+    const auto n = last - first, values = n_columns() * rank;
     out.resize(n * values);
     buffer<double> lefts(n * n_left, 0.0);
     buffer<T> of_row(n_left);
@@ -55,10 +56,10 @@ void cross_problem<T>::project(std::ptrdiff_t first, std::ptrdiff_t last,
         map_rows(left, 1, features.inputs + row * left.n_inputs, left.n_inputs, of_row.data(),
                  n_left);
         std::copy(of_row.begin(), of_row.end(), lefts.begin() + i * n_left);
-        std::copy_n(path.basis, kept * rank, out.begin() + i * values);
+        std::copy_n(basis, kept * rank, out.begin() + i * values);
     }
     blas::gemm(trans::no, trans::no, n, n_right * rank, n_left, 1.0, lefts.data(), n_left,
-               path.basis + kept * rank, n_right * rank, 0.0, out.data() + kept * rank, values);
+               basis + kept * rank, n_right * rank, 0.0, out.data() + kept * rank, values);
 }
 
 // An upper triangular R with RᵀR = S in place of positive semidefinite S (n, n), of which a pivot
@@ -111,8 +112,8 @@ void cross_problem<T>::rows_of_products(std::ptrdiff_t query, buffer<double>& ou
 }
 
 template <class T>
-void cross_problem<T>::score(std::ptrdiff_t query, std::ptrdiff_t stride, const double* weights,
-                             double* scores) const {
+void cross_problem<T>::score(std::ptrdiff_t query, std::ptrdiff_t n_alphas, std::ptrdiff_t stride,
+                             const double* weights, double* scores) const {
     const auto& queries = problem.rows;
     const auto n = queries.size(query), width = n_columns(), begin = queries.begin(query);
     const bool pointwise = problem.rule.kind == pair_kind::none;
@@ -128,7 +129,7 @@ void cross_problem<T>::score(std::ptrdiff_t query, std::ptrdiff_t stride, const 
     add_cached_product(n + 1, stride, width, 1.0, {from_first.data(), width, 1}, weights, stride,
                        found.data(), stride);
     for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
+        for (std::ptrdiff_t j = 0; j < n_alphas; ++j)
             scores[j * queries.n_rows() + queries.row(begin + i)] =
                 found[i * stride + j] + found[n * stride + j];
 }
@@ -155,23 +156,24 @@ buffer<fold_batch> batches_of(const buffer<std::int64_t>& folds) {
 
 template <class T>
 void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& features,
-                    const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
-                    double* held, int n_threads) {
+                    const buffer<std::int64_t>& folds, const double* basis, const ridge_path& path,
+                    double* scores, double* held, int n_threads) {
     const auto& cross = *cross_of(*features.map);
     const part_of_cross<T> left(*features.map, cross_part::left),
         right(*features.map, cross_part::right);
     feature_rows<T> rows = features;
     rows.map = &right.map();
     rows.n_features = right.map().n_outputs;
-    const cross_problem<T> products{problem, features,       path,           left.map(),
-                                    rows,    cross.n_kept(), cross.n_left(), cross.n_right()};
+    const cross_problem<T> products{problem,        features,       basis,
+                                    path.rank,      left.map(),     rows,
+                                    cross.n_kept(), cross.n_left(), cross.n_right()};
     const path_models models(path);
     const auto rank = path.rank, width = products.n_columns(), stride = models.stride;
     const auto batches = batches_of(folds);
     parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
         const auto& batch = batches[task];
-        held_out_weights weights;
-        buffer<double> projected, of_query, of_columns(width * stride);
+        unit_models weights;
+        buffer<double> lost, projected, of_query, of_columns(width * stride);
         // Calls use(query, P_q) for some queries of the batch, of which a few are projected at
         // once.
         std::ptrdiff_t first = 0, last = 0;
@@ -189,13 +191,13 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
         for (auto f = batch.first_fold; f < batch.last_fold; ++f) {
             const auto begin = static_cast<std::ptrdiff_t>(folds[f]),
                        end = static_cast<std::ptrdiff_t>(folds[f + 1]);
-            weights.e.clear();
+            lost.clear();
             std::ptrdiff_t n = 0;
             each(begin, end, [&](std::ptrdiff_t q, const double* p) {
                 products.rows_of_products(q, of_query);
                 const auto m = static_cast<std::ptrdiff_t>(of_query.size()) / (width + 1);
-                weights.e.resize((n + m) * (rank + 1));
-                double* const e = weights.e.data() + n * (rank + 1);
+                lost.resize((n + m) * (rank + 1));
+                double* const e = lost.data() + n * (rank + 1);
                 blas::gemm(trans::no, trans::no, m, rank, width, 1.0, of_query.data(), width + 1, p,
                            rank, 0.0, e, rank + 1);
                 for (std::ptrdiff_t i = 0; i < m; ++i)
@@ -203,13 +205,13 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
                 n += m;
             });
             if (n == 0) continue;
-            const double* const found = weights.solve(path, models, n);
-            const double largest = held ? weights.held_eigenvalue(path, n) : 0.0;
+            const double* const found = weights.without_rows(path, models, n, lost.data());
+            const double largest = held ? weights.held_eigenvalue() : 0.0;
             each(begin, end, [&](std::ptrdiff_t q, const double* p) {
                 std::fill(of_columns.begin(), of_columns.end(), 0.0);
                 add_cached_product(width, stride, rank, 1.0, {p, rank, 1}, found, stride,
                                    of_columns.data(), stride);
-                products.score(q, stride, of_columns.data(), scores);
+                products.score(q, path.n_alphas, stride, of_columns.data(), scores);
                 for (auto i = problem.rows.begin(q); held && i < problem.rows.begin(q + 1); ++i)
                     held[problem.rows.row(i)] = largest;
             });
@@ -217,10 +219,10 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
     });
 }
 
-#define PAIRGRAM_CROSS_HOLD_OUT(T)                                                           \
-    template void cross_hold_out<T>(const ranking_problem&, const feature_rows<T>&,          \
-                                    const buffer<std::int64_t>&, const ridge_path&, double*, \
-                                    double*, int);
+#define PAIRGRAM_CROSS_HOLD_OUT(T)                                                                 \
+    template void cross_hold_out<T>(const ranking_problem&, const feature_rows<T>&,                \
+                                    const buffer<std::int64_t>&, const double*, const ridge_path&, \
+                                    double*, double*, int);
 PAIRGRAM_CROSS_HOLD_OUT(double)
 PAIRGRAM_CROSS_HOLD_OUT(float)
 

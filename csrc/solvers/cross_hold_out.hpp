@@ -5,22 +5,22 @@
 #include <cstdint>
 
 #include "solvers/blocks.hpp"
-#include "solvers/held_out_weights.hpp"
+#include "solvers/hold_out.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
 
-// What `leave_query_out` fills, for features of which `is_cross_of_queries` holds; path.basis is
-// not null. With P_q = (I ⊕ ũ_q ⊗ I)ᵀ basis, of r rows, the half-Laplacian of a query is that of
-// [kept, v], times P_q. Where a query has more than r rows, the Cholesky factor of their products
-// takes their place, so that everything is done in r dimensions. Rows score by [kept, v] P_q w.
+// What `leave_query_out` fills, for features of which `is_cross_of_queries` holds. With P_q = (I ⊕
+// ũ_q ⊗ I)ᵀ basis, of r rows, the half-Laplacian of a query is that of [kept, v], times P_q. Where
+// a query has more than r rows, the Cholesky factor of their products takes their place, so that
+// everything is done in r dimensions. Rows score by [kept, v] P_q w.
 //
 // q (2 p r·rank + 2 r²·rank + 4 r·rank·n_alphas·iterations) flops for q queries, p products and r
 // columns of [kept, v]; memory O(r·rank) per thread for each of up to 16 queries. Same bits for any
 // n_threads. BLAS must be held to one thread.
 template <class T>
 void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& features,
-                    const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
-                    double* held, int n_threads);
+                    const buffer<std::int64_t>& folds, const double* basis, const ridge_path& path,
+                    double* scores, double* held, int n_threads);
 
 }  // namespace pairgram

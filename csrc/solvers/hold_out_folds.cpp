@@ -24,7 +24,8 @@ constexpr std::ptrdiff_t batch_rows = 128;  // that read the basis together
 struct workspace {
     buffer<double> z;       // (n + 1, L) a query, see query_range
     buffer<double> scores;  // (n + queries, stride)
-    held_out_weights weights;
+    buffer<double> loaded;  // rows of a batch, and then the half-Laplacian of a unit with targets
+    unit_models weights;
     query_plan plan;
     level_sums sums;
 };
@@ -49,8 +50,8 @@ struct query_range {
 // Fills z with H_q·basis, from the pivot row, of every query of the batch.
 template <class T>
 void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
-                const ridge_path& path, const column_panels<double>& basis,
-                const query_range& queries, workspace& w) {
+                const column_panels<double>& basis, const query_range& queries, std::ptrdiff_t rank,
+                workspace& w) {
     const auto& rows = problem.rows;
     const auto d = features.n_features;
     const bool pointwise = problem.rule.kind == pair_kind::none;
@@ -58,8 +59,7 @@ void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
     features.map_to(
         queries.n, [&](std::ptrdiff_t i) { return rows.row(queries.begin + i); }, mapped.data(), d,
         gathered);
-    // e holds the loaded rows until z is made
-    auto& loaded = path.basis ? w.weights.e : w.z;
+    auto& loaded = w.loaded;
     loaded.assign(queries.n_places() * d, 0.0);
     for (auto query = queries.first; query < queries.last; ++query) {
         const auto n = rows.size(query);
@@ -79,9 +79,8 @@ void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
         }
         if (!pointwise) std::copy_n(pivot, d, out);
     }
-    if (!path.basis) return;
-    w.z.assign(queries.n_places() * path.rank, 0.0);
-    basis.add_product(queries.n_places(), w.weights.e.data(), d, w.z.data(), path.rank);
+    w.z.assign(queries.n_places() * rank, 0.0);
+    basis.add_product(queries.n_places(), loaded.data(), d, w.z.data(), rank);
 }
 
 // Fills e, (n, rank + 1), with the half-Laplacian of [z, y] of one query.
@@ -114,12 +113,12 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
               double* scores) {
     const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas, n = fold.n, stride = models.stride;
-    w.weights.e.resize(n * (width + 1));
+    w.loaded.resize(n * (width + 1));
     const auto z_of = [&](std::ptrdiff_t query) { return fold.place(rows, query) * width; };
     for (auto q = fold.first; q < fold.last; ++q)
         load_query(problem, targets, path, q, z + z_of(q), w,
-                   w.weights.e.data() + (rows.offsets[q] - fold.begin) * (width + 1));
-    const double* const weights = w.weights.solve(path, models, n);
+                   w.loaded.data() + (rows.offsets[q] - fold.begin) * (width + 1));
+    const double* const weights = w.weights.without_rows(path, models, n, w.loaded.data());
     w.scores.assign(fold.n_places() * stride, 0.0);
     add_cached_product(fold.n_places(), stride, width, 1.0, {z, width, 1}, weights, stride,
                        w.scores.data(), stride);
@@ -138,15 +137,14 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
 
 template <class T>
 void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
-                     const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
-                     double* held, int n_threads) {
-    if (path.basis && is_cross_of_queries(problem, features, n_threads))
-        return cross_hold_out(problem, features, folds, path, scores, held, n_threads);
+                     const buffer<std::int64_t>& folds, const double* basis, const ridge_path& path,
+                     double* scores, double* held, int n_threads) {
+    if (is_cross_of_queries(problem, features, n_threads))
+        return cross_hold_out(problem, features, folds, basis, path, scores, held, n_threads);
     const auto& rows = problem.rows;
     const auto width = path.rank;
     const path_models models(path);
-    column_panels<double> basis;
-    if (path.basis) basis = column_panels<double>(features.n_features, width, path.basis);
+    const column_panels<double> panels(features.n_features, width, basis);
     buffer<buffer<query_range>> batches;  // of folds
     std::ptrdiff_t n_in_batch = batch_rows;
     for (std::size_t f = 0; f + 1 < folds.size(); ++f) {
@@ -162,23 +160,23 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
         const auto& batch = batches[task];
         const query_range queries(rows, batch.front().first, batch.back().last);
         workspace w;
-        load_batch(problem, features, path, basis, queries, w);
+        load_batch(problem, features, panels, queries, width, w);
         for (const auto& fold : batch) {
             if (fold.n == 0) continue;
             hold_out(problem, features.targets, path, models, fold,
                      w.z.data() + queries.place(rows, fold.first) * width, w, scores);
             if (!held) continue;
-            const double found = w.weights.held_eigenvalue(path, fold.n);
+            const double found = w.weights.held_eigenvalue();
             for (auto i = fold.begin; i < fold.begin + fold.n; ++i) held[rows.row(i)] = found;
         }
     });
 }
 
 template void leave_query_out<double>(const ranking_problem&, const feature_rows<double>&,
-                                      const buffer<std::int64_t>&, const ridge_path&, double*,
-                                      double*, int);
+                                      const buffer<std::int64_t>&, const double*, const ridge_path&,
+                                      double*, double*, int);
 template void leave_query_out<float>(const ranking_problem&, const feature_rows<float>&,
-                                     const buffer<std::int64_t>&, const ridge_path&, double*,
-                                     double*, int);
+                                     const buffer<std::int64_t>&, const double*, const ridge_path&,
+                                     double*, double*, int);
 
 }  // namespace pairgram

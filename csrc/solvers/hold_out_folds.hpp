@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "solvers/blocks.hpp"
-#include "solvers/held_out_weights.hpp"
+#include "solvers/hold_out.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
@@ -31,7 +31,7 @@ namespace pairgram {
 // et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
-                     const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
-                     double* held, int n_threads);
+                     const buffer<std::int64_t>& folds, const double* basis, const ridge_path& path,
+                     double* scores, double* held, int n_threads);
 
 }  // namespace pairgram

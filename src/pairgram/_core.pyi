@@ -225,16 +225,32 @@ def leave_query_out(
     features: NDArray[_T],
     targets: NDArray[np.float64],
     *,
-    basis: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
     alphas: NDArray[np.float64],
     folds: NDArray[np.int64] | None = None,
-    n_free: int = 0,
     map: _NodeMap[_T] | None = None,
     held: NDArray[np.float64] | None = None,  # (n_rows,), written
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
+def hold_out(
+    eigenvalues: NDArray[np.float64],
+    projection: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    lost: NDArray[np.float64],  # (n_rows, rank + 1), unit after unit, the targets last
+    scored: NDArray[np.float64],  # (n_rows, rank)
+    offsets: NDArray[np.int64],  # of units
+    scales: NDArray[np.float64] | None,
+    n_threads: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_alphas, n_rows), (n_units,)
+def hold_out_sums(
+    eigenvalues: NDArray[np.float64],
+    projection: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    sums: NDArray[np.float64],  # (n_units, rank + 1, rank + 1)
+    n_threads: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_units, n_alphas, rank), (n_units,)
 def reduce_to_band(
     # symmetric; the upper triangle is read and overwritten by what makes Q
     matrix: NDArray[np.float64],
@@ -409,18 +425,6 @@ class Comparisons:
     def multiply(
         self, rows: NDArray[np.float64], targets: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]: ...  # [AᵀDA rows, AᵀD targets]
-    def leave_items_out(
-        self,
-        rows: NDArray[np.float64],  # in the basis
-        targets: NDArray[np.float64],
-        *,
-        eigenvalues: NDArray[np.float64],
-        projection: NDArray[np.float64],
-        alphas: NDArray[np.float64],
-        first: int,
-        last: int,
-        n_threads: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_alphas, n_places), and held
 
 class ComparisonLoss:
     """The loss of comparisons as a function of the scores of items.

@@ -90,49 +90,6 @@ def test_compiled_comparisons():
     assert apart.connected().tolist() == [0, 1, 0, 3, 4, 4]
 
 
-def test_items_held_out_in_ranges():
-    X, winner, loser, margin, weight = problem(6)
-    pairs = _core.Comparisons(12, winner, loser, weight)
-    Z = reference.written_out(X, winner, loser)
-    values, basis = np.linalg.eigh((Z.T * weight) @ Z)
-    projection = basis.T @ (Z.T @ (weight * margin))
-    named = {"eigenvalues": values, "projection": projection, "alphas": np.array([2.0, 0.1])}
-    whole, held = pairs.leave_items_out(X @ basis, margin, **named, first=0, last=12, n_threads=2)
-    for k, alpha in enumerate(named["alphas"]):
-        folds = [
-            pairs.pairs()[begin:end]
-            for begin, end in zip(pairs.offsets()[:-1], pairs.offsets()[1:], strict=True)
-        ]
-        expected = [scores for _, scores in reference.refitted(Z, margin, weight, alpha, folds)]
-        np.testing.assert_allclose(whole[k], np.concatenate(expected), atol=1e-12)
-    assert (held == 0).all()
-    begin, end = pairs.offsets()[[3, 7]]
-    part, _ = pairs.leave_items_out(X @ basis, margin, **named, first=3, last=7, n_threads=1)
-    np.testing.assert_array_equal(part, whole[:, begin:end])
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 3, 9])
-def test_items_held_out_in_any_dimension(n_features):
-    X, winner, loser, margin, weight = problem(7, 8, 80, n_features)
-    pairs = _core.Comparisons(8, winner, loser, weight)
-    Z = reference.written_out(X, winner, loser)
-    values, basis = np.linalg.eigh((Z.T * weight) @ Z)
-    found, _ = pairs.leave_items_out(
-        X @ basis,
-        margin,
-        eigenvalues=np.maximum(values, 0.0),
-        projection=basis.T @ (Z.T @ (weight * margin)),
-        alphas=np.array([0.5]),
-        first=0,
-        last=8,
-        n_threads=1,
-    )
-    offsets = pairs.offsets()
-    folds = np.split(pairs.pairs(), offsets[1:-1])
-    expected = [scores for _, scores in reference.refitted(Z, margin, weight, 0.5, folds)]
-    np.testing.assert_allclose(found[0], np.concatenate(expected), atol=1e-11)
-
-
 @pytest.mark.parametrize("loss", ["squared_hinge", "squared", "logistic"])
 def test_compiled_losses_have_their_derivatives(loss):
     _, winner, loser, _, weight = problem(8)

@@ -288,6 +288,16 @@ def block_rows(width: int, dtype: DTypeLike = np.float64) -> int:
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))
 
 
+def blocks_of_parts(offsets: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and the end of parts that have at most so many rows together, or one part."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
 def blocks(n_rows: int, size: int) -> Iterator[slice]:
     """Yield slices of `size` rows. The last one may have fewer."""
     for begin in range(0, n_rows, size):

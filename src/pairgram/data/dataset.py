@@ -15,6 +15,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import (
     blocks,
+    blocks_of_parts,
     column_names,
     is_plain,
     read_rows,
@@ -595,12 +596,8 @@ class RankingData:
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         width = max(1, self.X.shape[1], self.n_features if transform else 1)
         most = max(1, limits.now.dense_block_bytes // (width * self.dtype.itemsize))
-        first = 0
-        while first < queries.n_queries:
-            begin = queries.offsets[first]
-            last = int(np.searchsorted(queries.offsets, begin + most, side="right")) - 1
-            last = max(last, first + 1)
-            rows = order[begin : queries.offsets[last]]
+        for first, last in blocks_of_parts(queries.offsets, most):
+            rows = order[queries.offsets[first] : queries.offsets[last]]
             if len(rows):
                 block = self.take(rows)
                 needed = 2 * len(rows) * width * self.dtype.itemsize
@@ -610,7 +607,6 @@ class RankingData:
                 X = block.features() if transform else block.X
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
-            first = last
 
 
 def read_labelled(

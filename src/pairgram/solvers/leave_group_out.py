@@ -8,24 +8,16 @@ from functools import partial, reduce
 from operator import add
 
 import numpy as np
-import scipy.linalg
 
+import pairgram._core as _core
 from pairgram._support.checks import Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData, as_slice
 from pairgram.data.pairs import no_training_pairs
 from pairgram.model_selection.splits import GroupSplits
-from pairgram.solvers.leave_out_dual import SMALLEST_PIVOT
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import EigenPath, RidgePath
 
-# Conjugate gradients for one group end at this residual, relative to the right-hand side, or with
-# this many steps, and are not tried where the ridge is this share of λ_max.
-TOLERANCE = 1e-14
-MOST_STEPS = 40
-SMALLEST_RIDGE = 1e-10
-# A group that leaves less than this share of an eigenvalue holds its direction.
-ALL_BUT = 1e-4
 # Models without groups are found for groups whose statistics take about this many bytes, and so
 # stay in cache.
 BYTES_AT_ONCE = 1 << 22
@@ -44,14 +36,6 @@ def scores_by_sums(
     `parts` are the statistics of the groups. For every row, `held` gets the largest eigenvalue of
     a direction of which its group has all but 1e-4, or 0. Scores that would be rounding error are
     NaN.
-
-    Notes
-    -----
-    In the eigenbasis V of the statistics of all rows, ``G = V Λ Vᵀ``, the model without a group of
-    the statistics S and s is ``u = (Λ + α − S)⁻¹ (p − s)``, and so ``u = p / (Λ + α) + c`` with
-    ``(Λ + α − S) c = S p / (Λ + α) − s``. All ridges are solved together by conjugate gradients,
-    preconditioned by ``Λ + α``. A group that holds a small share of G takes few steps. Others, and
-    the smallest ridges, are solved by Cholesky.
     """
     scores = np.empty((len(alphas), len(data.y)))
     groups = map(as_slice, data.rows_held_together())  # a block takes as many as it has models
@@ -110,55 +94,11 @@ def models_without(
 
     The models have shape (n_groups, n_alphas, n_features).
     """
-    basis, eigenvalues = path.basis, path.eigenvalues
-    shifted = eigenvalues[:, None] + alphas
-    solvable = ((path.projection != 0) | (eigenvalues > 0))[:, None] & (shifted > 0)
-    inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=solvable)
-    root = np.sqrt(inverse)
-    first = path.projection[:, None] * inverse
+    rank = len(path.eigenvalues)
+    turned = np.empty((len(sums), rank + 1, rank + 1))
     with single_threaded_blas:
-        S = np.stack([basis.T @ one.G @ basis for one in sums])
-        s = np.stack([basis.T @ one.g for one in sums])
-        squares = np.diagonal(S, axis1=1, axis2=2)
-        holds = (squares > (1 - ALL_BUT) * eigenvalues) & (eigenvalues > 0)
-        held = np.where(holds, eigenvalues, 0.0).max(axis=1, initial=0.0)
-        residual = root * (S @ first - s[:, :, None])
-        change, direction = np.zeros_like(residual), residual.copy()
-        size = _dots(residual, residual)
-        enough = TOLERANCE**2 * size
-        for _ in range(MOST_STEPS):
-            going = size > enough
-            if not going.any():
-                break
-            step = root * direction
-            product = direction - root * (S @ step)
-            curvature = _dots(direction, product)
-            going &= curvature > 0
-            length = np.divide(size, curvature, out=np.zeros_like(size), where=going)
-            change += length[:, None] * step
-            residual -= length[:, None] * product
-            before, size = size, _dots(residual, residual)
-            share = np.divide(size, before, out=np.zeros_like(size), where=going)
-            direction = residual + share[:, None] * direction
-        lost = (size > enough) | (alphas < SMALLEST_RIDGE * eigenvalues.max(initial=0.0))
-        for group, j in np.argwhere(lost).tolist():
-            scaled, target = root[:, j], S[group] @ first[:, j] - s[group]
-            system = np.eye(len(scaled)) - scaled[:, None] * S[group] * scaled
-            change[group, :, j] = scaled * _solved_if_definite(system, scaled * target)
-        return np.swapaxes(first + change, 1, 2) @ basis.T, held
-
-
-def _dots(a: Vector, b: Vector) -> Vector:
-    """Return the products of vectors along the second of three axes."""
-    return np.asarray(np.einsum("gkj,gkj->gj", a, b))
-
-
-def _solved_if_definite(system: Vector, target: Vector) -> Vector:
-    """Return the solution, or NaN where the pivots say that it would be rounding error."""
-    try:
-        factor = scipy.linalg.cholesky(system, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        return np.full_like(target, np.nan)
-    if (np.diag(factor) ** 2 < SMALLEST_PIVOT).any():
-        return np.full_like(target, np.nan)
-    return np.asarray(scipy.linalg.cho_solve((factor, True), target, check_finite=False))
+        for own, one in zip(turned, sums, strict=True):
+            own[:rank, :rank] = path.basis.T @ one.G @ path.basis
+            own[:rank, rank] = path.basis.T @ one.g
+        models, held = _core.hold_out_sums(path.eigenvalues, path.projection, alphas, turned, 1)
+        return models @ path.basis.T, held

@@ -365,7 +365,15 @@ def leave_row_out(
     rows the same holds without the intercept. For other pairs, the model is refitted for every row.
     """
     if settings.kind in ("none", "kept"):
-        return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
+        regression, n_rows = RowRegression.of(data, settings, ridge), len(data.y)
+        bounds = np.arange(n_rows + 1)
+        scores, _ = regression.hold_out(bounds[:-1], bounds, alphas, n_threads)
+        if regression.intercept and data.offset is not None:
+            offset, left = data.offset, regression.weight - data.v
+            known = regression.factors_without(data.v) > 0
+            others = data.v @ offset - data.v * offset
+            scores -= np.divide(others, left, out=np.zeros(n_rows), where=known)
+        return scores
     total, n_rows = statistics(), len(data.y)
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)

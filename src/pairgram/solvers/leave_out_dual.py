@@ -10,19 +10,14 @@ import numpy as np
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.arrays import blocks
+from pairgram._support.arrays import blocks, blocks_of_parts
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import (
-    cached_property,
-    deadline,
-    resolve_n_threads,
-    single_threaded_blas,
-)
+from pairgram._support.machine import cached_property, resolve_n_threads
 from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense
-from pairgram.solvers.ridge_path import BandPath, RidgePath, has_band
+from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band
 
 T = TypeVar("T")
 
@@ -90,18 +85,10 @@ def scores_without_folds(
         block = labelled.take(rows)
         problem = block.problem(settings)
         z = _rows_in_basis(data, ridge, rows, problem, largest, n_threads)
-        with single_threaded_blas:
-            scores[:, rows] = _core.leave_query_out(
-                problem,
-                z,
-                block.targets(settings),
-                basis=None,
-                eigenvalues=ridge.eigen.eigenvalues,
-                projection=ridge.eigen.projection,
-                alphas=alphas,
-                folds=np.searchsorted(block.queries.offsets, fold_offsets(part)),
-                n_threads=resolve_n_threads(n_threads),
-            )
+        lost = np.column_stack([z, block.targets(settings)])
+        apply_half_laplacian(problem, lost, n_threads=n_threads)
+        bounds = fold_offsets(part)
+        scores[:, rows], _ = ridge.eigen.hold_out(alphas, lost, z, bounds, None, n_threads)
     return scores
 
 
@@ -208,8 +195,7 @@ class RowRegression:
     With pairs with ties the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b
     that has no ridge. Pointwise rows have the same objective without b. The factor c depends on the
     weight of the rows. If some of them are left out, the ridge is ``alpha / c`` with the c of the
-    others, and the scores follow from the hat matrix ``H_ij = (1/V + z_iᵀ (Λ + alpha/c)⁻¹ z_j)
-    v_j``.
+    others.
 
     Attributes
     ----------
@@ -219,8 +205,8 @@ class RowRegression:
     settings : PairSettings
     ridge : RidgePath
         The path of the problem of all rows.
-    eigenvalues, projection : ndarray of shape (rank,)
-        Those of `ridge`, divided by the factor. They belong to ``Σ v z zᵀ``.
+    eigen : EigenPath
+        That of `ridge`, divided by the factor. It belongs to ``Σ v z zᵀ``.
     factor : float
         The factor c of all rows.
     mean_y : float
@@ -232,8 +218,7 @@ class RowRegression:
     data: RankingData
     settings: PairSettings
     ridge: RidgePath
-    eigenvalues: Vector
-    projection: Vector
+    eigen: EigenPath
     factor: float
     mean_y: float
     weight: float
@@ -255,8 +240,11 @@ class RowRegression:
             data,
             settings,
             ridge,
-            ridge.eigen.eigenvalues / factor,
-            ridge.eigen.projection / factor,
+            replace(
+                ridge.eigen,
+                eigenvalues=ridge.eigen.eigenvalues / factor,
+                projection=ridge.eigen.projection / factor,
+            ),
             factor,
             float(v @ y / weight) if with_mean else 0.0,
             weight,
@@ -301,40 +289,40 @@ class RowRegression:
         """
         return factors_without(self.data, self.settings, weights)
 
-    def leave_one_out(self, alphas: Vector) -> Vector:
-        """Return the scores of every row by the model without it, (n_alphas, n_rows).
+    def hold_out(
+        self, rows: Rows, offsets: Rows, alphas: Vector, n_threads: int | None
+    ) -> tuple[Vector, Vector]:
+        """Return the scores of rows by models without their fold, and what to add to them.
 
-        With an intercept, targets and fits are measured from the mean target of the other rows. The
-        score is ``(t_i − a_i d_i) / (1 − H_ii)``. Here t is the fit without the intercept, a is H
-        without its share v / V, and d is the target less that mean. So the score is exactly 0
-        where no feature varies. The mean offset of the other rows is subtracted, because the offset
-        of the row is added to this score. A score that would be rounding error is NaN.
+        The scores, (n_alphas, n_rows), are measured from the mean of the other rows, so that they
+        are exactly 0 where no feature varies. What is to add, (n_rows,), is the mean target of
+        these. Both are 0 if no pair is left. The rows stand fold after fold.
         """
-        v, y, n_rows = self.data.v, self.data.target(self.settings), len(self.data.y)
-        scores = np.zeros((len(alphas), n_rows))
-        if self.weight == 0:
-            return scores
-        factors = self.factors_without(v)
-        others = 1 - v / self.weight if self.intercept else np.ones(n_rows)
-        apart = np.divide(y - self.mean_y, others, out=np.zeros(n_rows), where=factors > 0)
-        offsets = np.zeros(n_rows)
-        if self.intercept:
-            offset = self.data.label_targets(self.settings) - y
-            np.divide(v @ offset - v * offset, self.weight - v, out=offsets, where=factors > 0)
-        for rows in blocks_of_rows(n_rows, self.data.n_features):
-            z = self.features(rows)
-            known = factors[rows] > 0
-            for i, alpha in enumerate(alphas):
-                deadline().require()
-                ridges = np.divide(alpha, factors[rows], out=np.full(len(z), np.inf), where=known)
-                inverse = 1 / (self.eigenvalues + ridges[:, None])
-                fit = np.einsum("ij,j,ij->i", z, self.projection, inverse)
-                own = v[rows] * np.einsum("ij,ij,ij->i", z, z, inverse)
-                left = others[rows] - own
-                left = np.where(left < SMALLEST_PIVOT, np.nan, left)
-                held = (fit - own * apart[rows]) / left - offsets[rows]
-                scores[i, rows] = np.where(known, held, 0.0)
-        return scores
+        v, targets = self.data.v[rows], self.data.target(self.settings)[rows] - self.mean_y
+        scores, levels = np.empty((len(alphas), len(rows))), np.zeros(len(rows))
+        most = max(1, limits.now.regression_bytes // (8 * max(1, len(self.eigen.eigenvalues))))
+        for first, last in blocks_of_parts(offsets, most):
+            part, begins = (
+                slice(offsets[first], offsets[last]),
+                offsets[first:last] - offsets[first],
+            )
+            z = self.features(rows[part])
+            lost, weights = np.column_stack([z, targets[part]]), v[part, None]
+            own = np.add.reduceat(v[part], begins)
+            factors = self.factors_without(own)
+            if self.intercept:
+                # The means of the others are -share, since those of all rows are 0.
+                left = np.where(factors > 0, self.weight - own, np.inf)[:, None]
+                share = np.add.reduceat(weights * lost, begins) / left
+                of_rows = np.repeat(np.arange(last - first), np.diff(offsets[first : last + 1]))
+                z = z + share[of_rows, :-1]
+                lost += (share / (1 + np.sqrt(self.weight / left)))[of_rows]
+                levels[part] = np.where(factors > 0, self.mean_y - share[:, -1], 0.0)[of_rows]
+            lost *= np.sqrt(weights)
+            scores[:, part], _ = self.eigen.hold_out(
+                alphas, lost, z, np.append(begins, len(z)), factors, n_threads
+            )
+        return scores, levels
 
 
 def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
@@ -483,37 +471,9 @@ def _folds_of_rows(
 ) -> list[Vector]:
     """Hold folds out of a ridge regression on rows.
 
-    The ridge is ``alpha / c`` with the factor c of the fold's training rows. The intercept is a
-    direction without a ridge.
+    The ridge is ``alpha / c`` with the factor c of the fold's training rows.
     """
     regression = RowRegression.of(data.as_scope(settings), settings, ridge)
-    free, v = int(regression.intercept), data.v
-    rank = len(ridge.eigen.eigenvalues)
-    targets = data.target(settings) - regression.mean_y
-    factors = regression.factors_without(np.array([v[test].sum() for test in tests]))
-    parts = [np.zeros((len(alphas), len(test))) for test in tests]
-    for factor in np.unique(factors[factors > 0]):
-        chosen = np.flatnonzero(factors == factor).tolist()
-        rows = np.concatenate([tests[fold] for fold in chosen])
-        offsets = fold_offsets([tests[fold] for fold in chosen])
-        problem = _core.RankingProblem(
-            np.zeros(len(rows)), offsets, row_weights=v[rows], pairs="none", weighting="pairs"
-        )
-        z = np.ones((len(rows), rank + free))
-        for part_of in blocks_of_rows(len(rows), rank):
-            z[part_of, :rank] = regression.features(rows[part_of])
-        with single_threaded_blas:
-            scores = _core.leave_query_out(
-                problem,
-                z,
-                targets[rows, None],
-                basis=None,
-                eigenvalues=np.append(regression.eigenvalues, [regression.weight] * free),
-                projection=np.append(regression.projection, [0.0] * free),
-                alphas=alphas / factor,
-                n_free=free,
-                n_threads=resolve_n_threads(n_threads),
-            )
-        for fold, part in zip(chosen, np.split(scores, offsets[1:-1], axis=1), strict=True):
-            parts[fold] = part + regression.mean_y
-    return parts
+    offsets = fold_offsets(tests)
+    scores, levels = regression.hold_out(np.concatenate(tests), offsets, alphas, n_threads)
+    return np.split(scores + levels, offsets[1:-1], axis=1)

@@ -272,7 +272,7 @@ class _HeldOut:
     def of(cls, regression: RowRegression) -> _HeldOut:
         """Prepare the systems: map all rows into the basis."""
         data, v = regression.data, regression.data.v
-        z = np.empty((len(v), len(regression.eigenvalues)))
+        z = np.empty((len(v), len(regression.eigen.eigenvalues)))
         for rows in blocks_of_rows(*z.shape):
             z[rows] = regression.features(rows)
         values = _factors_without_pairs(data, regression.settings)
@@ -291,18 +291,18 @@ class _HeldOut:
                 ridges = np.divide(
                     alpha, factors[0], out=np.full(n_rows, np.inf), where=factors[0] > 0
                 )
-                np.add(self.regression.eigenvalues, ridges[:, None], out=scratch)
+                np.add(self.regression.eigen.eigenvalues, ridges[:, None], out=scratch)
                 inverse = np.divide(1.0, scratch, out=scratch)
                 out[0] = np.where(factors[0] > 0, self._solved(rows, inverse)[0], 0.0)
             else:
                 for value in self.values[self.values > 0]:
-                    inverse = 1 / (self.regression.eigenvalues + alpha / value)
+                    inverse = 1 / (self.regression.eigen.eigenvalues + alpha / value)
                     np.copyto(out, self._solved(rows, inverse), where=factors == value)
             yield rows, out
 
     def _solved(self, rows: NDArray[np.int64], inverse: Vector) -> Vector:
         """Solve for pairs of rows i with all j; `inverse` has shape (rank,) or (n_rows, rank)."""
-        z, v, y, projection = self.z, self.v, self.y, self.regression.projection
+        z, v, y, projection = self.z, self.v, self.y, self.regression.eigen.projection
         both = self.regression.intercept / self.regression.weight
         of_j = z * inverse
         k_jj = np.einsum("jk,jk->j", of_j, z) + both

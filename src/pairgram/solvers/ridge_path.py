@@ -288,6 +288,42 @@ class EigenPath:
         with single_threaded_blas:  # waking NumPy's threads takes longer than the product
             return np.asarray(weights @ self.basis.T)
 
+    def hold_out(
+        self,
+        alphas: Vector,
+        lost: Vector,
+        scored: Vector,
+        offsets: Rows,
+        scales: Vector | None,
+        n_threads: int | None,
+    ) -> tuple[Vector, Vector]:
+        """Return the scores of rows by models without the unit of the row, and what units hold.
+
+        Without a unit of the rows B, the system is ``c (ZᵀZ − BᵀB)``, where c is its scale. A
+        score is NaN if it would be rounding error.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,), descending, ≥ 0
+        lost : ndarray of shape (n_rows, rank + 1), float64
+            The rows B of all units, in the basis, unit after unit. The last column are the targets.
+        scored : ndarray of shape (n_rows, rank), float64
+        offsets : ndarray of shape (n_units + 1,), int64
+            Where the rows of each unit begin and end.
+        scales : ndarray of shape (n_units,), float64, or None
+            If c is 0, the scores are 0. None stands for ones.
+        n_threads : int or None
+
+        Returns
+        -------
+        tuple of ndarray
+            The scores, (n_alphas, n_rows); and for every unit the largest eigenvalue of a direction
+            of which it has all but 1e-4, or 0.
+        """
+        path, threads = (self.eigenvalues, self.projection, alphas), resolve_n_threads(n_threads)
+        with single_threaded_blas:
+            return _core.hold_out(*path, lost, scored, offsets, scales, threads)
+
 
 @dataclass(frozen=True, eq=False)
 class BandPath:
