@@ -5,6 +5,7 @@ All import statements count, also those in functions and under TYPE_CHECKING.
 
 import ast
 import re
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -62,18 +63,26 @@ def name_of(path):
 MODULES = {name_of(path): path for path in PATHS}
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports_of(path):
-    """Yield (line, full name of a module) of every import statement."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Return (line, full name of a module) of every import statement."""
+    found = []
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: an import that is relative"
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 inner = whole.removeprefix("pairgram.")
                 is_module = whole.startswith("pairgram.") and inner in {*MODULES, "_core"}
-                yield node.lineno, whole if is_module else node.module
+                found.append((node.lineno, whole if is_module else node.module))
+    return found
 
 
 def own_imports_of(path):
@@ -181,18 +190,18 @@ def is_text(node):
     return isinstance(node, ast.Attribute) and ast.unparse(node) in ("error.args", "exception.args")
 
 
-def readings(tree):
+def readings(nodes):
     """Yield the line of every comparison, search and pattern that has the text of an error."""
-    for scope in ast.walk(tree):
+    for scope in nodes:
         if not isinstance(scope, (ast.FunctionDef, ast.Lambda)):
             continue
-        nodes = list(ast.walk(scope))
+        own = list(ast.walk(scope))
         texts = {
             ast.unparse(node.targets[0])
-            for node in nodes
+            for node in own
             if isinstance(node, ast.Assign) and is_text(node.value)
         }
-        for node in nodes:
+        for node in own:
             parts = []
             if isinstance(node, ast.Compare):
                 parts = [node.left, *node.comparators]
@@ -204,9 +213,7 @@ def readings(tree):
 
 
 def test_errors_are_told_apart_by_their_attributes():
-    counts = {
-        name: len(set(readings(ast.parse(path.read_text())))) for name, path in MODULES.items()
-    }
+    counts = {name: len(set(readings(nodes_of(path)))) for name, path in MODULES.items()}
     assert {name: count for name, count in counts.items() if count} == TEXTS_THAT_ARE_READ
 
 
@@ -221,14 +228,18 @@ def test_errors_are_told_apart_by_their_attributes():
     ],
 )
 def test_readings_of_texts_are_found(test):
-    assert list(readings(ast.parse(f"def f(error):\n    return {test}"))) == [2]
-    indirect = test.replace("str(error)", "text")
-    assert list(readings(ast.parse(f"def f(error):\n    text = str(error)\n    {indirect}"))) == [3]
+    def lines(code):
+        return list(readings(ast.walk(ast.parse(f"def f(error):\n    {code}"))))
+
+    assert lines(f"return {test}") == [2]
+    assert lines(f"text = str(error)\n    {test.replace('str(error)', 'text')}") == [3]
 
 
-def patched_constants(tree):
+def patched_constants(text):
     """Yield the line of every place that puts a value in the place of a constant."""
-    for node in ast.walk(tree):
+    if not re.search(r"setattr|patch", text):  # most files, and parsing takes long
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
             ("setattr", "patch", "patch.object")
         ):
@@ -240,10 +251,10 @@ def patched_constants(tree):
 def test_tests_patch_no_constant():
     """Sizes are fields of `Limits`, which tests hand in by a fixture."""
     paths = set(Path(__file__).parent.rglob("*.py")) - {Path(__file__).with_name("test_same.py")}
-    found = {path.name: list(patched_constants(ast.parse(path.read_text()))) for path in paths}
+    found = {path.name: list(patched_constants(path.read_text())) for path in paths}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_patched_constants_are_found():
     text = "monkeypatch.setattr(module, '_ROWS', 3)\nmock.patch('module.ROWS', 3)\nf('ROWS')"
-    assert list(patched_constants(ast.parse(text))) == [1, 2]
+    assert list(patched_constants(text)) == [1, 2]
