@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -902,9 +903,10 @@ def test_scores_go_to_devices_and_pipes(file, model_file, tmp_path):
     assert (tmp_path / "kept").read_text() == "kept\n" + scores
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with start("predict", model_file, file, "-o", pipe) as process:
-        assert pipe.read_text() == scores
-        assert process.communicate() == ("", "")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+        assert run("predict", model_file, file, "-o", pipe) == ""
+        assert read.result() == scores
 
 
 MAIN = "from pairgram.cli import main; main()"
@@ -915,42 +917,65 @@ def start(*arguments, code=MAIN, **options):
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **piped, **options)
 
 
-def closed(streams, *arguments, status):
-    """Run a command with streams that a shell closes; return what it wrote to the others."""
-    shell = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-c", MAIN]
-    piped = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
-    done = subprocess.run([*shell, *map(str, arguments)], **piped)
-    assert done.returncode == status, done
+# Commands with the same streams, each in a process of its own that has the libraries loaded.
+COMMANDS = """
+import json, os, sys
+from pairgram import RankRLS, evaluate, load_letor
+from pairgram.cli import app, main
+for status, *sys.argv[1:] in json.loads(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        main()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == status, f"exit code {code} of {sys.argv}"
+"""
+
+
+def with_streams(streams, *commands, **environment):
+    """Run commands with streams that a shell sets, which end with the status that each begins with.
+
+    Return what they wrote to the other streams.
+    """
+    program = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", COMMANDS]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {streams}', "sh", *program, json.dumps(commands, default=str)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done
     return done.stdout, done.stderr
 
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="a shell sets the streams")
+
+
+@posix
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
-@every(unbuffered=["", "1"], arguments=["inspect", "--version"])
-def test_a_full_disk_is_one_line(model_file, monkeypatch, unbuffered, arguments):
-    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    arguments = (arguments, model_file) if arguments == "inspect" else (arguments,)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(model_file, unbuffered):
+    commands = (2, "inspect", model_file), (2, "--version")
     refused = "pairgram: error: standard output: No space left on device\n"
-    assert closed(">/dev/full", *arguments, status=2) == ("", refused)
+    written = with_streams(">/dev/full", *commands, PYTHONUNBUFFERED=unbuffered)
+    assert written == ("", len(commands) * refused)
 
 
+@posix
 def test_streams_that_cannot_encode(file, tmp_path):
     odd = os.fsdecode(bytes(tmp_path / "odd") + b"\xff\xe4.txt")
     try:
         os.link(file, odd)
     except OSError:
         pytest.skip("this file system takes only UTF-8 names")
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    train = ("train", odd, "-o", tmp_path / "m", "--model", "rankrls")
-    with start(*train, env=environment) as process:
-        out, err = process.communicate()
-    assert process.returncode == 0 and err == "" and r"odd\udcff\udce4.txt: " in out
-    with start("inspect", odd, env=environment) as process:
-        out, err = process.communicate()
-    assert process.returncode == 2 and r"odd\udcff\udce4.txt: not a file" in err
+    train = (0, "train", odd, "-o", tmp_path / "m", "--model", "rankrls")
+    out, err = with_streams("", train, (2, "inspect", odd), PYTHONIOENCODING="ascii")
+    assert r"odd\udcff\udce4.txt: " in out
+    assert r"odd\udcff\udce4.txt: not a file" in err and err.count("\n") == 1
 
 
 def test_a_broken_pipe_is_quiet(model_file, tmp_path):
-    (tmp_path / "long.txt").write_text("0 qid:1 6:1\n" * 500_000)
+    (tmp_path / "long.txt").write_text("0 qid:1 6:1\n" * 50_000)
     with start("predict", model_file, tmp_path / "long.txt") as process:
         process.stdout.readline()
         process.stdout.close()
@@ -958,26 +983,22 @@ def test_a_broken_pipe_is_quiet(model_file, tmp_path):
     assert process.returncode == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+@posix
 def test_closed_streams(file, model_file, tmp_path):
-    scores = run("predict", model_file, file)
+    predict, version = ("predict", model_file, file), ("--version",)
+    scores = run(*predict)
     refused = "pairgram: error: standard output: Bad file descriptor\n"
-    for command in (
-        ("predict", model_file, file),
-        ("evaluate", file, "--model", model_file),
-        ("--version",),
-    ):
-        assert closed(">&-", *command, status=2) == ("", refused)
-    assert closed(">&- 2>&-", "--version", status=2) == ("", "")
-    assert closed("2>&-", "predict", model_file, file, status=0) == (scores, "")
-    assert closed("2>&-", "predict", model_file, tmp_path / "none", status=2) == ("", "")
-    for streams in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
-        output = tmp_path / streams
-        command = ("predict", model_file, file, "-o", output)
-        assert closed(streams, *command, status=0) == ("", "")
-        assert output.read_text() == scores
+    outputs = [tmp_path / name for name in "abc"]
+    to_files = [(0, *predict, "-o", output) for output in outputs]
+    refusing = (2, *predict), (2, "evaluate", file, "--model", model_file), (2, *version)
+    assert with_streams(">&-", *refusing, to_files[0]) == ("", len(refusing) * refused)
+    assert with_streams(">&- 2>&-", (2, *version), to_files[1]) == ("", "")
+    missing = (2, "predict", model_file, tmp_path / "none")
+    assert with_streams("2>&-", (0, *predict), missing) == (scores, "")
+    assert with_streams("<&- >&- 2>&-", to_files[2]) == ("", "")
+    assert [output.read_text() for output in outputs] == [scores] * 3
     read = "pairgram: error: standard input: Bad file descriptor\n"
-    assert closed("<&-", "predict", model_file, "-", status=2) == ("", read)
+    assert with_streams("<&-", (2, "predict", model_file, "-")) == ("", read)
 
 
 # A process that does not end with its terminal hands that on, as by nohup.
