@@ -19,7 +19,6 @@ from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 import pairgram
-from axes import every
 from pairgram import (
     AutoRanker,
     ELMRankCV,
