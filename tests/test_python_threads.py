@@ -66,7 +66,7 @@ def ticks_during(work):
 def test_other_threads_run_beside(work):
     bound = problem()
     # Other programs may keep the processors busy; a thread that waits for the GIL has one turn.
-    assert max(ticks_during(lambda: work(bound)) for _ in range(5)) >= 3
+    assert any(ticks_during(lambda: work(bound)) >= 3 for _ in range(5))
 
 
 def test_other_threads_run_beside_the_checks():
@@ -77,7 +77,7 @@ def test_other_threads_run_beside_the_checks():
         for _ in range(3):
             _core.RankingProblem(*arguments, order=order, pairs="dropped", weighting="pairs")
 
-    assert max(ticks_during(work) for _ in range(5)) >= 3
+    assert any(ticks_during(work) >= 3 for _ in range(5))
 
 
 def test_one_problem_serves_many_threads():
