@@ -155,7 +155,7 @@ void bind_inputs(py::module_& m);
 void bind_feature_maps(py::module_& m);
 void bind_batch(py::module_& m);
 void bind_comparisons(py::module_& m);
-void bind_pair_operator(py::module_& m);
+void bind_svm(py::module_& m);
 void bind_sparse_indices(py::module_& m);
 void bind_sparse_pairs(py::module_& m);
 void bind_cross_pairs(py::module_& m);

@@ -14,9 +14,9 @@ constexpr std::pair<const char*, pair_loss> pair_losses[] = {
     {"squared", pair_loss::squared},
     {"logistic", pair_loss::logistic}};
 
-// Defines set_scores and product of a loss as a function of the scores of rows.
+// Defines set_scores, product and pair_weights of a loss as a function of the scores of rows.
 template <class Loss>
-void define_loss(py::class_<one_user<Loss>>& of_loss) {
+void define_loss(py::class_<one_user<Loss>, std::shared_ptr<one_user<Loss>>>& of_loss) {
     const auto set_scores = [](one_user<Loss>& bound, const array<double>& scores, int n_threads) {
         const use_of<Loss> loss(bound);
         check_one_per("scores must be 1-d, one per row", scores, loss->n_rows());
@@ -43,7 +43,11 @@ void define_loss(py::class_<one_user<Loss>>& of_loss) {
         return result;
     };
     of_loss.def("set_scores", set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
-        .def("product", product, py::arg("u").noconvert(), py::arg("n_threads") = 1);
+        .def("product", product, py::arg("u").noconvert(), py::arg("n_threads") = 1)
+        .def_property_readonly("pair_weights", [](const one_user<Loss>& bound) {
+            const auto weights = bound.object.pair_weights();  // which no call changes
+            return array<double>(static_cast<py::ssize_t>(weights.size()), weights.data());
+        });
 }
 
 }  // namespace pairgram

@@ -92,7 +92,7 @@ PYBIND11_MODULE(_core, m) {
     pg::bind_least_squares(m);
     pg::bind_batch(m);
     pg::bind_comparisons(m);
-    pg::bind_pair_operator(m);
+    pg::bind_svm(m);
     pg::bind_sparse_indices(m);
     pg::bind_sparse_pairs(m);
     pg::bind_cross_pairs(m);

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "bindings/problem.hpp"
 #include "data/comparisons.hpp"
 #include "solvers/sparse_pairs.hpp"
+#include "support/sparse_indices.hpp"
 
 namespace pairgram {
 
@@ -16,6 +18,26 @@ inline bool same_queries(const query_rows& a, const query_rows& b) {
     return a.n_queries == b.n_queries && n == b.n_rows() && !a.order == !b.order &&
            std::equal(a.offsets, a.offsets + a.n_queries + 1, b.offsets) &&
            (!a.order || std::equal(a.order, a.order + n, b.order));
+}
+
+// The rows of checked CSR arrays.
+template <class T>
+sparse_rows<T> sparse_rows_of(const array<std::int64_t>& bounds, const array<std::int32_t>& columns,
+                              const array<T>& values, py::ssize_t n_columns) {
+    check(bounds.ndim() == 1 && bounds.size() > 0, "indptr must be 1-d, one more than rows");
+    check(columns.ndim() == 1 && values.ndim() == 1 && columns.size() == values.size(),
+          "indices and values must be 1-d and equally long");
+    check(n_columns <= std::numeric_limits<std::int32_t>::max(),
+          "n_columns must be less than 2^31: the numbers of columns are int32");
+    const sparse_rows<T> rows{bounds.size() - 1, n_columns, pointer(bounds), pointer(columns),
+                              pointer(values)};
+    const auto n_entries = columns.size(), n_bounds = bounds.size();
+    const without_gil release;
+    check(rows.bounds[0] == 0 && first_descent(n_bounds, rows.bounds) < 0 &&
+              rows.bounds[rows.n_rows] <= n_entries &&
+              first_outside(rows.begin(rows.n_rows), rows.columns, n_columns) < 0,
+          "indptr and indices must be those of CSR");
+    return rows;
 }
 
 // The pairs of ranking problems, or of comparisons, of n_rows rows. Nothing changes them, so that

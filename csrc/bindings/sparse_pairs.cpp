@@ -1,12 +1,10 @@
 // Products with sparse rows: checks, GIL release; nothing else.
 #include "solvers/sparse_pairs.hpp"
 
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "bindings/pair_systems.hpp"
-#include "support/sparse_indices.hpp"
 
 namespace pairgram {
 
@@ -48,21 +46,10 @@ bound_sparse_pairs<T>::bound_sparse_pairs(const array<std::int64_t>& bounds,
                                           const array<std::int32_t>& columns,
                                           const array<T>& values, py::ssize_t n_columns,
                                           const std::vector<py::object>& problems)
-    : bounds_(bounds), columns_(columns), values_(values), rows_{} {
-    check(bounds.ndim() == 1 && bounds.size() > 0, "indptr must be 1-d, one more than rows");
-    check(columns.ndim() == 1 && values.ndim() == 1 && columns.size() == values.size(),
-          "indices and values must be 1-d and equally long");
-    check(n_columns <= std::numeric_limits<std::int32_t>::max(),
-          "n_columns must be less than 2^31: the numbers of columns are int32");
-    rows_ = {bounds.size() - 1, n_columns, pointer(bounds), pointer(columns), pointer(values)};
-    const auto n_entries = columns.size(), n_bounds = bounds.size();
-    {
-        const without_gil release;
-        check(rows_.bounds[0] == 0 && first_descent(n_bounds, rows_.bounds) < 0 &&
-                  rows_.bounds[rows_.n_rows] <= n_entries &&
-                  first_outside(rows_.begin(rows_.n_rows), rows_.columns, n_columns) < 0,
-              "indptr and indices must be those of CSR");
-    }
+    : bounds_(bounds),
+      columns_(columns),
+      values_(values),
+      rows_(sparse_rows_of(bounds, columns, values, n_columns)) {
     systems_ = std::make_unique<bound_systems>(problems, rows_.n_rows);
     const without_gil release;
     pieces_ = cut_rows(rows_, systems_->rows());

@@ -1,9 +1,14 @@
-// The pair operator of RankSVM, and products with rows: checks, GIL release; nothing else.
+// RankSVM: its losses, the features of its rows, and its solver: checks, GIL release; nothing else.
+#include <deque>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "bindings/losses.hpp"
-#include "bindings/problem.hpp"
+#include "bindings/pair_systems.hpp"
+#include "solvers/comparison_loss.hpp"
+#include "solvers/newton.hpp"
 #include "solvers/pair_operator.hpp"
 #include "solvers/row_products.hpp"
 
@@ -23,21 +28,6 @@ std::unique_ptr<bound_operator> make_operator(const bound_problem& problem, cons
     const without_gil release(problem.n_rows());
     return std::make_unique<bound_operator>(
         problem.view, kind, of_clicks ? preference::of_clicks : preference::of_labels);
-}
-
-array<double> product_of_queries(bound_operator& bound, py::ssize_t first, py::ssize_t last,
-                                 const array<double>& u) {
-    const use_of<pair_operator> pairs(bound);
-    check(0 <= first && first <= last && last <= pairs->n_queries(),
-          "first and last must be queries");
-    check(u.ndim() == 1 && u.size() == pairs->first_row(last) - pairs->first_row(first),
-          "u must be 1-d, one per row of the queries");
-    const double* in = pointer(u);
-    array<double> result(u.size());
-    double* out = result.mutable_data();
-    const without_gil release;
-    pairs->product(first, last, in, out);
-    return result;
 }
 
 template <class T>
@@ -71,67 +61,244 @@ array<double> score_array(const array<T>& features, const array<double>& coefs,
     return result;
 }
 
+// `RowFeatures` of Python: features, and what they read.
+struct bound_features {
+    std::unique_ptr<row_features> object;
+    std::vector<py::object> arrays;
+    std::shared_ptr<const bound_features> inner = {};
+};
+
+// `WeightsLoss` of Python: a loss, and what it reads.
+struct kept_loss {
+    std::unique_ptr<weights_loss> object;
+    std::shared_ptr<const void> features = {}, pairs = {};
+    py::object offset = py::none();
+};
+
+using bound_loss = one_user<kept_loss>;
+
 template <class T>
-array<double> sum_array(const array<T>& features, const array<double>& z,
-                        const optional_array<std::int64_t>& order, int n_threads) {
-    const auto rows = rows_of(features, order);
-    check(z.ndim() == 1 && z.size() == rows.n_rows, "z must be 1-d, one per row");
+bound_features of_dense(const array<T>& features, const optional_array<std::int64_t>& order) {
+    return {std::make_unique<dense_features<T>>(rows_of(features, order)),
+            {features, order ? py::object(*order) : py::none()}};
+}
+
+bound_features of_sparse(const array<std::int64_t>& indptr, const array<std::int32_t>& indices,
+                         const array<double>& values, py::ssize_t n_columns) {
+    const auto rows = sparse_rows_of(indptr, indices, values, n_columns);
+    return {std::make_unique<sparse_features>(rows), {indptr, indices, values}};
+}
+
+bound_features of_maker(py::ssize_t n_rows, py::ssize_t width, py::ssize_t at_once,
+                        const py::function& make) {
+    check(n_rows >= 0 && width >= 0 && at_once > 0, "sizes must not be negative");
+    const auto fill = [=](std::ptrdiff_t begin, std::ptrdiff_t end, double* out) {
+        const py::gil_scoped_acquire acquire;
+        const auto rows = make(begin, end).cast<array<double>>();
+        check(rows.ndim() == 2 && rows.shape(0) == end - begin && rows.shape(1) == width,
+              "make must return (end - begin, n_features)");
+        std::copy_n(rows.data(), rows.size(), out);
+    };
+    return {std::make_unique<dense_features<double>>(n_rows, width, at_once, fill), {}};
+}
+
+bound_features whitened(const std::shared_ptr<bound_features>& inner, const array<double>& w) {
+    const auto& rows = *inner->object;
+    check(w.ndim() == 2 && w.shape(0) == rows.width(), "whitening must be 2-d, of the features");
+    return {std::make_unique<whitened_features>(rows, w.shape(1), pointer(w)), {w}, inner};
+}
+
+array<double> sum_array(const bound_features& bound, const array<double>& z, int n_threads) {
+    const auto& features = *bound.object;
+    check_one_per("z must be 1-d, one per row", z, features.n_rows());
     const double* in = pointer(z);
-    array<double> result(rows.width);
+    array<double> result(features.width());
     double* out = result.mutable_data();
     const without_gil release;
-    sum_rows(rows, in, out, n_threads);
+    features.sum(in, out, n_threads);
     return result;
 }
 
-template <class T>
-py::tuple hessian_array(bound_operator& bound, const array<T>& features, const array<double>& s,
-                        const optional_array<std::int64_t>& order, int n_threads) {
-    const use_of<pair_operator> pairs(bound);
-    const auto rows = rows_of(features, order);
-    check(rows.n_rows == pairs->n_rows(), "features must have the rows of the operator");
-    check(s.ndim() == 1 && s.size() == rows.width, "s must be 1-d, one per feature");
-    const double* in = pointer(s);
-    array<double> scores(rows.n_rows), result(rows.width);
-    double *scores_out = scores.mutable_data(), *out = result.mutable_data();
+template <class Loss>
+std::unique_ptr<bound_loss> loss_of_rows(const std::shared_ptr<bound_features>& features,
+                                         const std::shared_ptr<one_user<Loss>>& pairs,
+                                         const array<double>& offset, int n_threads) {
+    const auto& rows = *features->object;
+    check(rows.n_rows() == pairs->object.n_rows(), "features must have the rows of the loss");
+    check_one_per("offset must be 1-d, one per row", offset, rows.n_rows());
+    const auto* in = pointer(offset);
+    check_all(
+        offset.size(), in, [](double f) { return std::isfinite(f); }, "offset must be finite");
+    auto loss = std::make_unique<rows_loss>(rows, pairs->object, in, n_threads);
+    return std::make_unique<bound_loss>(kept_loss{std::move(loss), features, pairs, offset});
+}
+
+// The loss of rows that do not stay in memory, as functions of Python, which read all of them.
+class loss_of_passes final : public weights_loss {
+  public:
+    loss_of_passes(std::ptrdiff_t width, py::function at, py::function product)
+        : weights_loss(width), at_(std::move(at)), product_(std::move(product)) {}
+
+    point at(const double* w, const double* step, double t) override {
+        const py::gil_scoped_acquire acquire;
+        const auto sums = at_(vector(w), vector(step), t).cast<py::tuple>();
+        curve_ = sums[2].cast<double>();
+        copy(sums[3], pull_);
+        return {sums[0].cast<double>(), sums[1].cast<double>()};
+    }
+    double curve() override { return curve_; }
+    void stay(double* pull) override { std::copy(pull_.begin(), pull_.end(), pull); }
+    void product(const double* w, const double* direction, double* out) override {
+        const py::gil_scoped_acquire acquire;
+        copy(product_(vector(w), vector(direction)), product_found_);
+        std::copy(product_found_.begin(), product_found_.end(), out);
+    }
+
+  private:
+    array<double> vector(const double* values) const { return array<double>(width(), values); }
+    void copy(const py::object& values, buffer<double>& out) const {
+        const auto found = values.cast<array<double>>();
+        check_one_per("sums must be 1-d, one per feature", found, width());
+        out.assign(found.data(), found.data() + found.size());
+    }
+
+    py::function at_, product_;
+    buffer<double> pull_, product_found_;
+    double curve_ = 0;
+};
+
+std::unique_ptr<bound_loss> loss_by_passes(py::ssize_t width, const py::function& at,
+                                           const py::function& product) {
+    return std::make_unique<bound_loss>(
+        kept_loss{std::make_unique<loss_of_passes>(width, at, product)});
+}
+
+// Of a block of rows alone: the loss at w + t·step, its two derivatives by t, and its gradient.
+py::tuple at_point(bound_loss& bound, const array<double>& w, const array<double>& step, double t) {
+    const use_of<kept_loss> use(bound);
+    auto& loss = *use->object;
+    check_one_per("w must be 1-d, one per feature", w, loss.width());
+    check_one_per("step must be 1-d, one per feature", step, loss.width());
+    const double *from = pointer(w), *along = pointer(step);
+    array<double> pull(loss.width());
+    double* const out = pull.mutable_data();
+    weights_loss::point found;
+    double curve = 0;
     {
         const without_gil release;
-        hessian_product(*pairs, rows, in, scores_out, out, n_threads);
+        loss.start(from, t == 0 ? nullptr : along);
+        found = loss.at(from, along, t);
+        if (t != 0) curve = loss.curve();
+        loss.stay(out);
     }
-    return py::make_tuple(result, scores);
+    return py::make_tuple(found.loss, found.slope, curve, pull);
+}
+
+// Of a block of rows alone: the Hessian at w, times a direction.
+array<double> product_at(bound_loss& bound, const array<double>& w,
+                         const array<double>& direction) {
+    const use_of<kept_loss> use(bound);
+    auto& loss = *use->object;
+    check_one_per("w must be 1-d, one per feature", w, loss.width());
+    check_one_per("direction must be 1-d, one per feature", direction, loss.width());
+    const double *from = pointer(w), *in = pointer(direction);
+    array<double> result(loss.width());
+    double* const out = result.mutable_data();
+    const without_gil release;
+    loss.start(from, nullptr);
+    loss.at(from, in, 0);
+    loss.product(from, in, out);
+    return result;
+}
+
+py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>>>& losses,
+                    const array<double>& curvature, const array<double>& Cs, double steepness,
+                    double tol, py::ssize_t max_iter, int n_threads) {
+    const auto width = curvature.shape(0), n_Cs = Cs.size();
+    check(curvature.ndim() == 1 || (curvature.ndim() == 2 && curvature.shape(1) == width),
+          "curvature must be (n_features, n_features) or (n_features,)");
+    check(Cs.ndim() == 1, "Cs must be 1-d");
+    const gram_of_pairs gram{width, pointer(curvature), curvature.ndim() == 1, steepness};
+    const newton_settings settings{n_Cs, pointer(Cs), tol, max_iter};
+    array<double> coefs({static_cast<py::ssize_t>(losses.size()), n_Cs, width});
+    std::deque<use_of<kept_loss>> uses;
+    buffer<newton_task> tasks;
+    for (const auto& [loss, constant] : losses) {
+        uses.emplace_back(*loss);
+        const auto* of = pointer(constant);
+        check(loss->object.object->width() == width, "curvature must have the features of the losses");
+        check_all(
+            constant.size(), of, [=](std::int64_t j) { return 0 <= j && j < width; },
+            "constant must be numbers of features");
+        tasks.push_back({loss->object.object.get(), constant.size(), of,
+                         coefs.mutable_data(static_cast<py::ssize_t>(tasks.size()))});
+    }
+    {
+        const without_gil release;
+        solve_paths(tasks, gram, settings, n_threads);
+    }
+    py::list histories;
+    for (auto& task : tasks)
+        for (auto& history : task.histories) histories.append(py::cast(std::move(history)));
+    return py::make_tuple(coefs, histories);
+}
+
+template <auto Member>
+auto values_of(const newton_history& history) {
+    const auto& values = history.*Member;
+    using value = typename std::decay_t<decltype(values)>::value_type;
+    return array<value>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
 template <class T>
-void define_row_products(py::module_& m, py::class_<bound_operator>& pairs) {
+void define_row_products(py::module_& m) {
     m.def("score_rows", &score_array<T>, py::arg("features").noconvert(),
           py::arg("coefs").noconvert(), py::arg("order").noconvert() = py::none(),
           py::arg("n_threads") = 1);
-    m.def("sum_rows", &sum_array<T>, py::arg("features").noconvert(), py::arg("z").noconvert(),
-          py::arg("order").noconvert() = py::none(), py::arg("n_threads") = 1);
-    pairs.def("hessian_product", &hessian_array<T>, py::arg("features").noconvert(),
-              py::arg("s").noconvert(), py::arg("order").noconvert() = py::none(),
-              py::arg("n_threads") = 1);
+    m.def("dense_features", &of_dense<T>, py::arg("features").noconvert(),
+          py::arg("order").noconvert() = py::none());
+}
+
+template <class Loss>
+void define_loss_of_rows(py::module_& m) {
+    m.def("loss_of_rows", &loss_of_rows<Loss>, py::arg("features"), py::arg("pairs"),
+          py::arg("offset").noconvert(), py::arg("n_threads") = 1);
 }
 
 }  // namespace
 
-void bind_pair_operator(py::module_& m) {
-    py::class_<bound_operator> pairs(m, "PairOperator");
-    pairs
-        .def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
-             py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false)
-        .def("product_of_queries", &product_of_queries, py::arg("first"), py::arg("last"),
-             py::arg("u").noconvert())
-        // Calls do not change these two.
-        .def_property_readonly("n_rows",
-                               [](bound_operator& bound) { return bound.object.n_rows(); })
-        .def_property_readonly("pair_weights", [](bound_operator& bound) {
-            const auto& weights = bound.object.pair_weights();
-            return array<double>(static_cast<py::ssize_t>(weights.size()), weights.data());
-        });
+void bind_svm(py::module_& m) {
+    py::class_<bound_operator, std::shared_ptr<bound_operator>> pairs(m, "PairOperator");
+    pairs.def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
+             py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false);
     define_loss<pair_operator>(pairs);
-    define_row_products<double>(m, pairs);
-    define_row_products<float>(m, pairs);
+    py::class_<bound_features, std::shared_ptr<bound_features>>(m, "RowFeatures")
+        .def("sum", &sum_array, py::arg("z").noconvert(), py::arg("n_threads") = 1);
+    define_row_products<double>(m);
+    define_row_products<float>(m);
+    m.def("sparse_features", &of_sparse, py::arg("indptr").noconvert(),
+          py::arg("indices").noconvert(), py::arg("values").noconvert(), py::arg("n_columns"));
+    m.def("made_features", &of_maker, py::arg("n_rows"), py::arg("n_features"), py::arg("at_once"),
+          py::arg("make"));
+    m.def("whitened_features", &whitened, py::arg("features"), py::arg("whitening").noconvert());
+    py::class_<bound_loss>(m, "WeightsLoss")
+        .def("at", &at_point, py::arg("w").noconvert(), py::arg("step").noconvert(), py::arg("t"))
+        .def("product", &product_at, py::arg("w").noconvert(), py::arg("direction").noconvert());
+    define_loss_of_rows<pair_operator>(m);
+    define_loss_of_rows<comparison_loss>(m);
+    m.def("loss_by_passes", &loss_by_passes, py::arg("n_features"), py::arg("at"),
+          py::arg("product"));
+    py::class_<newton_history>(m, "Convergence")
+        .def_property_readonly("objective", &values_of<&newton_history::objective>)
+        .def_property_readonly("relative_gradient", &values_of<&newton_history::relative_gradient>)
+        .def_property_readonly("n_hessian_products",
+                               &values_of<&newton_history::n_hessian_products>)
+        .def_property_readonly("n_passes", &values_of<&newton_history::n_passes>)
+        .def_property_readonly("step", &values_of<&newton_history::step>)
+        .def_readonly("converged", &newton_history::converged);
+    m.def("solve_svm", &solve_svm, py::arg("losses"), py::arg("curvature").noconvert(),
+          py::arg("Cs").noconvert(), py::kw_only(), py::arg("steepness"), py::arg("tol"),
+          py::arg("max_iter"), py::arg("n_threads"));
 }
 
 }  // namespace pairgram

@@ -22,6 +22,10 @@ comparison_loss::comparison_loss(std::shared_ptr<const comparisons> pairs, const
       slope_(pairs_->n_pairs(), 0.0),
       curve_(pairs_->n_pairs(), 0.0) {}
 
+buffer<double> comparison_loss::pair_weights() const {
+    return {std::accumulate(pairs_->weight.begin(), pairs_->weight.end(), 0.0)};
+}
+
 // The losses of n pairs from `first` on, and their derivatives without the weights.
 void comparison_loss::set_block(std::ptrdiff_t first, std::ptrdiff_t n, const double* d,
                                 double* value) {

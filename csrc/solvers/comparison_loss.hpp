@@ -11,24 +11,28 @@
 
 #include "data/comparisons.hpp"
 #include "solvers/pair_loss.hpp"
+#include "solvers/score_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
 
-class comparison_loss {
+class comparison_loss final : public score_loss {
   public:
     // margins (n_pairs,) are copied.
     comparison_loss(std::shared_ptr<const comparisons> pairs, const double* margins,
                     pair_loss loss);
 
-    std::ptrdiff_t n_rows() const { return pairs_->n_items(); }
-
-    // Writes the gradient (n_items,), keeps the second derivatives, and returns the loss. Scores
-    // are finite. The same bits for any n_threads.
-    double set_scores(const double* scores, double* gradient, int n_threads);
-
-    // out (n_items,) = the Hessian of the loss at the scores that were set, times u.
-    void product(const double* u, double* out, int n_threads) const;
+    // Items are one query.
+    std::ptrdiff_t n_queries() const override { return 1; }
+    std::ptrdiff_t n_rows() const override { return pairs_->n_items(); }
+    std::ptrdiff_t first_row(std::ptrdiff_t query) const override { return query * n_rows(); }
+    bool has_pairs(std::ptrdiff_t) const override { return true; }
+    buffer<double> pair_weights() const override;
+    double set_scores(const double* scores, double* gradient, int n_threads) override;
+    void product(const double* u, double* out, int n_threads) const override;
+    void product(std::ptrdiff_t, std::ptrdiff_t, const double* u, double* out) const override {
+        product(u, out, 1);
+    }
 
   private:
     void set_block(std::ptrdiff_t first, std::ptrdiff_t n, const double* d, double* value);

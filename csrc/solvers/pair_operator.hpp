@@ -25,13 +25,14 @@
 
 #include "data/ranking_problem.hpp"
 #include "solvers/pair_loss.hpp"
+#include "solvers/score_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
 
 enum class preference { of_labels, of_clicks };
 
-class pair_operator {
+class pair_operator final : public score_loss {
   public:
     // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs. For
     // clicks it is 1 / Σ_ij a_i v_i v_j with i = j among them, as for least squares.
@@ -39,24 +40,21 @@ class pair_operator {
     // row i is the problem's rows.row(i).
     pair_operator(const ranking_problem& problem, pair_loss loss, preference pairs);
 
-    std::ptrdiff_t n_queries() const { return static_cast<std::ptrdiff_t>(factor_.size()); }
-    std::ptrdiff_t n_rows() const { return offsets_.back(); }
-    std::ptrdiff_t first_row(std::ptrdiff_t query) const { return offsets_[query]; }
+    std::ptrdiff_t n_queries() const override {
+        return static_cast<std::ptrdiff_t>(factor_.size());
+    }
+    std::ptrdiff_t n_rows() const override { return offsets_.back(); }
+    std::ptrdiff_t first_row(std::ptrdiff_t query) const override { return offsets_[query]; }
+    bool has_pairs(std::ptrdiff_t query) const override { return factor_[query] > 0; }
 
-    bool has_pairs(std::ptrdiff_t query) const { return factor_[query] > 0; }
+    // c_q Σ_ij v_i v_j over the pairs of every query.
+    buffer<double> pair_weights() const override { return pair_weights_; }
 
-    // c_q Σ_ij v_i v_j over the pairs of every query: (n_queries,).
-    const buffer<double>& pair_weights() const { return pair_weights_; }
-
-    // Fixes the active pairs, writes the gradient (n,) and returns the loss. Scores are finite.
-    // The same bits for any n_threads.
-    double set_scores(const double* scores, double* gradient, int n_threads);
-
-    // out = 2 AᵀDA u, the Hessian of the loss at the scores that were set, for all rows.
-    void product(const double* u, double* out, int n_threads) const;
-
-    // The same for the rows of queries [first, last) alone; u and out begin with the first row.
-    void product(std::ptrdiff_t first, std::ptrdiff_t last, const double* u, double* out) const;
+    // Fixes the active pairs; the Hessian is 2 AᵀDA.
+    double set_scores(const double* scores, double* gradient, int n_threads) override;
+    void product(const double* u, double* out, int n_threads) const override;
+    void product(std::ptrdiff_t first, std::ptrdiff_t last, const double* u,
+                 double* out) const override;
 
   private:
     struct workspace;

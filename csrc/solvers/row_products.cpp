@@ -15,6 +15,7 @@ constexpr std::ptrdiff_t n_slots = 32;               // partial sums, whatever t
 constexpr std::ptrdiff_t piece_bytes = 1 << 18;      // of rows that are read for one product
 constexpr std::ptrdiff_t cached_bytes = 1 << 22;     // of a query that is read once for both
 constexpr std::ptrdiff_t threaded_values = 1 << 17;  // fewer take less time than a thread's start
+constexpr std::ptrdiff_t sparse_rows_at_once = 4096;
 
 // out += z[0] a + z[1] b + z[2] c + z[3] d.
 template <class T>
@@ -37,16 +38,10 @@ void by_fours(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t e
     }
 }
 
-// A run of whole queries that fits the cache, or a part of a query that does not.
-struct piece {
-    std::ptrdiff_t begin, end;               // rows
-    std::ptrdiff_t first_query, last_query;  // equal for a part of a long query
-};
-
 template <class T>
-std::ptrdiff_t rows_per_piece(const matrix_rows<T>& rows, std::ptrdiff_t bytes) {
+std::ptrdiff_t rows_per_piece(std::ptrdiff_t width, std::ptrdiff_t bytes) {
     const auto row_bytes =
-        std::max<std::ptrdiff_t>(1, rows.width) * static_cast<std::ptrdiff_t>(sizeof(T));
+        std::max<std::ptrdiff_t>(1, width) * static_cast<std::ptrdiff_t>(sizeof(T));
     return std::max<std::ptrdiff_t>(4, bytes / row_bytes / 4 * 4);
 }
 
@@ -71,9 +66,8 @@ void sum_in_slots(const buffer<piece>& pieces, std::ptrdiff_t width, double* out
         for (std::ptrdiff_t j = 0; j < width; ++j) out[j] += slots[slot * width + j];
 }
 
-template <class T>
-int threads_for(const matrix_rows<T>& rows, int n_threads, std::ptrdiff_t n_models = 1) {
-    return rows.n_rows * rows.width * n_models < threaded_values ? 1 : n_threads;
+int threads_for(std::ptrdiff_t n_values, int n_threads) {
+    return n_values < threaded_values ? 1 : n_threads;
 }
 
 }  // namespace
@@ -81,8 +75,8 @@ int threads_for(const matrix_rows<T>& rows, int n_threads, std::ptrdiff_t n_mode
 template <class T>
 void score_rows(const matrix_rows<T>& rows, const linear_models& models, double* scores,
                 int n_threads) {
-    const auto step = rows_per_piece(rows, piece_bytes);
-    parallel_for((rows.n_rows + step - 1) / step, threads_for(rows, n_threads, models.size()),
+    const auto step = rows_per_piece<T>(rows.width, piece_bytes);
+    parallel_for((rows.n_rows + step - 1) / step, threads_for(rows.n_rows * rows.width * models.size(), n_threads),
                  [&](std::ptrdiff_t p) {
                      models.score(rows, p * step, std::min((p + 1) * step, rows.n_rows), scores,
                                   rows.n_rows);
@@ -102,68 +96,166 @@ void add_rows(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t e
         });
 }
 
-template <class T>
-void sum_rows(const matrix_rows<T>& rows, const double* z, double* out, int n_threads) {
-    buffer<piece> pieces;
-    cut_rows(0, rows.n_rows, rows_per_piece(rows, piece_bytes), pieces);
-    std::fill(out, out + rows.width, 0.0);
-    sum_in_slots(pieces, rows.width, out, threads_for(rows, n_threads),
-                 [&](const piece& p, double* sum) { add_rows(rows, p.begin, p.end, z, sum); });
+void row_features::hessian_product(const score_loss& loss, const double* s, double* scores,
+                                   double* out, int n_threads) const {
+    buffer<double> z(n_rows_);
+    score(s, scores, n_threads);
+    loss.product(scores, z.data(), n_threads);
+    sum(z.data(), out, n_threads);
 }
 
 template <class T>
-void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, const double* s,
-                     double* scores, double* out, int n_threads) {
-    n_threads = threads_for(rows, n_threads);
-    const auto step = rows_per_piece(rows, piece_bytes);
-    const auto cached = rows_per_piece(rows, cached_bytes);
+dense_features<T>::dense_features(const matrix_rows<T>& rows)
+    : row_features(rows.n_rows, rows.width),
+      stored_(rows),
+      at_once_(rows_per_piece<T>(rows.width, piece_bytes)),
+      cached_(rows_per_piece<T>(rows.width, cached_bytes)) {}
+
+template <class T>
+dense_features<T>::dense_features(std::ptrdiff_t n_rows, std::ptrdiff_t width,
+                                  std::ptrdiff_t at_once, maker make)
+    : row_features(n_rows, width),
+      stored_{n_rows, width, nullptr, nullptr},
+      make_(std::move(make)),
+      at_once_(at_once),
+      cached_(at_once) {}
+
+// The rows at positions begin to end, at positions from 0 on.
+template <class T>
+matrix_rows<T> dense_features<T>::rows(std::ptrdiff_t begin, std::ptrdiff_t end,
+                                       buffer<T>& made) const {
+    if (make_) {
+        made.resize((end - begin) * width());
+        make_(begin, end, made.data());
+        return {end - begin, width(), made.data(), nullptr};
+    }
+    if (stored_.order) return {end - begin, width(), stored_.values, stored_.order + begin};
+    return {end - begin, width(), stored_.values + begin * width(), nullptr};
+}
+
+template <class T>
+int dense_features<T>::threads(int n_threads) const {
+    return make_ ? 1 : threads_for(n_rows() * width(), n_threads);
+}
+
+template <class T>
+void dense_features<T>::score(const double* w, double* scores, int n_threads) const {
+    const linear_models model(1, width(), w);
+    parallel_for((n_rows() + at_once_ - 1) / at_once_, threads(n_threads), [&](std::ptrdiff_t p) {
+        buffer<T> made;
+        const auto part = rows(p * at_once_, std::min((p + 1) * at_once_, n_rows()), made);
+        model.score(part, 0, part.n_rows, scores + p * at_once_, part.n_rows);
+    });
+}
+
+template <class T>
+void dense_features<T>::sum(const double* z, double* out, int n_threads) const {
+    buffer<piece> pieces;
+    cut_rows(0, n_rows(), at_once_, pieces);
+    std::fill(out, out + width(), 0.0);
+    sum_in_slots(pieces, width(), out, threads(n_threads), [&](const piece& p, double* sum) {
+        buffer<T> made;
+        add_rows(rows(p.begin, p.end, made), 0, p.end - p.begin, z + p.begin, sum);
+    });
+}
+
+template <class T>
+void dense_features<T>::hessian_product(const score_loss& loss, const double* s, double* scores,
+                                        double* out, int n_threads) const {
+    if (loss.n_queries() == 1 && !make_)
+        return row_features::hessian_product(loss, s, scores, out, n_threads);
     buffer<piece> whole, parts;
     buffer<std::ptrdiff_t> long_queries;
-    for (std::ptrdiff_t q = 0; q < pairs.n_queries(); ++q) {
-        const auto begin = pairs.first_row(q), end = pairs.first_row(q + 1);
-        if (!pairs.has_pairs(q)) {
+    for (std::ptrdiff_t q = 0; q < loss.n_queries(); ++q) {
+        const auto begin = loss.first_row(q), end = loss.first_row(q + 1);
+        if (!loss.has_pairs(q)) {
             std::fill(scores + begin, scores + end, 0.0);
-        } else if (end - begin > cached) {
+        } else if (end - begin > cached_) {
             long_queries.push_back(q);
-            cut_rows(begin, end, step, parts);
+            cut_rows(begin, end, at_once_, parts);
         } else if (!whole.empty() && whole.back().last_query == q &&
-                   end - whole.back().begin <= step) {
+                   end - whole.back().begin <= at_once_) {
             whole.back().end = end;
             whole.back().last_query = q + 1;
         } else {
             whole.push_back({begin, end, q, q + 1});
         }
     }
-    const linear_models model(1, rows.width, s);
-    buffer<double> z(rows.n_rows);
-    std::fill(out, out + rows.width, 0.0);
-    sum_in_slots(whole, rows.width, out, n_threads, [&](const piece& p, double* sum) {
-        model.score(rows, p.begin, p.end, scores, rows.n_rows);
-        pairs.product(p.first_query, p.last_query, scores + p.begin, z.data() + p.begin);
-        add_rows(rows, p.begin, p.end, z.data(), sum);
+    const linear_models model(1, width(), s);
+    buffer<double> z(n_rows());
+    std::fill(out, out + width(), 0.0);
+    const auto score_piece = [&](const piece& p, buffer<T>& made) {
+        const auto part = rows(p.begin, p.end, made);
+        model.score(part, 0, part.n_rows, scores + p.begin, part.n_rows);
+        return part;
+    };
+    sum_in_slots(whole, width(), out, threads(n_threads), [&](const piece& p, double* sum) {
+        buffer<T> made;
+        const auto part = score_piece(p, made);
+        loss.product(p.first_query, p.last_query, scores + p.begin, z.data() + p.begin);
+        add_rows(part, 0, part.n_rows, z.data() + p.begin, sum);
     });
     if (long_queries.empty()) return;
-    const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
-    parallel_for(n_parts, n_threads, [&](std::ptrdiff_t p) {
-        model.score(rows, parts[p].begin, parts[p].end, scores, rows.n_rows);
-    });
+    parallel_for(static_cast<std::ptrdiff_t>(parts.size()), threads(n_threads),
+                 [&](std::ptrdiff_t p) {
+                     buffer<T> made;
+                     score_piece(parts[p], made);
+                 });
     parallel_for(static_cast<std::ptrdiff_t>(long_queries.size()), n_threads,
                  [&](std::ptrdiff_t i) {
-                     const auto q = long_queries[i], begin = pairs.first_row(q);
-                     pairs.product(q, q + 1, scores + begin, z.data() + begin);
+                     const auto q = long_queries[i], begin = loss.first_row(q);
+                     loss.product(q, q + 1, scores + begin, z.data() + begin);
                  });
-    sum_in_slots(parts, rows.width, out, n_threads, [&](const piece& p, double* sum) {
-        add_rows(rows, p.begin, p.end, z.data(), sum);
+    sum_in_slots(parts, width(), out, threads(n_threads), [&](const piece& p, double* sum) {
+        buffer<T> made;
+        add_rows(rows(p.begin, p.end, made), 0, p.end - p.begin, z.data() + p.begin, sum);
     });
 }
 
-#define PAIRGRAM_ROW_PRODUCTS(T)                                                                 \
-    template void score_rows<T>(const matrix_rows<T>&, const linear_models&, double*, int);      \
-    template void sum_rows<T>(const matrix_rows<T>&, const double*, double*, int);               \
-    template void add_rows<T>(const matrix_rows<T>&, std::ptrdiff_t, std::ptrdiff_t,             \
-                              const double*, double*);                                           \
-    template void hessian_product<T>(const pair_operator&, const matrix_rows<T>&, const double*, \
-                                     double*, double*, int);
+void sparse_features::score(const double* w, double* scores, int n_threads) const {
+    const auto n = n_rows(), step = sparse_rows_at_once;
+    parallel_for((n + step - 1) / step, n_threads, [&](std::ptrdiff_t p) {
+        for (auto i = p * step; i < std::min((p + 1) * step, n); ++i) {
+            double sum = 0;
+            for (auto e = rows_.begin(i); e < rows_.begin(i + 1); ++e)
+                sum += rows_.values[e] * w[rows_.columns[e]];
+            scores[i] = sum;
+        }
+    });
+}
+
+void sparse_features::sum(const double* z, double* out, int) const {
+    std::fill(out, out + width(), 0.0);
+    for (std::ptrdiff_t i = 0; i < n_rows(); ++i)
+        for (auto e = z[i] == 0 ? rows_.begin(i + 1) : rows_.begin(i); e < rows_.begin(i + 1); ++e)
+            out[rows_.columns[e]] += rows_.values[e] * z[i];
+}
+
+void whitened_features::score(const double* w, double* scores, int n_threads) const {
+    buffer<double> inner(rows_.width());
+    w_.score(w, inner.data(), n_threads);
+    rows_.score(inner.data(), scores, n_threads);
+}
+
+void whitened_features::sum(const double* z, double* out, int n_threads) const {
+    buffer<double> inner(rows_.width());
+    rows_.sum(z, inner.data(), n_threads);
+    w_.sum(inner.data(), out, n_threads);
+}
+
+void whitened_features::hessian_product(const score_loss& loss, const double* s, double* scores,
+                                        double* out, int n_threads) const {
+    buffer<double> inner(rows_.width()), total(rows_.width());
+    w_.score(s, inner.data(), n_threads);
+    rows_.hessian_product(loss, inner.data(), scores, total.data(), n_threads);
+    w_.sum(total.data(), out, n_threads);
+}
+
+#define PAIRGRAM_ROW_PRODUCTS(T)                                                             \
+    template void score_rows<T>(const matrix_rows<T>&, const linear_models&, double*, int);  \
+    template void add_rows<T>(const matrix_rows<T>&, std::ptrdiff_t, std::ptrdiff_t,         \
+                              const double*, double*);                                       \
+    template class dense_features<T>;
 PAIRGRAM_ROW_PRODUCTS(double)
 PAIRGRAM_ROW_PRODUCTS(float)
 

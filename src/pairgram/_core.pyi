@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -443,6 +443,8 @@ class ComparisonLoss:
         self, scores: NDArray[np.float64], n_threads: int = 1
     ) -> tuple[float, NDArray[np.float64]]: ...
     def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+    @property
+    def pair_weights(self) -> NDArray[np.float64]: ...  # (1,): items are one query
 
 class PairOperator:
     """The loss of preference pairs; its rows stand query after query.
@@ -461,21 +463,86 @@ class PairOperator:
         self, scores: NDArray[np.float64], n_threads: int = 1
     ) -> tuple[float, NDArray[np.float64]]: ...
     def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
-    def product_of_queries(
-        self, first: int, last: int, u: NDArray[np.float64]
-    ) -> NDArray[np.float64]: ...
-    @property
-    def n_rows(self) -> int: ...
     @property
     def pair_weights(self) -> NDArray[np.float64]: ...
-    def hessian_product(
-        self,
-        features: NDArray[_T],
-        s: NDArray[np.float64],
-        order: NDArray[np.int64] | None = None,
-        n_threads: int = 1,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
+class RowFeatures:
+    """The features H of rows, which stand query after query."""
+
+    def sum(self, z: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...  # Hᵀ z
+
+def dense_features(
+    features: NDArray[_T], order: NDArray[np.int64] | None = None
+) -> RowFeatures: ...
+def sparse_features(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float64],
+    n_columns: int,
+) -> RowFeatures: ...
+def made_features(
+    n_rows: int,
+    n_features: int,
+    at_once: int,  # rows
+    make: Callable[[int, int], NDArray[np.float64]],  # the rows at positions from a first to a last
+) -> RowFeatures: ...
+def whitened_features(features: RowFeatures, whitening: NDArray[np.float64]) -> RowFeatures: ...
+
+class WeightsLoss:
+    """The loss of rows as a function of the weights of their features.
+
+    One thread at a time may use it: a second is a RuntimeError.
+    """
+
+    def at(  # the loss at w + t · step, its two derivatives by t, and its gradient by w
+        self, w: NDArray[np.float64], step: NDArray[np.float64], t: float
+    ) -> tuple[float, float, float, NDArray[np.float64]]: ...
+    def product(  # the Hessian at w times the direction
+        self, w: NDArray[np.float64], direction: NDArray[np.float64]
+    ) -> NDArray[np.float64]: ...
+
+def loss_of_rows(
+    features: RowFeatures,
+    pairs: PairOperator | ComparisonLoss,
+    offset: NDArray[np.float64],
+    n_threads: int = 1,
+) -> WeightsLoss: ...
+def loss_by_passes(
+    n_features: int,
+    at: Callable[[NDArray[np.float64], NDArray[np.float64], float], tuple[Any, ...]],
+    product: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
+) -> WeightsLoss: ...
+
+class Convergence:
+    """The history of the Newton steps.
+
+    The norm of the gradient is relative to its norm at w = 0. `n_passes` says how often the loss had
+    been asked for after every step.
+    """
+
+    @property
+    def objective(self) -> NDArray[np.float64]: ...
+    @property
+    def relative_gradient(self) -> NDArray[np.float64]: ...
+    @property
+    def n_hessian_products(self) -> NDArray[np.int64]: ...
+    @property
+    def n_passes(self) -> NDArray[np.int64]: ...
+    @property
+    def step(self) -> NDArray[np.float64]: ...  # lengths
+    @property
+    def converged(self) -> bool: ...
+
+def solve_svm(
+    losses: Sequence[tuple[WeightsLoss, NDArray[np.int64]]],  # with the features that are constant
+    curvature: NDArray[np.float64],  # the Gram matrix of pairs, or its diagonal
+    Cs: NDArray[np.float64],
+    *,
+    steepness: float,
+    tol: float,
+    max_iter: int,
+    n_threads: int,
+) -> tuple[NDArray[np.float64], list[Convergence]]: ...  # (n_losses, n_Cs, n_features)
 def top_products(
     a: NDArray[np.float64],
     b: NDArray[np.float64],
@@ -490,12 +557,6 @@ def score_rows(
     order: NDArray[np.int64] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...  # (n_rows,) or (n_models, n_rows), bits whatever stands beside
-def sum_rows(
-    features: NDArray[_T],
-    z: NDArray[np.float64],
-    order: NDArray[np.int64] | None = None,
-    n_threads: int = 1,
-) -> NDArray[np.float64]: ...
 def first_outside(values: NDArray[np.int32] | NDArray[np.int64], limit: int) -> int: ...
 def first_descent(values: NDArray[np.int32] | NDArray[np.int64]) -> int: ...
 def count_varying(

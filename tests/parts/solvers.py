@@ -1,6 +1,6 @@
 """The parts of solvers that have tests of their own."""
 
-from pairgram.solvers import constrained, leave_out, newton, svm_training
+from pairgram.solvers import constrained, leave_out, svm_features, svm_training
 from pairgram.solvers.costs import Work
 from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.formulation import Coordinates
@@ -30,10 +30,10 @@ __all__ = [
     "is_from_decomposition",
     "leave_out",
     "leave_query_out",
-    "newton",
     "sample_queries",
     "solve_definite",
     "split_scores",
     "statistics_of",
+    "svm_features",
     "svm_training",
 ]

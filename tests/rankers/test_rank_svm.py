@@ -30,7 +30,7 @@ from pairgram import (
     make_ranking,
 )
 from parts.data import RankingData
-from parts.solvers import newton, svm_training as training
+from parts.solvers import svm_features, svm_training as training
 from parts.tables import Arrays
 from problems import problems
 
@@ -333,12 +333,12 @@ def test_features_in_single_precision_are_shifted_by_one_vector(free_memory):
     X, y, qid = make_ranking(40, 12, 6, random_state=0)
     nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
     data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
-    found = newton.in_single(data, 2)
+    found = svm_features.in_single(data, 2)
     assert found.X.dtype == np.float32
     difference = nystroem.transform(X) - found.X
     assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
     free_memory(1)
-    unstored = newton.in_single(data, 2)
+    unstored = svm_features.in_single(data, 2)
     assert unstored.feature_map is nystroem
 
 
@@ -363,57 +363,8 @@ def test_scatter_diagonal(problem, sparse):
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
     X = sp.csr_array(problem.X) if sparse else problem.X
     made = RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
-    actual = newton.scatter_diagonal(made, factor[made.queries.ids])
+    actual = svm_features.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_wide_factors_are_in_single_precision_where_that_suffices():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(20, 600))
-    for size, dtype in ((1e-3, np.float32), (1e9, np.float64)):
-        G, residual = size * rows.T @ rows, rng.normal(size=600)
-        solution = newton.cholesky_preconditioner(G, 0.5)(residual)
-        assert solution.dtype == np.float64
-        error = np.abs(solution + G @ solution - residual).max()
-        assert 1e-9 < error < 1e-4 if dtype == np.float32 else error < 1e-3
-
-
-@pytest.mark.parametrize("size", [1e-40, 1.0, 1e40, 1e300])
-@pytest.mark.parametrize("width", [5, 600])
-def test_preconditioners_of_features_of_any_size(size, width):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(2 * width, width)) * 10.0 ** rng.integers(-3, 3, width)
-    rows /= 10.0 ** rng.integers(0, 3)
-    G, C = rows.T @ rows * size, 0.5 / size
-    expected = np.eye(width) + rows.T @ rows
-    for residual in rng.normal(size=width) * np.array([[1.0], [1e-60], [1e60]]):
-        solution = newton.cholesky_preconditioner(G, C)(residual)
-        error = np.abs(expected @ solution - residual).max()
-        assert error < (1e-9 if width == 5 else 1e-2) * np.abs(residual).max()
-        diagonal = newton.diagonal_preconditioner(np.diag(G), C)(residual)
-        np.testing.assert_allclose(diagonal, residual / np.diag(expected), rtol=1e-12)
-    np.testing.assert_array_equal(newton.cholesky_preconditioner(G, C)(np.zeros(width)), 0)
-
-
-@pytest.mark.parametrize("C", [1.0, 1e6, 1e15, 1e100])
-@pytest.mark.parametrize("width", [3, 400])
-def test_equal_columns_can_be_factored(width, C):
-    rng = np.random.default_rng(0)
-    for seed in range(5 if width == 3 else 1):
-        rows = np.random.default_rng(seed).normal(size=(50, width)) * 1e9
-        rows = np.hstack((rows, rows))
-        solve = newton.cholesky_preconditioner(rows.T @ rows, C)
-        residual = rows.T @ rng.normal(size=50)
-        solution = solve(residual)
-        assert 0 < solution @ residual < np.inf
-        if C <= 1e15:  # without rounding in directions that no row has
-            left = residual - 2 * C * rows.T @ (rows @ solution)
-            assert np.linalg.norm(left) < 1e-2 * np.linalg.norm(residual)
-
-
-def test_an_indefinite_matrix_leaves_its_diagonal():
-    G = np.array([[1.0, -3.0], [-3.0, 1.0]])
-    np.testing.assert_allclose(newton.cholesky_preconditioner(G, 0.5)(np.ones(2)), 0.5)
 
 
 @pytest.mark.parametrize("C", [1.0, 1e15])
@@ -449,18 +400,6 @@ def test_steps_end_where_rounding_errors_leave_no_curvature():
     search = RankSVMCV(Cs=[0.01, 1.0], tol=1e-9, cv=2).fit(X, y, qid=qid)
     assert np.isfinite(search.scores_).all()
     assert np.isfinite(search.predict(X)).all()
-
-
-def test_a_step_that_is_not_a_number_has_not_converged():
-    made = training.Training.make(
-        Arrays.of(RankingData.make(X, y, qid=qid)),
-        training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, 1),
-        exact=True,
-    )
-    for factor in (np.nan, 0.0, np.inf):
-        history = made.solver().solve(1.0, lambda r, f=factor: f * r, 1e-3, 100)
-        assert not history.converged
-        assert history.step == []
 
 
 def test_the_file_of_a_search_holds_the_model_of_the_choice(tmp_path):

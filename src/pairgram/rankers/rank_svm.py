@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+import pairgram._core as _core
 from pairgram._support.arrays import check_alphas, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
 from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
 from pairgram.data.dataset import RankingData
@@ -41,7 +41,6 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.solvers.costs import newton_seconds
-from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.svm_training import (
     SolverSettings,
     Training,
@@ -115,7 +114,9 @@ class SvmSpec(Spec):
         """Return the attributes of the model that is fitted to a table."""
         return self.fit_arrays(rows, validation)
 
-    def _solved(self, rows: GivenArrays | GivenTable) -> tuple[dict[str, Any], list[Convergence]]:
+    def _solved(
+        self, rows: GivenArrays | GivenTable
+    ) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Fit one feature map and one C."""
         assert self.Cs is not None
         data = rows.fitted(self.rows.kinds[0], self.rows)
@@ -128,7 +129,7 @@ class SvmSpec(Spec):
 
     def _searched(
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
-    ) -> tuple[dict[str, Any], list[Convergence]]:
+    ) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
         settings, maps = self.settings, self.rows.maps
         kind = None if self.rows.no_columns else self.rows.kinds[0]
@@ -152,8 +153,7 @@ class SvmSpec(Spec):
             mapped_part = partial(_mapped_part, own, data.pattern)
             started = data.pattern.offset is not None
             Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
-            with single_threaded_blas:
-                found, histories = _held_out(training, data, judge, mapped_part, Cs)
+            found, histories = _held_out(training, data, judge, mapped_part, Cs)
             candidates.append(_Candidate(data, Cs, found, histories))
         judged = join_judged([c.judged for c in candidates])
         best, ranks = choose(judged.means, judge.metric)
@@ -222,7 +222,7 @@ class _Candidate:
     data: Dataset[RankingData]
     Cs: Vector  # ascending
     judged: Judged
-    histories: list[Convergence]
+    histories: list[_core.Convergence]
 
 
 def _held_out(
@@ -231,7 +231,7 @@ def _held_out(
     judge: BaseJudge | TableJudge,
     mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
-) -> tuple[Judged, list[Convergence]]:
+) -> tuple[Judged, list[_core.Convergence]]:
     """Solve for every split and C, and judge the held-out scores.
 
     Parameters
@@ -252,29 +252,14 @@ def _held_out(
         for train, _ in judge.splits:  # such maps may use labels, so each split has its own
             part = mapped_part(train)
             own = Training.make(Arrays.of(part), settings, exact=True)
-            (coef,), more = _paths(own, [own.solver()], Cs)
+            (coef,), more = own.solve([own.whole()], Cs)
             scored.append(Arrays.of(replace(data.pattern, feature_map=part.feature_map)))
             coefs.append(coef)
             histories += more
         return judge.judge_models(data, scored, coefs), histories
-    of_splits = [training.solver_of_split(*split) for split in enumerate(judge.counts())]
-    found, histories = _paths(training, of_splits or [training.solver()], Cs)
+    of_splits = [training.split(*split) for split in enumerate(judge.counts())]
+    found, histories = training.solve(of_splits or [training.whole()], Cs)
     return judge.judge_models(data, [training.data] * len(found), list(found)), histories
-
-
-def _paths(
-    training: Training, solvers: Sequence[PairSolver], Cs: Vector
-) -> tuple[Vector, list[Convergence]]:
-    """Return the solutions, (n_solvers, n_Cs, n_features), each started from the last C's."""
-    settings = training.settings
-    histories: list[Convergence] = []
-    coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
-    for i, C in enumerate(Cs.tolist()):
-        precondition = training.preconditioner(C)
-        for solver, coef in zip(solvers, coefs, strict=True):
-            histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
-            coef[i] = solver.w
-    return coefs, histories
 
 
 def _origin(prior: Prior | None) -> Vector | float:
@@ -284,15 +269,12 @@ def _origin(prior: Prior | None) -> Vector | float:
 
 def _solution(
     training: Training, C: float, origin: Vector | float
-) -> tuple[dict[str, Any], Convergence]:
+) -> tuple[dict[str, Any], _core.Convergence]:
     """Return the attributes of the model for one C, and how it was found."""
-    settings, precondition = training.settings, training.preconditioner(C)
-    with single_threaded_blas:
-        solver = training.solver()
-        history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-    coef = origin + solver.w
-    sums = training.column_sums(coef)
-    return {"coef_": coef, "_column_sums": sums} | fit_attributes(history), history
+    ((w,),), (history,) = training.solve([training.whole()], np.array([C]))
+    coef = origin + w
+    attributes = fit_attributes(history, training.features.is_read)
+    return {"coef_": coef, "_column_sums": training.column_sums(coef)} | attributes, history
 
 
 def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,17 +21,8 @@ from pairgram._support.parameters import Loss, PairsName, Weighting, check_param
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
-from pairgram.data.preferences import Preferences
 from pairgram.features.inputs import parts_of
-from pairgram.solvers.newton import (
-    Convergence,
-    FeatureRows,
-    PairLoss,
-    PairRows,
-    PairSolver,
-    Preconditioner,
-    cholesky_preconditioner,
-    diagonal_preconditioner,
+from pairgram.solvers.svm_features import (
     in_single,
     make_rows,
     scatter_diagonal,
@@ -134,7 +126,7 @@ class Features(NamedTuple):
     """Rows with stored features, if these fit into memory, and their products."""
 
     data: RankingData
-    rows: FeatureRows
+    rows: _core.RowFeatures
     n_threads: int
 
     def counting(self, counts: Vector) -> Features:
@@ -263,19 +255,18 @@ class Training:
         data, whitening = without_whitening(data)
         narrow = single or (data.X.dtype == np.float32 and whitening is None)
         data = with_stored_features(data, np.float32 if narrow else np.float64)
-        rows = make_rows(data, n_threads, whitening)
+        rows = make_rows(data, whitening)
         with single_threaded_blas, np.errstate(invalid="ignore"):
-            finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
+            finite = np.isfinite(rows.sum(np.ones(len(data.y)), n_threads)).all()
         features = given.through(lambda _: Features(data, rows, n_threads))
         return cls(features, curvature, settings, constant) if finite else None
 
-    def solver(self) -> PairSolver:
-        """Return a solver that starts at 0."""
-        rows = self.features.through(partial(_with_pairs, self.settings))
-        return PairSolver(rows, np.zeros(len(self.curvature)), self.constant)
+    def whole(self) -> tuple[_core.WeightsLoss, Rows]:
+        """Return the loss of all rows, and the features that are constant."""
+        return self._loss(self.features), self.constant
 
-    def solver_of_split(self, number: int, counts: Any) -> PairSolver:
-        """Return a solver of the rows that a split of `cv` trains on; see `Arrays.counting`.
+    def split(self, number: int, counts: Any) -> tuple[_core.WeightsLoss, Rows]:
+        """Return the same of the rows that a split of `cv` trains on; see `Arrays.counting`.
 
         Raises
         ------
@@ -287,23 +278,52 @@ class Training:
         found = features.through(_data_of).reduce(counted)
         if not found.weigh:
             raise no_training_pairs(number)
-        rows = features.through(partial(_with_pairs, self.settings))
         # Fewer columns may vary. Searches have exact trainings, whose columns of X are the
         # features; a training by a sample may have kernel values there.
         constant = self.constant if found.constant is None else np.flatnonzero(found.constant)
-        return PairSolver(rows, np.zeros(len(self.curvature)), constant)
+        return self._loss(features), constant
+
+    def _loss(self, features: Dataset[Features]) -> _core.WeightsLoss:
+        """Return the loss of some rows. Those of a table are read whenever it is asked for."""
+        rows = features.through(partial(_with_pairs, self.settings))
+        if not rows.is_read:
+            return next(rows.each(lambda loss: loss))
+
+        def at(w: Vector, step: Vector, t: float) -> tuple[Any, ...]:
+            return rows.reduce(Task(partial(_at, w, step, t), _sums))
+
+        def product(w: Vector, direction: Vector) -> Vector:
+            return rows.reduce(Task(partial(_product, w, direction), operator.add))
+
+        return _core.loss_by_passes(len(self.curvature), at, product)
+
+    def solve(
+        self, losses: Sequence[tuple[_core.WeightsLoss, Rows]], Cs: Vector
+    ) -> tuple[Vector, list[_core.Convergence]]:
+        """Return the solutions, (n_losses, n_Cs, n_features), each started from the last C's.
+
+        Parameters
+        ----------
+        losses : list of (loss, constant features)
+            Those of `whole` or `split`.
+        Cs : ndarray of shape (n_Cs,), ascending
+        """
+        settings = self.settings
+        with single_threaded_blas:
+            return _core.solve_svm(
+                losses,
+                self.curvature,
+                Cs,
+                steepness=settings.steepness,
+                tol=float(settings.tol),
+                max_iter=int(settings.max_iter),
+                n_threads=resolve_n_threads(settings.n_threads),
+            )
 
     @property
     def data(self) -> Dataset[RankingData]:
         """The rows with their stored features, and with labels of the same order."""
         return self.features.through(_data_of)
-
-    def preconditioner(self, C: float) -> Preconditioner:
-        """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
-        C = C * self.settings.steepness
-        if self.curvature.ndim == 2:
-            return cholesky_preconditioner(self.curvature, C)
-        return diagonal_preconditioner(self.curvature, C)
 
 
 def _in_places(data: RankingData) -> RankingData:
@@ -314,18 +334,29 @@ def _in_places(data: RankingData) -> RankingData:
 def _stored(settings: SolverSettings, dtype: type[np.floating[Any]], data: RankingData) -> Features:
     """Store features, if they fit into memory, and make them ready for products."""
     data = with_stored_features(data, dtype)
-    n_threads = resolve_n_threads(settings.n_threads)
-    return Features(data, make_rows(data, n_threads), n_threads)
+    return Features(data, make_rows(data), resolve_n_threads(settings.n_threads))
 
 
-def _with_pairs(settings: SolverSettings, features: Features) -> PairRows:
-    """Return features with the loss of their pairs."""
+def _with_pairs(settings: SolverSettings, features: Features) -> _core.WeightsLoss:
+    """Return the loss of the pairs of some rows, as a function of the weights."""
     data, rows, n_threads = features
-    pairs = pair_operator(data, settings)
-    offset = np.zeros(pairs.n_rows)
+    offset = np.zeros(len(data.y))
     if data.offset is not None:
         offset = data.queries.grouped(data.offset)
-    return PairRows(rows, pairs, offset, n_threads)
+    return _core.loss_of_rows(rows, pair_operator(data, settings), offset, n_threads)
+
+
+def _at(w: Vector, step: Vector, t: float, loss: _core.WeightsLoss) -> tuple[Any, ...]:
+    return loss.at(w, step, t)
+
+
+def _sums(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Add up what two blocks of rows have at a point."""
+    return tuple(a + b for a, b in zip(first, second, strict=True))
+
+
+def _product(w: Vector, direction: Vector, loss: _core.WeightsLoss) -> Vector:
+    return loss.product(w, direction)
 
 
 def _data_of(features: Features) -> RankingData:
@@ -402,16 +433,16 @@ def _gram(settings: SolverSettings, features: Features) -> PairSums:
 
 def _diagonal(settings: SolverSettings, features: Features) -> Vector:
     """Return the diagonal of the Gram matrix, approximately, and the sums, (2, n_features)."""
-    data, rows, _ = features
+    data, rows, n_threads = features
     if data.preferences is not None:
-        whole = rows.sum(np.ones(len(data.y)))
+        whole = rows.sum(np.ones(len(data.y)), n_threads)
         differences = compared(replace(data, offset=None), data.features())
-        return np.stack([differences.diagonal(resolve_n_threads(settings.n_threads)), whole])
+        return np.stack([differences.diagonal(n_threads), whole])
     weights = pair_operator(data, settings).pair_weights
     total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
     factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
     # The diagonal is summed only over the queries with pairs.
-    return np.stack([scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)))])
+    return np.stack([scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)), n_threads)])
 
 
 def _range(features: Features) -> Vector:
@@ -451,74 +482,32 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
     return columns
 
 
-class ItemPairs:
-    """The loss of comparisons, which has the methods of the loss of preference pairs.
-
-    Parameters
-    ----------
-    preferences : Preferences
-    n_items : int
-    loss : str
-
-    Attributes
-    ----------
-    n_rows : int
-        The number of items.
-    pair_weights : ndarray of shape (1,)
-        The sum of the weights of comparisons: items are one query.
-    """
-
-    def __init__(self, preferences: Preferences, n_items: int, loss: Loss) -> None:
-        self._loss: PairLoss = preferences.loss(n_items, loss)
-        self.n_rows = n_items
-        self.pair_weights = np.array([preferences.counts(n_items).sum() / 2])
-
-    def set_scores(self, scores: Vector, n_threads: int = 1) -> tuple[float, Vector]:
-        """Return the loss and its gradient, (n_items,)."""
-        return self._loss.set_scores(scores, n_threads)
-
-    def product(self, u: Vector, n_threads: int = 1) -> Vector:
-        """Return the Hessian at the scores that were set, times u."""
-        return self._loss.product(u, n_threads)
-
-    def product_of_queries(self, first: int, last: int, u: Vector) -> Vector:
-        """Return the product with the Hessian: items are one query."""
-        return self.product(u)
-
-    def hessian_product(
-        self, features: Any, s: Vector, order: Rows | None = None, n_threads: int = 1
-    ) -> tuple[Vector, Vector]:
-        """Return (Hᵀ times the Hessian times H s, H s) for features H."""
-        scores = _core.score_rows(features, s, order, n_threads)
-        product = self.product(scores, n_threads)
-        return _core.sum_rows(features, product, order, n_threads), scores
-
-
-def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOperator | ItemPairs:
+def pair_operator(
+    data: RankingData, settings: SolverSettings
+) -> _core.PairOperator | _core.ComparisonLoss:
     """Return the loss of the preference pairs, or of comparisons."""
     if data.preferences is not None:
-        return ItemPairs(data.preferences, len(data.y), settings.loss)
+        found: _core.ComparisonLoss = data.preferences.loss(len(data.y), settings.loss)
+        return found
     problem = data.problem(settings.pair_settings)
     return _core.PairOperator(problem, loss=settings.loss, of_clicks=settings.of_clicks)
 
 
-def fit_attributes(history: Convergence) -> dict[str, Any]:
-    """Return the attributes that describe how the solver found the model."""
-    passes = {"n_passes": np.array(history.n_passes, dtype=np.int64)}
+def fit_attributes(history: _core.Convergence, is_read: bool) -> dict[str, Any]:
+    """Return the attributes that describe how the solver found the model.
+
+    How often the rows were read is told of those that `is_read` says do not stay in memory.
+    """
+    names = ["objective", "relative_gradient", "n_hessian_products", "step"]
+    names += ["n_passes"] * is_read
     return {
-        "history_": (passes if any(history.n_passes) else {})
-        | {
-            "objective": np.array(history.objective),
-            "relative_gradient": np.array(history.relative_gradient),
-            "n_hessian_products": np.array(history.n_hessian_products, dtype=np.int64),
-            "step": np.array(history.step),
-        },
+        "history_": {name: getattr(history, name) for name in names},
         "n_iter_": len(history.step),
-        "n_hessian_products_": sum(history.n_hessian_products),
+        "n_hessian_products_": int(history.n_hessian_products.sum()),
     }
 
 
-def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings) -> None:
+def warn_if_not_converged(histories: list[_core.Convergence], settings: SolverSettings) -> None:
     """Warn if a minimum was not reached."""
     failed = [history for history in histories if not history.converged]
     if failed:
