@@ -11,6 +11,7 @@
 #include "linear_algebra/cholesky.hpp"
 #include "linear_algebra/dot.hpp"
 #include "support/interrupt.hpp"
+#include "support/parallel.hpp"
 
 namespace pairgram {
 
@@ -295,17 +296,21 @@ double newton_solver::search(double C, double promise, double objective) {
 void solve_paths(buffer<newton_task>& tasks, const gram_of_pairs& gram, const newton_settings& settings,
                  int n_threads) {
     std::vector<newton_solver> solvers;
-    for (const auto& task : tasks)
+    bool are_small = true;
+    for (const auto& task : tasks) {
         solvers.emplace_back(*task.loss, task.n_constant, task.constant);
+        are_small = are_small && task.loss->is_small();
+    }
+    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks.size());
     for (std::ptrdiff_t c = 0; c < settings.n_Cs; ++c) {
         const double C = settings.Cs[c];
         const preconditioner precondition(gram, C, n_threads);
-        for (std::size_t i = 0; i < tasks.size(); ++i) {
-            auto& solver = solvers[i];
+        parallel_for(n_tasks, are_small ? n_threads : 1, [&](std::ptrdiff_t i) {
+            auto& solver = solvers[size_of(i)];
             tasks[i].histories.push_back(
                 solver.solve(C, precondition, settings.tol, settings.max_iter));
             std::copy_n(solver.weights(), gram.width, tasks[i].coefs + c * gram.width);
-        }
+        });
     }
 }
 

@@ -30,6 +30,8 @@ class weights_loss {
     explicit weights_loss(std::ptrdiff_t width) : width_(width) {}
     virtual ~weights_loss() = default;
     std::ptrdiff_t width() const { return width_; }
+    // Whether it takes a single thread, beside which others may compute.
+    virtual bool is_small() const { return false; }
 
     // Takes a line w + t·step; a null step stands for zeros.
     virtual void start(const double*, const double*) {}
@@ -56,6 +58,7 @@ class rows_loss final : public weights_loss {
     // offset (n_rows,) is added to the scores. Nothing is copied.
     rows_loss(const row_features& features, score_loss& pairs, const double* offset, int n_threads);
 
+    bool is_small() const override { return features_.is_small(); }
     void start(const double* w, const double* step) override;
     point at(const double* w, const double* step, double t) override;
     double curve() override;

@@ -66,17 +66,14 @@ void sum_in_slots(const buffer<piece>& pieces, std::ptrdiff_t width, double* out
         for (std::ptrdiff_t j = 0; j < width; ++j) out[j] += slots[slot * width + j];
 }
 
-int threads_for(std::ptrdiff_t n_values, int n_threads) {
-    return n_values < threaded_values ? 1 : n_threads;
-}
-
 }  // namespace
 
 template <class T>
 void score_rows(const matrix_rows<T>& rows, const linear_models& models, double* scores,
                 int n_threads) {
     const auto step = rows_per_piece<T>(rows.width, piece_bytes);
-    parallel_for((rows.n_rows + step - 1) / step, threads_for(rows.n_rows * rows.width * models.size(), n_threads),
+    const auto n_values = rows.n_rows * rows.width * models.size();
+    parallel_for((rows.n_rows + step - 1) / step, n_values < threaded_values ? 1 : n_threads,
                  [&](std::ptrdiff_t p) {
                      models.score(rows, p * step, std::min((p + 1) * step, rows.n_rows), scores,
                                   rows.n_rows);
@@ -134,8 +131,13 @@ matrix_rows<T> dense_features<T>::rows(std::ptrdiff_t begin, std::ptrdiff_t end,
 }
 
 template <class T>
+bool dense_features<T>::is_small() const {
+    return !make_ && n_rows() * width() < threaded_values;
+}
+
+template <class T>
 int dense_features<T>::threads(int n_threads) const {
-    return make_ ? 1 : threads_for(n_rows() * width(), n_threads);
+    return make_ || is_small() ? 1 : n_threads;
 }
 
 template <class T>

@@ -37,6 +37,9 @@ class row_features {
     std::ptrdiff_t n_rows() const { return n_rows_; }
     std::ptrdiff_t width() const { return width_; }
 
+    // Whether a product takes less time than a thread's start.
+    virtual bool is_small() const { return false; }
+
     virtual void score(const double* w, double* scores, int n_threads) const = 0;
     virtual void sum(const double* z, double* out, int n_threads) const = 0;
 
@@ -60,6 +63,7 @@ class dense_features : public row_features {
     explicit dense_features(const matrix_rows<T>& rows);
     dense_features(std::ptrdiff_t n_rows, std::ptrdiff_t width, std::ptrdiff_t at_once, maker make);
 
+    bool is_small() const override;
     void score(const double* w, double* scores, int n_threads) const override;
     void sum(const double* z, double* out, int n_threads) const override;
     void hessian_product(const score_loss& loss, const double* s, double* scores, double* out,

@@ -31,7 +31,6 @@ from pairgram import (
 )
 from parts.data import RankingData
 from parts.solvers import svm_features, svm_training as training
-from parts.tables import Arrays
 from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]

@@ -127,6 +127,20 @@ def in_lists(offsets):
     return pairs
 
 
+def of_weights(width=2, rows=6, offset=None):
+    """Return the loss of six rows in a list, by the weights of their features."""
+    features = _core.dense_features(1e2 * np.arange(rows * width, dtype=float).reshape(rows, -1))
+    offset = np.zeros(6) if offset is None else offset
+    return _core.loss_of_rows(features, in_lists([0, 6]), offset)
+
+
+def solve_svm(curvature, Cs=(1.0,), constant=()):
+    """Minimise the objective of RankSVM for six rows of two features."""
+    losses = [(of_weights(), np.array(constant, np.int64))]
+    settings = {"steepness": 1.0, "tol": 1e-3, "max_iter": 100, "n_threads": 1}
+    return _core.solve_svm(losses, curvature, np.array(Cs), **settings)
+
+
 def sparse_pairs(*problems, indptr=range(7), indices=(0, 1, 2, 0, 1, 2), n_columns=3):
     """Return the systems of six sparse rows of one entry each."""
     arrays = np.array(indptr, np.int64), np.array(indices, np.int32), np.ones(6)
