@@ -226,7 +226,8 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
     for (const auto& [loss, constant] : losses) {
         uses.emplace_back(*loss);
         const auto* of = pointer(constant);
-        check(loss->object.object->width() == width, "curvature must have the features of the losses");
+        check(loss->object.object->width() == width,
+              "curvature must have the features of the losses");
         check_all(
             constant.size(), of, [=](std::int64_t j) { return 0 <= j && j < width; },
             "constant must be numbers of features");
@@ -270,7 +271,7 @@ void define_loss_of_rows(py::module_& m) {
 void bind_svm(py::module_& m) {
     py::class_<bound_operator, std::shared_ptr<bound_operator>> pairs(m, "PairOperator");
     pairs.def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
-             py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false);
+              py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false);
     define_loss<pair_operator>(pairs);
     py::class_<bound_features, std::shared_ptr<bound_features>>(m, "RowFeatures")
         .def("sum", &sum_array, py::arg("z").noconvert(), py::arg("n_threads") = 1);

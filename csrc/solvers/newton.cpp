@@ -197,9 +197,10 @@ newton_history newton_solver::solve(double C, const preconditioner& precondition
             refuse(C, "large", "it overflows");
         if (is_first && reference > 0 && reference < smallest_gradient) {
             char why[128];
-            std::snprintf(why, sizeof why,
-                          "the gradient at w = 0 is %.1g, want %g or more, whose square is a number",
-                          reference, smallest_gradient);
+            std::snprintf(
+                why, sizeof why,
+                "the gradient at w = 0 is %.1g, want %g or more, whose square is a number",
+                reference, smallest_gradient);
             refuse(C, "small", why);
         }
         history.objective.push_back(objective);
@@ -293,8 +294,8 @@ double newton_solver::search(double C, double promise, double objective) {
     return t;
 }
 
-void solve_paths(buffer<newton_task>& tasks, const gram_of_pairs& gram, const newton_settings& settings,
-                 int n_threads) {
+void solve_paths(buffer<newton_task>& tasks, const gram_of_pairs& gram,
+                 const newton_settings& settings, int n_threads) {
     std::vector<newton_solver> solvers;
     bool are_small = true;
     for (const auto& task : tasks) {

@@ -72,9 +72,9 @@ class rows_loss final : public weights_loss {
     score_loss& pairs_;
     const double* offset_;
     int n_threads_;
-    buffer<double> scores_, along_;             // of w with the offset, and of the step
-    buffer<double> found_, gradient_;           // at the last point
-    buffer<double> part_;                       // of the last direction
+    buffer<double> scores_, along_;    // of w with the offset, and of the step
+    buffer<double> found_, gradient_;  // at the last point
+    buffer<double> part_;              // of the last direction
 };
 
 // The Gram matrix G (width, width) of the features of pairs, or something like it, of which the

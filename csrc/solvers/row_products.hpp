@@ -1,6 +1,6 @@
 // Products with the features H (n, width) of rows, whose values are read once and summed in double:
-// scores H w, sums Hᵀ z, and a Newton solver's Hᵀ D H s in one pass, with D the Hessian of a loss of
-// scores. The rows stand query after query.
+// scores H w, sums Hᵀ z, and a Newton solver's Hᵀ D H s in one pass, with D the Hessian of a loss
+// of scores. The rows stand query after query.
 //
 // 2·n·width flops each (4 in the one pass, and per model for scores), bound by reading H. All have
 // the same bits for any n_threads: rows are added up in a fixed number of slots, which are added in
@@ -94,7 +94,9 @@ class sparse_features : public row_features {
 class whitened_features : public row_features {
   public:
     whitened_features(const row_features& rows, std::ptrdiff_t width, const double* whitening)
-        : row_features(rows.n_rows(), width), rows_(rows), w_(matrix_rows<double>{rows.width(), width, whitening, nullptr}) {}
+        : row_features(rows.n_rows(), width),
+          rows_(rows),
+          w_(matrix_rows<double>{rows.width(), width, whitening, nullptr}) {}
     void score(const double* w, double* scores, int n_threads) const override;
     void sum(const double* z, double* out, int n_threads) const override;
     void hessian_product(const score_loss& loss, const double* s, double* scores, double* out,

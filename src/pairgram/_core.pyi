@@ -516,8 +516,8 @@ def loss_by_passes(
 class Convergence:
     """The history of the Newton steps.
 
-    The norm of the gradient is relative to its norm at w = 0. `n_passes` says how often the loss had
-    been asked for after every step.
+    The norm of the gradient is relative to its norm at w = 0. `n_passes` says how often the loss
+    had been asked for after every step.
     """
 
     @property

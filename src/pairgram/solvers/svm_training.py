@@ -22,6 +22,9 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.features.inputs import parts_of
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.ridge_path import ColumnSums
+from pairgram.solvers.statistics import SMALLEST_SQUARES
 from pairgram.solvers.svm_features import (
     in_single,
     make_rows,
@@ -29,9 +32,6 @@ from pairgram.solvers.svm_features import (
     with_stored_features,
     without_whitening,
 )
-from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import ColumnSums
-from pairgram.solvers.statistics import SMALLEST_SQUARES
 from pairgram.tables.blocks import Dataset
 from pairgram.tables.passes import Task
 
