@@ -90,7 +90,8 @@ void bind_comparisons(py::module_& m) {
         .def("pairs", &pairs_of_places)
         .def("multiply", &pair_products, py::arg("rows").noconvert(),
              py::arg("targets").noconvert(), py::arg("n_threads"));
-    py::class_<bound_comparison_loss, std::shared_ptr<bound_comparison_loss>> loss(m, "ComparisonLoss");
+    py::class_<bound_comparison_loss, std::shared_ptr<bound_comparison_loss>> loss(
+        m, "ComparisonLoss");
     loss.def(py::init(&make_comparison_loss), py::arg("comparisons"),
              py::arg("margins").noconvert(), py::kw_only(), py::arg("loss"));
     define_loss<comparison_loss>(loss);
