@@ -1,6 +1,6 @@
 """The command line, ``pairgram``. A module holds one or two commands; `models` lists the models.
 
-It needs typer, the extra ``pairgram[cli]``. Nothing else in this package needs them.
+It needs typer, the extra ``pairgram[cli]``. Nothing else in this package needs it.
 """
 
 from __future__ import annotations

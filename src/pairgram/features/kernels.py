@@ -44,11 +44,6 @@ def takes_rows_as_given(kernel: object) -> bool:
     return callable(kernel) or is_precomputed(kernel)
 
 
-@lru_cache(maxsize=64, typed=True)
-def _named(kernel: KernelName, gamma: float | None, degree: int, coef0: float) -> Kernel:
-    return _checked(kernel, gamma, degree, coef0)
-
-
 def kernel_of(
     kernel: KernelLike, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
 ) -> Kernel:
@@ -59,7 +54,7 @@ def kernel_of(
     """
     if isinstance(kernel, str):
         try:
-            return _named(kernel, gamma, degree, coef0)
+            return _checked_once(kernel, gamma, degree, coef0)
         except TypeError:  # a list or an array has no hash
             pass
     return _checked(kernel, gamma, degree, coef0)
@@ -75,6 +70,9 @@ def _checked(kernel: KernelLike, gamma: float | None, degree: int, coef0: float)
     found = Kernel(kernel, gamma, degree, coef0)
     check_parameters(found, "gamma", "degree", "coef0")
     return found
+
+
+_checked_once = lru_cache(maxsize=64, typed=True)(_checked)
 
 
 def alternatives(kernel: KernelLike | None) -> str:
