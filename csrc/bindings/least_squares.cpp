@@ -35,18 +35,6 @@ py::tuple gram_array(const bound_problem& problem, const array<T>& features,
     return py::make_tuple(out, pair_weight);
 }
 
-// The folds' first queries and the end of the last; every query is one where none are given.
-buffer<std::int64_t> fold_bounds(const optional_array<std::int64_t>& folds,
-                                 std::ptrdiff_t n_queries) {
-    if (folds) {
-        const auto of_queries = queries_of(*folds, std::nullopt, n_queries);
-        return {of_queries.offsets, of_queries.offsets + of_queries.n_queries + 1};
-    }
-    buffer<std::int64_t> bounds(n_queries + 1);
-    std::iota(bounds.begin(), bounds.end(), std::int64_t{0});
-    return bounds;
-}
-
 ridge_path path_of(const array<double>& eigenvalues, const array<double>& projection,
                    const array<double>& alphas, py::ssize_t rank) {
     check_one_per("eigenvalues: 1-d, one a column", eigenvalues, rank);
@@ -56,27 +44,32 @@ ridge_path path_of(const array<double>& eigenvalues, const array<double>& projec
 }
 
 template <class T>
-array<double> leave_query_out_array(const bound_problem& problem, const array<T>& features,
-                                    const array<double>& targets, const array<double>& basis,
-                                    const array<double>& eigenvalues,
-                                    const array<double>& projection, const array<double>& alphas,
-                                    const optional_array<std::int64_t>& folds,
-                                    const py::object& map, optional_array<double> held,
-                                    int n_threads) {
+py::tuple leave_query_out_array(const bound_problem& problem, const array<T>& features,
+                                const array<double>& targets, const array<double>& basis,
+                                const array<double>& eigenvalues, const array<double>& projection,
+                                const array<double>& alphas,
+                                const optional_array<std::int64_t>& folds, const py::object& map,
+                                int n_threads) {
     const auto rows = features_of(problem, features, targets, map);
     check(rows.n_targets == 1, "targets must have one column");
     check(basis.ndim() == 2 && basis.shape(0) == rows.n_features,
           "basis must be (n_features, rank)");
     const auto path = path_of(eigenvalues, projection, alphas, basis.shape(1));
-    const auto bounds = fold_bounds(folds, problem.view.rows.n_queries);
-    array<double> out({alphas.size(), problem.n_rows()});
-    auto* data = out.mutable_data();
-    if (held) check_one_per("held: 1-d, one a row", *held, problem.n_rows());
-    double* const of_rows = pointer(held) ? held->mutable_data() : nullptr;
+    buffer<std::int64_t> bounds(problem.view.rows.n_queries + 1);  // every query is a fold
+    std::iota(bounds.begin(), bounds.end(), std::int64_t{0});
+    if (folds) {
+        const auto own = queries_of(*folds, std::nullopt, problem.view.rows.n_queries);
+        bounds.assign(own.offsets, own.offsets + own.n_queries + 1);
+    }
+    array<double> scores({alphas.size(), problem.n_rows()}), held(problem.n_rows());
+    auto *out = scores.mutable_data(), *of_rows = held.mutable_data();
     const auto* of_basis = pointer(basis);
-    const without_gil release;
-    leave_query_out(problem.view, rows, bounds, of_basis, path, data, of_rows, n_threads);
-    return out;
+    {
+        const without_gil release;
+        std::fill_n(of_rows, problem.n_rows(), 0.0);
+        leave_query_out(problem.view, rows, bounds, of_basis, path, out, of_rows, n_threads);
+    }
+    return py::make_tuple(scores, held);
 }
 
 py::tuple hold_out_arrays(const array<double>& eigenvalues, const array<double>& projection,
@@ -150,7 +143,7 @@ void define_least_squares(py::module_& m) {
           py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
           py::arg("folds").noconvert() = py::none(), py::arg("map") = py::none(),
-          py::arg("held").noconvert() = py::none(), py::arg("n_threads") = 1);
+          py::arg("n_threads") = 1);
 }
 
 }  // namespace

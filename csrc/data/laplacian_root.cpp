@@ -20,7 +20,7 @@ constexpr std::ptrdiff_t line_doubles = 8;
 // What one thread works on: a strip of vectors of one query, entry by entry.
 struct workspace {
     buffer<double> strip;  // (n, width)
-    buffer<double> pivot;  // (width,)
+    buffer<double> zeros;  // (width,)
     buffer<double> total;  // (width,)
     level_sums sums;
 };
@@ -48,22 +48,6 @@ void for_each_entry(const vector_view& v, std::ptrdiff_t first, std::ptrdiff_t n
 PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, double share,
                                    const double* offset, double* row) {
     for (std::ptrdiff_t j = 0; j < width; ++j) row[j] = factor * row[j] + share * offset[j];
-}
-
-void transform(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
-    const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
-    // Row − row, so that a large common offset cancels exactly.
-    w.pivot.assign(width, 0.0);
-    if (kind != pair_kind::none)
-        std::copy_n(w.strip.begin() + heaviest_row(plan) * width, width, w.pivot.begin());
-    w.sums.reset(plan.n_levels(), width);
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* row = w.strip.data() + i * width;
-        load_row(width, row, w.pivot.data(), plan.weight[i], row,
-                 w.sums.sum.data() + plan.level[i] * width);
-    }
-    transform_rows<double>(n, width, plan.level.data(), plan.weight.data(), plan.within.data(),
-                           plan, join_of(kind), w.strip.data(), width, w.sums);
 }
 
 // out (K, width) += Bᵀ (t / sqrt(V)): the adjoint of between_rows, divided as transform_rows does.
@@ -111,11 +95,11 @@ void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width,
 
 void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
     const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
-    w.pivot.assign(width, 0.0);
+    w.zeros.assign(width, 0.0);
     w.sums.reset(plan.n_levels(), width);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* row = w.strip.data() + i * width;
-        load_row(width, row, w.pivot.data(), std::sqrt(plan.weight[i]), row,
+        load_row(width, row, w.zeros.data(), std::sqrt(plan.weight[i]), row,
                  w.sums.sum.data() + plan.level[i] * width);
     }
     join_levels_adjoint(plan, join_of(kind), width, w);
@@ -128,6 +112,20 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
 }
 
 }  // namespace
+
+void apply_root(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, double* rows,
+                level_sums& sums) {
+    const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
+    buffer<double> pivot(width, 0.0);  // row − row, so that a large common offset cancels exactly
+    if (kind != pair_kind::none)
+        std::copy_n(rows + heaviest_row(plan) * width, width, pivot.begin());
+    sums.reset(plan.n_levels(), width);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        load_row(width, rows + i * width, pivot.data(), plan.weight[i], rows + i * width,
+                 sums.sum.data() + plan.level[i] * width);
+    transform_rows<double>(n, width, plan.level.data(), plan.weight.data(), plan.within.data(),
+                           plan, join_of(kind), rows, width, sums);
+}
 
 void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,
                 int n_threads) {
@@ -159,7 +157,7 @@ void apply_root(const ranking_problem& problem, bool adjoint, const vector_view&
             if (adjoint)
                 transform_adjoint(plan, problem.rule.kind, n_vectors, w);
             else
-                transform(plan, problem.rule.kind, n_vectors, w);
+                apply_root(plan, problem.rule.kind, n_vectors, w.strip.data(), w.sums);
             for_each_entry(vectors, first, n, n_vectors, row,
                            [&](double* to, std::ptrdiff_t at, std::ptrdiff_t length) {
                                std::copy_n(w.strip.data() + at, length, to);

@@ -206,13 +206,13 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
             });
             if (n == 0) continue;
             const double* const found = weights.without_rows(path, models, n, lost.data());
-            const double largest = held ? weights.held_eigenvalue() : 0.0;
+            const double largest = weights.held_eigenvalue();
             each(begin, end, [&](std::ptrdiff_t q, const double* p) {
                 std::fill(of_columns.begin(), of_columns.end(), 0.0);
                 add_cached_product(width, stride, rank, 1.0, {p, rank, 1}, found, stride,
                                    of_columns.data(), stride);
                 products.score(q, path.n_alphas, stride, of_columns.data(), scores);
-                for (auto i = problem.rows.begin(q); held && i < problem.rows.begin(q + 1); ++i)
+                for (auto i = problem.rows.begin(q); i < problem.rows.begin(q + 1); ++i)
                     held[problem.rows.row(i)] = largest;
             });
         }

@@ -19,11 +19,12 @@ using blas::trans;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr int max_iterations = 40;
 constexpr double tolerance = 1e-14;       // of the residual, relative to the right-hand side
-constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for ways other than Cholesky
+constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate gradients
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 constexpr double all_but = 1e-4;          // of an eigenvalue: a unit that leaves less holds it
-constexpr std::ptrdiff_t few_rows = 32;   // that are solved at once
-constexpr std::ptrdiff_t batch_rows = 128;  // of units that one task takes
+constexpr std::ptrdiff_t few_rows = 32;   // that are solved for all ridges at once
+constexpr std::ptrdiff_t most_together = 96;  // columns of sums that are
+constexpr std::ptrdiff_t batch_rows = 128;    // of units that one task takes
 
 // Columns that are computed with, in whole groups.
 struct column_range {
@@ -69,117 +70,70 @@ PAIRGRAM_CLONES void combine(std::ptrdiff_t n, const column_range& columns, cons
     }
 }
 
-// Cholesky factors of the matrices of all columns: entry (i, j) of the lower triangle stands at row
-// i (i + 1) / 2 + j of `factors`, and 1 / L_ii takes the place of L_ii. least, (stride,), gets the
-// smallest pivots.
-PAIRGRAM_CLONES void factorize(std::ptrdiff_t n, std::ptrdiff_t stride, double* factors,
-                               double* least) {
-    std::fill_n(least, stride, 1.0);
-    for (std::ptrdiff_t c = 0; c < stride; c += column_group) {
-        for (std::ptrdiff_t i = 0; i < n; ++i) {
-            double* const own = factors + i * (i + 1) / 2 * stride + c;
-            for (std::ptrdiff_t j = 0; j <= i; ++j) {
-                const double* const other = factors + j * (j + 1) / 2 * stride + c;
-                double sum[column_group];
-                for (int k = 0; k < column_group; ++k) sum[k] = own[j * stride + k];
-                for (std::ptrdiff_t l = 0; l < j; ++l)
-                    for (int k = 0; k < column_group; ++k)
-                        sum[k] -= own[l * stride + k] * other[l * stride + k];
-                for (int k = 0; k < column_group; ++k) {
-                    if (j < i) {
-                        sum[k] *= other[j * stride + k];
-                        continue;
-                    }
-                    least[c + k] = sum[k] < least[c + k] ? sum[k] : least[c + k];
-                    sum[k] = 1 / std::sqrt(sum[k]);
-                }
-                for (int k = 0; k < column_group; ++k) own[j * stride + k] = sum[k];
-            }
-        }
-    }
-}
-
-// x (n, stride) = (L Lᵀ)⁻¹ x for the factors of every column.
-PAIRGRAM_CLONES void substitute(std::ptrdiff_t n, std::ptrdiff_t stride, const double* factors,
-                                double* x) {
+// x (n, stride) = M⁻¹ x for the positive definite matrix M of every column: entry (i, j) of the
+// lower triangle stands at row i (i + 1) / 2 + j of `factors`, where the Cholesky factor L takes
+// its place and 1 / L_ii that of L_ii. NaN where a pivot times its `unit`, (n, stride), is rounding
+// error.
+template <std::size_t Bytes, int Groups>
+PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, const double* unit,
+                                 double* factors, double* x) {
+    constexpr int width = Groups * column_group;
+    lanes_in<double, column_group, Bytes> sum[Groups], a, b;
+    double values[width], sure[width];
+    std::fill_n(sure, width, 1.0);
     const auto entry = [&](std::ptrdiff_t i, std::ptrdiff_t j) {
         return factors + (i * (i + 1) / 2 + j) * stride;
     };
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* const own = x + i * stride;
-        for (std::ptrdiff_t j = 0; j < i; ++j) {
-            const double *const l = entry(i, j), *const other = x + j * stride;
-            for (std::ptrdiff_t k = 0; k < stride; ++k) own[k] -= l[k] * other[k];
+    const auto set = [&](const double* from) {
+#pragma GCC unroll 4
+        for (int g = 0; g < Groups; ++g) load(from + g * column_group, sum[g]);
+    };
+    const auto subtract = [&](const double* first, const double* second) {
+#pragma GCC unroll 4
+        for (int g = 0; g < Groups; ++g) {
+            load(first + g * column_group, a);
+            load(second + g * column_group, b);
+            subtract_product(sum[g], a, b);
         }
-        const double* const inverse = entry(i, i);
-        for (std::ptrdiff_t k = 0; k < stride; ++k) own[k] *= inverse[k];
+    };
+    const auto finish = [&](double* to, const double* factor) {
+        for (int g = 0; g < Groups; ++g) store(sum[g], values + g * column_group);
+        for (int k = 0; k < width; ++k) to[k] = factor ? values[k] * factor[k] : values[k];
+    };
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        for (std::ptrdiff_t j = 0; j <= i; ++j) {
+            double* const own = entry(i, j);
+            set(own);
+            for (std::ptrdiff_t l = 0; l < j; ++l) subtract(entry(i, l), entry(j, l));
+            finish(own, j < i ? entry(j, j) : nullptr);
+        }
+        double* const pivot = entry(i, i);
+        for (int k = 0; k < width; ++k) {
+            sure[k] = pivot[k] * unit[i * stride + k] < smallest_pivot ? nan : sure[k];
+            pivot[k] = 1 / std::sqrt(pivot[k]);
+        }
+        set(x + i * stride);
+        for (std::ptrdiff_t l = 0; l < i; ++l) subtract(entry(i, l), x + l * stride);
+        finish(x + i * stride, pivot);
     }
     for (auto i = n - 1; i >= 0; --i) {
-        double* const own = x + i * stride;
-        const double* const inverse = entry(i, i);
-        for (std::ptrdiff_t k = 0; k < stride; ++k) own[k] *= inverse[k];
-        for (std::ptrdiff_t j = 0; j < i; ++j) {
-            const double* const l = entry(i, j);
-            double* const other = x + j * stride;
-            for (std::ptrdiff_t k = 0; k < stride; ++k) other[k] -= l[k] * own[k];
-        }
+        set(x + i * stride);
+        for (auto l = i + 1; l < n; ++l) subtract(entry(l, i), x + l * stride);
+        finish(x + i * stride, entry(i, i));
     }
-}
-
-// A (n, n; stride ld) −= v pᵀ + p vᵀ
-PAIRGRAM_CLONES void subtract_both(std::ptrdiff_t n, const double* v, const double* p, double* a,
-                                   std::ptrdiff_t ld) {
-    for (std::ptrdiff_t i = 0; i < n; ++i, a += ld) {
-        const double x = v[i], y = p[i];
-        for (std::ptrdiff_t j = 0; j < n; ++j) a[j] -= x * p[j] + y * v[j];
-    }
-}
-
-// p = A v for symmetric A (n, n; stride ld)
-PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, const double* a, std::ptrdiff_t ld, const double* v,
-                              double* p) {
-    std::fill_n(p, n, 0.0);
-    for (std::ptrdiff_t i = 0; i < n; ++i, a += ld)
-        for (std::ptrdiff_t j = 0; j < n; ++j) p[j] += v[i] * a[j];
-}
-
-// X (n, columns) −= scale v (vᵀX)
-PAIRGRAM_CLONES void reflect(std::ptrdiff_t n, std::ptrdiff_t columns, double scale,
-                             const double* v, double* x, double* sums) {
-    std::fill_n(sums, columns, 0.0);
     for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t j = 0; j < columns; ++j) sums[j] += v[i] * x[i * columns + j];
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double factor = scale * v[i];
-        for (std::ptrdiff_t j = 0; j < columns; ++j) x[i * columns + j] -= factor * sums[j];
-    }
+        for (int k = 0; k < width; ++k) x[i * stride + k] *= sure[k];
 }
 
-// x (n, stride) = (T + ridge)⁻¹ x for every column, by L D Lᵀ; least, (stride,), gets the smallest
-// pivots.
-PAIRGRAM_CLONES void solve_shifted(std::ptrdiff_t n, std::ptrdiff_t stride, const double* ridges,
-                                   const double* diagonal, const double* beside, double* pivots,
-                                   double* ratios, double* x, double* least) {
-    std::fill_n(least, stride, std::numeric_limits<double>::infinity());
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const auto at = i * stride;
-        for (std::ptrdiff_t j = 0; j < stride; ++j) {
-            double pivot = diagonal[i] + ridges[j];
-            if (i > 0) {
-                pivot -= ratios[at - stride + j] * beside[i - 1];
-                x[at + j] -= ratios[at - stride + j] * x[at - stride + j];
-            }
-            least[j] = pivot < least[j] ? pivot : least[j];
-            pivots[at + j] = pivot;
-            ratios[at + j] = beside[i] / pivot;
-        }
-    }
-    for (std::ptrdiff_t i = n - 1; i >= 0; --i) {
-        const auto at = i * stride;
-        for (std::ptrdiff_t j = 0; j < stride; ++j) {
-            x[at + j] /= pivots[at + j];
-            if (i + 1 < n) x[at + j] -= ratios[at + j] * x[at + stride + j];
-        }
+void solve_columns(std::ptrdiff_t n, std::ptrdiff_t stride, const double* unit, double* factors,
+                   double* x) {
+    const bool wide = has_wide_registers();
+    const auto four = wide ? solve_group<wide_bytes, 4> : solve_group<narrow_bytes, 4>;
+    const auto one = wide ? solve_group<wide_bytes, 1> : solve_group<narrow_bytes, 1>;
+    for (std::ptrdiff_t c = 0; c < stride;) {
+        const auto n_groups = c + 4 * column_group <= stride ? 4 : 1;
+        (n_groups == 4 ? four : one)(n, stride, unit + c, factors + c, x + c);
+        c += n_groups * column_group;
     }
 }
 
@@ -191,14 +145,6 @@ double held_eigenvalue(const ridge_path& path, const double* squares, std::ptrdi
         if (squares[k * step] > (1 - all_but) * path.eigenvalues[k])
             held = std::max(held, path.eigenvalues[k]);
     return held;
-}
-
-// The number of ridges, which descend, that other ways than Cholesky solve for.
-std::ptrdiff_t n_large(const ridge_path& path, const path_models& models) {
-    const double least = smallest_ridge * path.largest();
-    return std::partition_point(models.ridges.begin(), models.ridges.begin() + path.n_alphas,
-                                [&](double ridge) { return ridge >= least; }) -
-           models.ridges.begin();
 }
 
 }  // namespace
@@ -222,41 +168,6 @@ path_models::path_models(const ridge_path& path, double scale)
         }
 }
 
-// M = Q T Qᵀ by reflectors, of which the k-th stays in row k behind the diagonal.
-void unit_models::tridiagonalize(std::ptrdiff_t n) {
-    double* const a = system_.data();
-    rhs_.resize(n);
-    for (std::ptrdiff_t k = 0; k < n; ++k) {
-        double* const v = a + k * n + k + 1;
-        const auto m = n - k - 1;
-        diagonal_[k] = a[k * n + k];
-        scale_[k] = beside_[k] = 0;
-        if (m == 0) continue;
-        double size = 0, norm = 0;
-        for (std::ptrdiff_t i = 1; i < m; ++i) size = std::max(size, std::abs(v[i]));
-        beside_[k] = v[0];
-        if (size == 0) continue;  // there is nothing to reflect away
-        size = std::max(size, std::abs(v[0]));
-        for (std::ptrdiff_t i = 0; i < m; ++i) {
-            v[i] /= size;
-            norm += v[i] * v[i];
-        }
-        const double root = v[0] > 0 ? -std::sqrt(norm) : std::sqrt(norm);
-        beside_[k] = size * root;
-        const double first = v[0];
-        v[0] -= root;
-        scale_[k] = 2 / (norm - first * first + v[0] * v[0]);
-        double* const rest = a + (k + 1) * n + k + 1;
-        double* const p = rhs_.data();
-        multiply(m, rest, n, v, p);
-        double dot = 0;
-        for (std::ptrdiff_t i = 0; i < m; ++i) dot += p[i] * v[i];
-        const double shift = scale_[k] * dot / 2;
-        for (std::ptrdiff_t i = 0; i < m; ++i) p[i] = scale_[k] * (p[i] - shift * v[i]);
-        subtract_both(m, v, p, rest, n);
-    }
-}
-
 void unit_models::make_sums(const ridge_path& path, std::ptrdiff_t n) {
     const auto width = path.rank + 1;
     sums.resize(width * width);
@@ -267,8 +178,8 @@ const double* unit_models::without_rows(const ridge_path& path, const path_model
                                         std::ptrdiff_t n, const double* lost) {
     lost_ = lost;
     const auto rank = path.rank, stride = models.stride;
-    // The flops of the ways; those of tridiagonal form run at a tenth of the speed.
-    if ((13 * rank + n + 4 * stride) * rank < std::min(few_rows, n + 8) * n * stride) {
+    // The flops of the ways; those of factors run at a third of the speed.
+    if ((rank * stride + n) * rank < std::min(few_rows, n + 8) * n * stride) {
         make_sums(path, n);
         return without_sums(path, models);
     }
@@ -305,15 +216,13 @@ void unit_models::solve_at_once(const ridge_path& path, const path_models& model
         add_cached_product(i + 1, stride, rank, -1.0, {products_.data(), rank, 1},
                            models.inverse.data(), stride, own, stride);
     }
-    step_.resize(stride);
-    factorize(n, stride, factors_.data(), step_.data());
-    substitute(n, stride, factors_.data(), r_.data());
+    const buffer<double> ones(n * stride, 1.0);
+    solve_columns(n, stride, ones.data(), factors_.data(), r_.data());
     u_.assign(rank * stride, 0.0);
     add_cached_product(rank, stride, n, -1.0, {lost_, 1, rank + 1}, r_.data(), stride, u_.data(),
                        stride);
-    for (auto& least : step_) least = least >= smallest_pivot ? 1.0 : nan;
     multiply(rank, {0, stride, stride}, models.inverse.data(), u_.data());
-    combine(rank, {0, stride, stride}, step_.data(), models.coef.data(), u_.data(), u_.data());
+    for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] += models.coef[at];
 }
 
 // Alphas descend, so the columns that have not converged are a suffix; a column beside them in its
@@ -324,7 +233,11 @@ void unit_models::iterate(const ridge_path& path, const path_models& models, std
     for (auto* matrix : {&p_, &q_}) matrix->resize(n * stride);
     u_.resize(rank * stride);
     for (auto* row : {&rr_, &pq_, &step_}) row->resize(stride);
-    const auto n_columns = n_large(path, models);
+    const double smallest = smallest_ridge * path.largest();
+    const auto n_columns =
+        std::partition_point(models.ridges.begin(), models.ridges.begin() + path.n_alphas,
+                             [&](double ridge) { return ridge >= smallest; }) -
+        models.ridges.begin();
     change_.assign(rank * stride, 0.0);
     p_ = r_;
     column_dots(n, {0, n_columns, stride}, r_.data(), r_.data(), rr_.data());
@@ -417,34 +330,23 @@ void unit_models::solve_sums(const ridge_path& path, const path_models& models, 
 }
 
 const double* unit_models::without_sums(const ridge_path& path, const path_models& models) {
-    const auto rank = path.rank, stride = models.stride, width = rank + 1;
-    held_ = pairgram::held_eigenvalue(path, sums.data(), width + 1);
-    system_.resize(rank * rank);
-    for (auto* row : {&rhs_, &diagonal_, &beside_, &scale_}) row->resize(rank);
-    for (auto* matrix : {&u_, &pivots_, &ratios_}) matrix->resize(rank * stride);
-    for (auto* row : {&step_, &rr_}) row->resize(stride);
-    for (std::ptrdiff_t i = 0; i < rank; ++i) {
-        for (auto j = i; j < rank; ++j)
-            system_[i * rank + j] = system_[j * rank + i] = -sums[i * width + j];
-        system_[i * rank + i] += path.eigenvalues[i];
-        u_[i * stride] = path.projection[i] - sums[i * width + rank];
+    const auto rank = path.rank, stride = models.stride;
+    held_ = pairgram::held_eigenvalue(path, sums.data(), rank + 2);
+    u_.resize(rank * stride);
+    factors_.resize(rank * (rank + 1) / 2 * stride);
+    for (std::ptrdiff_t i = 0; rank <= most_together && i < rank; ++i) {
+        double* own = factors_.data() + i * (i + 1) / 2 * stride;
+        for (std::ptrdiff_t j = 0; j < i; ++j, own += stride)
+            std::fill_n(own, stride, -sums[j * (rank + 1) + i]);
+        for (std::ptrdiff_t k = 0; k < stride; ++k)
+            own[k] = 1 / models.inverse[i * stride + k] - sums[i * (rank + 2)];
+        std::fill_n(u_.begin() + i * stride, stride,
+                    path.projection[i] - sums[i * (rank + 1) + rank]);
     }
-    tridiagonalize(rank);
-    for (std::ptrdiff_t i = 0; i < rank; ++i) rhs_[i] = u_[i * stride];
-    const auto reflector = [&](std::ptrdiff_t k) { return system_.data() + k * (rank + 1) + 1; };
-    for (std::ptrdiff_t k = 0; k + 1 < rank; ++k)
-        reflect(rank - k - 1, 1, scale_[k], reflector(k), rhs_.data() + k + 1, step_.data());
-    for (std::ptrdiff_t i = 0; i < rank; ++i) std::fill_n(u_.begin() + i * stride, stride, rhs_[i]);
-    solve_shifted(rank, stride, models.ridges.data(), diagonal_.data(), beside_.data(),
-                  pivots_.data(), ratios_.data(), u_.data(), rr_.data());
-    for (auto k = rank - 2; k >= 0; --k)
-        reflect(rank - k - 1, stride, scale_[k], reflector(k), u_.data() + (k + 1) * stride,
-                step_.data());
-    const double least =
-        std::numeric_limits<double>::epsilon() * static_cast<double>(rank) * path.largest();
-    const auto n_columns = n_large(path, models);
-    for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
-        if (j >= n_columns || !(rr_[j] > least)) solve_sums(path, models, j);
+    if (rank <= most_together)
+        solve_columns(rank, stride, models.inverse.data(), factors_.data(), u_.data());
+    else
+        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j) solve_sums(path, models, j);
     return u_.data();
 }
 

@@ -60,7 +60,6 @@ class unit_models {
     void make_sums(const ridge_path& path, std::ptrdiff_t n);
     void solve_at_once(const ridge_path& path, const path_models& models, std::ptrdiff_t n);
     void iterate(const ridge_path& path, const path_models& models, std::ptrdiff_t n);
-    void tridiagonalize(std::ptrdiff_t rank);
     void solve_rows(const ridge_path& path, const path_models& models, std::ptrdiff_t n,
                     std::ptrdiff_t j);
     void solve_sums(const ridge_path& path, const path_models& models, std::ptrdiff_t j);
@@ -72,9 +71,7 @@ class unit_models {
     buffer<double> r_, p_, q_;                  // (n, stride)
     buffer<double> rr_, rr_first_, pq_, step_;  // (stride,)
     buffer<double> factors_, products_;         // (n (n + 1) / 2, stride), (n, rank)
-    buffer<double> system_, scaled_, rhs_;      // of one ridge or of T
-    buffer<double> diagonal_, beside_, scale_;  // (rank,) of T, and of reflectors
-    buffer<double> pivots_, ratios_;            // (rank, stride)
+    buffer<double> system_, scaled_, rhs_;      // of one ridge
 };
 
 // Units that are given as arrays: the rows of `lost` and `scored`, in the basis, unit after unit.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/laplacian_root.hpp"
 #include "data/query_rows.hpp"
 #include "linear_algebra/blas.hpp"
 #include "linear_algebra/column_panels.hpp"
@@ -84,28 +85,17 @@ void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
 }
 
 // Fills e, (n, rank + 1), with the half-Laplacian of [z, y] of one query.
-void load_query(const ranking_problem& problem, const double* targets, const ridge_path& path,
+void load_query(const ranking_problem& problem, const double* targets, std::ptrdiff_t rank,
                 std::ptrdiff_t query, const double* z, workspace& w, double* e) {
     const auto& rows = problem.rows;
-    const auto width = path.rank, n = rows.size(query);
+    const auto n = rows.size(query), begin = rows.begin(query);
     if (n == 0) return;
-    const auto begin = rows.begin(query);
-    plan_query(problem, query, nullptr, w.plan);
-    w.sums.reset(w.plan.n_levels(), width + 1);
-    const buffer<double> zeros(width, 0.0);
-    const double first_target =
-        problem.rule.kind == pair_kind::none ? 0.0 : targets[rows.row(begin)];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* out = e + i * (width + 1);
-        double* sum = w.sums.sum.data() + w.plan.level[i] * (width + 1);
-        const double v = w.plan.weight[i];
-        load_row(width, z + i * width, zeros.data(), v, out, sum);
-        load_row(std::ptrdiff_t{1}, targets + rows.row(begin + i), &first_target, v, out + width,
-                 sum + width);
+        std::copy_n(z + i * rank, rank, e + i * (rank + 1));
+        e[i * (rank + 1) + rank] = targets[rows.row(begin + i)];
     }
-    transform_rows<double>(n, width + 1, w.plan.level.data(), w.plan.weight.data(),
-                           w.plan.within.data(), w.plan, join_of(problem.rule.kind), e, width + 1,
-                           w.sums);
+    plan_query(problem, query, nullptr, w.plan);
+    apply_root(w.plan, problem.rule.kind, rank + 1, e, w.sums);
 }
 
 void hold_out(const ranking_problem& problem, const double* targets, const ridge_path& path,
@@ -116,7 +106,7 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
     w.loaded.resize(n * (width + 1));
     const auto z_of = [&](std::ptrdiff_t query) { return fold.place(rows, query) * width; };
     for (auto q = fold.first; q < fold.last; ++q)
-        load_query(problem, targets, path, q, z + z_of(q), w,
+        load_query(problem, targets, width, q, z + z_of(q), w,
                    w.loaded.data() + (rows.offsets[q] - fold.begin) * (width + 1));
     const double* const weights = w.weights.without_rows(path, models, n, w.loaded.data());
     w.scores.assign(fold.n_places() * stride, 0.0);
@@ -165,7 +155,6 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
             if (fold.n == 0) continue;
             hold_out(problem, features.targets, path, models, fold,
                      w.z.data() + queries.place(rows, fold.first) * width, w, scores);
-            if (!held) continue;
             const double found = w.weights.held_eigenvalue();
             for (auto i = fold.begin; i < fold.begin + fold.n; ++i) held[rows.row(i)] = found;
         }

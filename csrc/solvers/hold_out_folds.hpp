@@ -25,7 +25,7 @@ namespace pairgram {
 // n_threads. BLAS must be held to one thread. The relative error of a score is about 1e-16 λ_max /
 // λ at worst.
 //
-// held (n,), if given, is for every row the largest eigenvalue of a direction in which the row's
+// held (n,) is for every row the largest eigenvalue of a direction in which the row's
 // fold has all but 1e-4 of the squares, or 0. Without the fold the direction is a small difference
 // of large numbers, and refits keep more digits. Source: the block hold-out identity of Pahikkala
 // et al. 2006, on half-Laplacian rows.

@@ -231,9 +231,8 @@ def leave_query_out(
     alphas: NDArray[np.float64],
     folds: NDArray[np.int64] | None = None,
     map: _NodeMap[_T] | None = None,
-    held: NDArray[np.float64] | None = None,  # (n_rows,), written
     n_threads: int = 1,
-) -> NDArray[np.float64]: ...
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_alphas, n_rows), (n_rows,)
 def hold_out(
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],

@@ -150,7 +150,7 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
                     projection=vectors.T @ S[:-1, -1],
                     alphas=alphas,
                     n_threads=threads,
-                )
+                )[0]
             )
     np.testing.assert_array_equal(scores[0], scores[1])
     for q in np.unique(problem.query):
@@ -181,7 +181,7 @@ def test_leave_query_out_of_many_columns_and_alphas(n_features, n_alphas):
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = np.geomspace(1e2, 1e-3, n_alphas) * eigenvalues.max()
     with threadpool_limits(1, user_api="blas"):
-        scores = _core.leave_query_out(
+        scores, _ = _core.leave_query_out(
             *compiled(Problem(X, y, query, None, None), "with_ties"),
             basis=np.ascontiguousarray(vectors),
             eigenvalues=eigenvalues,
@@ -208,7 +208,7 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = eigenvalues.max() * np.array([1e-6, 1e-8])
     with threadpool_limits(1, user_api="blas"):
-        scores = _core.leave_query_out(
+        scores, _ = _core.leave_query_out(
             *arguments,
             basis=np.ascontiguousarray(vectors),
             eigenvalues=np.maximum(eigenvalues, 0),
@@ -248,6 +248,6 @@ def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
             "projection": vectors[:, 2:].T @ expected[:-1, -1],
             "alphas": np.array([10.0, 1.0]),
         }
-        direct = _core.leave_query_out(bound, mapped, targets, **path)
-        through = _core.leave_query_out(bound, X, targets, **path, map=node_map)
+        direct, _ = _core.leave_query_out(bound, mapped, targets, **path)
+        through, _ = _core.leave_query_out(bound, X, targets, **path, map=node_map)
     assert_close(through, direct, 1e-9 if dtype == np.float64 else 1e-4)

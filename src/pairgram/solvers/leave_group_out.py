@@ -28,16 +28,13 @@ def scores_by_sums(
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None,
-    held: Vector,
     parts: Iterable[PairSums],
-) -> Vector:
-    """Return the scores of every row by models without its group, (n_alphas, n_rows).
+) -> tuple[Vector, Vector]:
+    """Return the scores of every row by models without its group, and what the group holds.
 
-    `parts` are the statistics of the groups. For every row, `held` gets the largest eigenvalue of
-    a direction of which its group has all but 1e-4, or 0. Scores that would be rounding error are
-    NaN.
+    `parts` are the statistics of the groups. The results are those of `scores_in_primal`.
     """
-    scores = np.empty((len(alphas), len(data.y)))
+    scores, held = np.empty((len(alphas), len(data.y))), np.empty(len(data.y))
     groups = map(as_slice, data.rows_held_together())  # a block takes as many as it has models
     sums = list(parts)
     at_once = max(1, BYTES_AT_ONCE // (8 * data.n_features**2))
@@ -48,7 +45,7 @@ def scores_by_sums(
             for coef, eigenvalue, rows in zip(coefs, of_groups, groups, strict=False):
                 held[rows] = eigenvalue
                 scores[:, rows] = data.scores(rows, coef, n_threads)
-    return scores
+    return scores, held
 
 
 def rests_of_groups(

@@ -211,13 +211,12 @@ def leave_query_out(
     if ridge.is_dual:
         folds = data.rows_held_together()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
-    held = np.zeros(len(data.y))
     if is_held_out_by_sums(data, settings, len(alphas)):
         total = statistics()
         assert isinstance(total, PairSums)
-        scores = scores_by_sums(data, ridge, alphas, n_threads, held, total.parts)
+        scores, held = scores_by_sums(data, ridge, alphas, n_threads, total.parts)
     else:
-        scores = scores_in_primal(data, settings, ridge, alphas, n_threads, held)
+        scores, held = scores_in_primal(data, settings, ridge, alphas, n_threads)
     # Where a query holds nearly all of a large direction, what is left has lost its digits. A
     # direction that is not the largest has lost some to that one before.
     held = np.sqrt(held * (ridge.largest))
@@ -277,13 +276,12 @@ def scores_in_primal(
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
-    held: Vector | None = None,
-) -> Vector:
+) -> tuple[Vector, Vector]:
     """Return `leave_query_out` of some of the queries that `ridge` is the path of.
 
-    `ridge` is in primal form, and pairs are formed within queries. For every row, `held` gets the
-    largest eigenvalue of a direction of which its query, or its group of queries, has all but 1e-4;
-    0 if there is none. Groups need rows that are one block.
+    `ridge` is in primal form, and pairs are formed within queries. Beside the scores, it returns
+    for every row the largest eigenvalue of a direction of which its query, or its group of queries,
+    has all but 1e-4; 0 if there is none. Groups need rows that are one block.
     """
     order: Rows | slice = slice(None)
     if data.group_of is not None:
@@ -298,30 +296,27 @@ def scores_in_primal(
     elif mapped and (factors := factors_of(data.feature_map)) is not None:
         data, basis = replace(data, feature_map=None), factors[:, None] * basis
     basis = np.ascontiguousarray(basis)
-    scores = np.empty((len(alphas), len(data.y)))
+    eigen, threads = ridge.eigen, resolve_n_threads(n_threads)
+    scores, held = np.empty((len(alphas), len(data.y))), np.empty(len(data.y))
     with single_threaded_blas:
         for block in data.blocks(settings):
-            of_block = None if held is None else np.zeros(len(block.targets))
             rows = order if isinstance(block.rows, slice) else block.rows
-            block_scores = _core.leave_query_out(
+            found = _core.leave_query_out(
                 block.problem,
                 block.X,
                 block.targets,
                 basis=basis,
-                eigenvalues=ridge.eigen.eigenvalues,
-                projection=ridge.eigen.projection,
+                eigenvalues=eigen.eigenvalues,
+                projection=eigen.projection,
                 alphas=alphas,
                 map=block.node_map,
                 folds=folds,
-                held=of_block,
-                n_threads=resolve_n_threads(n_threads),
+                n_threads=threads,
             )
-            if held is not None:
-                held[rows] = of_block
             if isinstance(rows, slice):
-                return block_scores
-            scores[:, rows] = block_scores
-    return scores
+                return found
+            scores[:, rows], held[rows] = found
+    return scores, held
 
 
 def _bounds_of_groups(data: RankingData) -> Rows:

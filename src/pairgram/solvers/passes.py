@@ -423,7 +423,7 @@ def _left_out_scores(
 ) -> Vector:
     """Return the scores of the rows of a judge by models without their queries."""
     data, threads = judge.data, judge.n_threads
-    scores = scores_in_primal(data, settings, ridge, ties.alphas, threads)
+    scores = scores_in_primal(data, settings, ridge, ties.alphas, threads)[0]
     return ties.join(judge.shared(scores), data.queries, threads)
 
 

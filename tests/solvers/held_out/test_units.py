@@ -6,7 +6,7 @@ import pytest
 from pairgram import _core
 from pairgram._support.machine import single_threaded_blas
 
-ALPHAS = np.array([1e3, 10.0, 1.0, 1e-2])
+ALPHAS = np.geomspace(1e3, 1e-2, 34)
 # Few rows, more rows and many rows, beside the rank, take different ways.
 SHAPES = [
     ([1] * 40, 3),
