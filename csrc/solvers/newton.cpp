@@ -35,6 +35,8 @@ constexpr double most_rise = 1e-9;
 // The largest ridge that is added to a matrix of unit diagonal so that it can be factorised. The
 // ridge grows 64 times at every attempt.
 constexpr double most_ridge = 1e-3;
+// Factors for several C are kept together if they have at most so many entries.
+constexpr std::ptrdiff_t kept_values = 1 << 20;
 
 bool all_finite(const buffer<double>& x) {
     return std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value); });
@@ -303,14 +305,22 @@ void solve_paths(buffer<newton_task>& tasks, const gram_of_pairs& gram,
         are_small = are_small && task.loss->is_small();
     }
     const auto n_tasks = static_cast<std::ptrdiff_t>(tasks.size());
-    for (std::ptrdiff_t c = 0; c < settings.n_Cs; ++c) {
-        const double C = settings.Cs[c];
-        const preconditioner precondition(gram, C, n_threads);
+    const auto width = gram.width;
+    const auto at_once =
+        std::max<std::ptrdiff_t>(1, kept_values / std::max<std::ptrdiff_t>(1, width * width));
+    for (std::ptrdiff_t first = 0; first < settings.n_Cs; first += at_once) {
+        const auto last = std::min(first + at_once, settings.n_Cs);
+        std::vector<preconditioner> preconditions;
+        for (auto c = first; c < last; ++c)
+            preconditions.emplace_back(gram, settings.Cs[c], n_threads);
         parallel_for(n_tasks, are_small ? n_threads : 1, [&](std::ptrdiff_t i) {
             auto& solver = solvers[size_of(i)];
-            tasks[i].histories.push_back(
-                solver.solve(C, precondition, settings.tol, settings.max_iter));
-            std::copy_n(solver.weights(), gram.width, tasks[i].coefs + c * gram.width);
+            for (auto c = first; c < last; ++c) {
+                tasks[i].histories.push_back(solver.solve(settings.Cs[c],
+                                                          preconditions[size_of(c - first)],
+                                                          settings.tol, settings.max_iter));
+                std::copy_n(solver.weights(), width, tasks[i].coefs + c * width);
+            }
         });
     }
 }

@@ -147,6 +147,33 @@ def test_a_poor_curvature_changes_no_minimum(loss):
     np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-5, atol=1e-8)
 
 
+def test_every_c_has_a_step_however_small_the_gradient():
+    _, H, y, offsets, (A, W) = ranking(4)
+    loss = _core.loss_of_rows(dense(H), pair_operator(y, offsets), np.zeros(len(y)))
+    coefs, histories = solve([loss], gram(H, A, W), [1.0, 1.001], tol=0.1)
+    assert histories[1].relative_gradient[0] < 0.1
+    assert [len(history.step) > 0 for history in histories] == [True, True]
+    assert (coefs[0, 0] != coefs[0, 1]).all()
+
+
+@every(width=[3, 700])
+def test_many_losses_are_solved_as_each_alone(width):
+    """In threads, and with factors that are too large to be kept for all C together."""
+    rng, H, y, offsets, (A, W) = ranking(width)
+    weights, curvature = rng.random((3, len(y))), gram(H, A, W)
+
+    def losses():
+        for v in weights:
+            pairs = pair_operator(y, offsets, row_weights=v)
+            yield _core.loss_of_rows(dense(H), pairs, np.zeros(len(y)))
+
+    alone = [solve([loss], curvature, tol=1e-4)[0][0] for loss in losses()]
+    for n_threads in (1, 2, 5):
+        found, histories = solve(list(losses()), curvature, tol=1e-4, n_threads=n_threads)
+        np.testing.assert_array_equal(found, alone)
+        assert len(histories) == 9
+
+
 def test_curvature_that_is_not_a_number_leaves_the_start():
     _, H, y, offsets, _ = ranking(4)
     loss = _core.loss_of_rows(dense(H), pair_operator(y, offsets), np.zeros(len(y)))
