@@ -135,7 +135,8 @@ def test_a_poor_curvature_changes_no_minimum(loss):
     _, H, y, offsets, (A, W) = ranking(4)
     exact = gram(H, A, W)
     diagonal = np.diag(exact).copy()
-    indefinite = 4 * np.diag(diagonal) - 3 * np.sqrt(np.outer(diagonal, diagonal))
+    indefinite = -3 * np.sqrt(np.outer(diagonal, diagonal))
+    np.fill_diagonal(indefinite, diagonal)
     assert np.linalg.eigvalsh(indefinite)[0] < 0
     found = []
     for curvature in (exact, diagonal, indefinite):
@@ -144,7 +145,23 @@ def test_a_poor_curvature_changes_no_minimum(loss):
         coefs, histories = solve([one], curvature)
         assert all(history.converged for history in histories)
         found.append(coefs)
-    np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-8)
+    np.testing.assert_array_equal(found[2], found[1])  # its diagonal is left
+
+
+def test_no_step_raises_the_objective():
+    """Of rows that are separated, whose gradient is all rounding error at the second C."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        H, y, offsets = (
+            1e18 * rng.normal(size=(9, 16)),
+            rng.permutation(9) * 1.0,
+            np.array([0, 4, 9]),
+        )
+        A, W = reference_svm.preference_pairs(y, np.repeat([0, 1], [4, 5]))
+        loss = _core.loss_of_rows(dense(H), pair_operator(y, offsets), np.zeros(9))
+        for history in solve([loss], gram(H, A, W), [0.01, 1.0], tol=1e-9)[1]:
+            assert (np.diff(history.objective) <= 1e-6 * history.objective[:-1]).all()
 
 
 def test_every_c_has_a_step_however_small_the_gradient():
