@@ -23,8 +23,8 @@ constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate g
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 constexpr double all_but = 1e-4;          // of an eigenvalue: a unit that leaves less holds it
 constexpr std::ptrdiff_t few_rows = 32;   // that are solved for all ridges at once
-constexpr std::ptrdiff_t most_together = 96;  // columns of sums that are
-constexpr std::ptrdiff_t batch_rows = 128;    // of units that one task takes
+                                          // columns of sums that are
+constexpr std::ptrdiff_t batch_rows = 128;  // of units that one task takes
 
 // Columns that are computed with, in whole groups.
 struct column_range {
@@ -75,8 +75,8 @@ PAIRGRAM_CLONES void combine(std::ptrdiff_t n, const column_range& columns, cons
 // its place and 1 / L_ii that of L_ii. NaN where a pivot times its `unit`, (n, stride), is rounding
 // error.
 template <std::size_t Bytes, int Groups>
-PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, const double* unit,
-                                 double* factors, double* x) {
+PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, double* factors,
+                                 double* x) {
     constexpr int width = Groups * column_group;
     lanes_in<double, column_group, Bytes> sum[Groups], a, b;
     double values[width], sure[width];
@@ -85,11 +85,11 @@ PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, const 
         return factors + (i * (i + 1) / 2 + j) * stride;
     };
     const auto set = [&](const double* from) {
-#pragma GCC unroll 4
+#pragma GCC unroll 5
         for (int g = 0; g < Groups; ++g) load(from + g * column_group, sum[g]);
     };
     const auto subtract = [&](const double* first, const double* second) {
-#pragma GCC unroll 4
+#pragma GCC unroll 5
         for (int g = 0; g < Groups; ++g) {
             load(first + g * column_group, a);
             load(second + g * column_group, b);
@@ -109,7 +109,7 @@ PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, const 
         }
         double* const pivot = entry(i, i);
         for (int k = 0; k < width; ++k) {
-            sure[k] = pivot[k] * unit[i * stride + k] < smallest_pivot ? nan : sure[k];
+            sure[k] = pivot[k] < smallest_pivot ? nan : sure[k];
             pivot[k] = 1 / std::sqrt(pivot[k]);
         }
         set(x + i * stride);
@@ -125,14 +125,15 @@ PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, const 
         for (int k = 0; k < width; ++k) x[i * stride + k] *= sure[k];
 }
 
-void solve_columns(std::ptrdiff_t n, std::ptrdiff_t stride, const double* unit, double* factors,
-                   double* x) {
+void solve_columns(std::ptrdiff_t n, std::ptrdiff_t stride, double* factors, double* x) {
     const bool wide = has_wide_registers();
-    const auto four = wide ? solve_group<wide_bytes, 4> : solve_group<narrow_bytes, 4>;
+    constexpr int together = 5;  // groups, as many as the default ridges have
+    const auto many =
+        wide ? solve_group<wide_bytes, together> : solve_group<narrow_bytes, together>;
     const auto one = wide ? solve_group<wide_bytes, 1> : solve_group<narrow_bytes, 1>;
     for (std::ptrdiff_t c = 0; c < stride;) {
-        const auto n_groups = c + 4 * column_group <= stride ? 4 : 1;
-        (n_groups == 4 ? four : one)(n, stride, unit + c, factors + c, x + c);
+        const auto n_groups = c + together * column_group <= stride ? together : 1;
+        (n_groups > 1 ? many : one)(n, stride, factors + c, x + c);
         c += n_groups * column_group;
     }
 }
@@ -174,62 +175,14 @@ void unit_models::make_sums(const ridge_path& path, std::ptrdiff_t n) {
     blas::syrk(width, n, 1.0, lost_, width, 0.0, sums.data(), width);
 }
 
-const double* unit_models::without_rows(const ridge_path& path, const path_models& models,
-                                        std::ptrdiff_t n, const double* lost) {
-    lost_ = lost;
+// Conjugate gradients from the right-hand sides r_, (n, stride), at 0. product(columns) makes u_
+// and q_ of p_: the change of the models, but for its sign, and the product with the matrix, which
+// is p_ less something. Alphas descend, so the columns that have not converged are a suffix; a
+// column beside them in its group takes steps of 0. Returns the first of them.
+template <class Product>
+std::ptrdiff_t unit_models::iterate(const ridge_path& path, const path_models& models,
+                                    std::ptrdiff_t n, const Product& product) {
     const auto rank = path.rank, stride = models.stride;
-    // The flops of the ways; those of factors run at a third of the speed.
-    if ((rank * stride + n) * rank < std::min(few_rows, n + 8) * n * stride) {
-        make_sums(path, n);
-        return without_sums(path, models);
-    }
-    rhs_.assign(rank, 0.0);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t k = 0; k < rank; ++k) {
-            const double value = lost_[i * (rank + 1) + k];
-            rhs_[k] += value * value;
-        }
-    held_ = pairgram::held_eigenvalue(path, rhs_.data(), 1);
-    r_.resize(n * stride);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        std::fill_n(r_.begin() + i * stride, stride, lost_[i * (rank + 1) + rank]);
-    add_cached_product(n, stride, rank, -1.0, {lost_, rank + 1, 1}, models.coef.data(), stride,
-                       r_.data(), stride);
-    if (n <= few_rows)
-        solve_at_once(path, models, n);
-    else
-        iterate(path, models, n);
-    return u_.data();
-}
-
-void unit_models::solve_at_once(const ridge_path& path, const path_models& models,
-                                std::ptrdiff_t n) {
-    const auto rank = path.rank, stride = models.stride;
-    factors_.assign(n * (n + 1) / 2 * stride, 0.0);
-    products_.resize(n * rank);
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* const own = factors_.data() + i * (i + 1) / 2 * stride;
-        for (std::ptrdiff_t j = 0; j <= i; ++j)
-            for (std::ptrdiff_t k = 0; k < rank; ++k)
-                products_[j * rank + k] = lost_[i * (rank + 1) + k] * lost_[j * (rank + 1) + k];
-        std::fill_n(own + i * stride, stride, 1.0);
-        add_cached_product(i + 1, stride, rank, -1.0, {products_.data(), rank, 1},
-                           models.inverse.data(), stride, own, stride);
-    }
-    const buffer<double> ones(n * stride, 1.0);
-    solve_columns(n, stride, ones.data(), factors_.data(), r_.data());
-    u_.assign(rank * stride, 0.0);
-    add_cached_product(rank, stride, n, -1.0, {lost_, 1, rank + 1}, r_.data(), stride, u_.data(),
-                       stride);
-    multiply(rank, {0, stride, stride}, models.inverse.data(), u_.data());
-    for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] += models.coef[at];
-}
-
-// Alphas descend, so the columns that have not converged are a suffix; a column beside them in its
-// group takes steps of 0.
-void unit_models::iterate(const ridge_path& path, const path_models& models, std::ptrdiff_t n) {
-    const auto rank = path.rank, stride = models.stride;
-    first_ = r_;
     for (auto* matrix : {&p_, &q_}) matrix->resize(n * stride);
     u_.resize(rank * stride);
     for (auto* row : {&rr_, &pq_, &step_}) row->resize(stride);
@@ -250,17 +203,7 @@ void unit_models::iterate(const ridge_path& path, const path_models& models, std
     for (int iteration = 0; from < n_columns && iteration < max_iterations; ++iteration) {
         check_interrupt();
         const column_range columns(from, n_columns, stride);
-        for (std::ptrdiff_t k = 0; k < rank; ++k)
-            std::fill(u_.begin() + k * stride + columns.from, u_.begin() + k * stride + columns.to,
-                      0.0);
-        add_cached_product(rank, columns.to - columns.from, n, 1.0, {lost_, 1, rank + 1},
-                           p_.data() + columns.from, stride, u_.data() + columns.from, stride);
-        multiply(rank, columns, models.inverse.data(), u_.data());  // A⁻¹ Bᵀ p
-        for (std::ptrdiff_t i = 0; i < n; ++i)
-            std::copy(p_.begin() + i * stride + columns.from, p_.begin() + i * stride + columns.to,
-                      q_.begin() + i * stride + columns.from);
-        add_cached_product(n, columns.to - columns.from, rank, -1.0, {lost_, rank + 1, 1},
-                           u_.data() + columns.from, stride, q_.data() + columns.from, stride);
+        product(columns);
         column_dots(n, columns, p_.data(), q_.data(), pq_.data());
         const auto ratio = [&](const buffer<double>& above, const buffer<double>& below) {
             std::fill(step_.begin(), step_.end(), 0.0);
@@ -277,10 +220,72 @@ void unit_models::iterate(const ridge_path& path, const path_models& models, std
         from = unconverged(from);
     }
     for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] = models.coef[at] + change_[at];
-    const bool by_rows = n <= rank;
-    if (!by_rows && from < path.n_alphas) make_sums(path, n);
+    return from;
+}
+
+const double* unit_models::without_rows(const ridge_path& path, const path_models& models,
+                                        std::ptrdiff_t n, const double* lost) {
+    lost_ = lost;
+    const auto rank = path.rank, stride = models.stride;
+    // The flops of a few iterations; those of few rows are solved by fewer.
+    if (rank * (n + 16 * stride) < std::min(few_rows, n) * n * stride) {
+        make_sums(path, n);
+        return without_sums(path, models);
+    }
+    rhs_.assign(rank, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t k = 0; k < rank; ++k) {
+            const double value = lost_[i * (rank + 1) + k];
+            rhs_[k] += value * value;
+        }
+    held_ = pairgram::held_eigenvalue(path, rhs_.data(), 1);
+    r_.resize(n * stride);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        std::fill_n(r_.begin() + i * stride, stride, lost_[i * (rank + 1) + rank]);
+    add_cached_product(n, stride, rank, -1.0, {lost_, rank + 1, 1}, models.coef.data(), stride,
+                       r_.data(), stride);
+    if (n <= few_rows) {
+        solve_at_once(path, models, n);
+        return u_.data();
+    }
+    first_ = r_;
+    const auto from = iterate(path, models, n, [&](const column_range& columns) {
+        const auto width = columns.to - columns.from;
+        for (std::ptrdiff_t k = 0; k < rank; ++k)
+            std::fill_n(u_.begin() + k * stride + columns.from, width, 0.0);
+        add_cached_product(rank, width, n, 1.0, {lost_, 1, rank + 1}, p_.data() + columns.from,
+                           stride, u_.data() + columns.from, stride);
+        multiply(rank, columns, models.inverse.data(), u_.data());  // A⁻¹ Bᵀ p
+        q_ = p_;
+        add_cached_product(n, width, rank, -1.0, {lost_, rank + 1, 1}, u_.data() + columns.from,
+                           stride, q_.data() + columns.from, stride);
+    });
+    if (n > rank && from < path.n_alphas) make_sums(path, n);
     for (auto j = from; j < path.n_alphas; ++j)
-        by_rows ? solve_rows(path, models, n, j) : solve_sums(path, models, j);
+        n > rank ? solve_sums(path, models, j) : solve_rows(path, models, n, j);
+    return u_.data();
+}
+
+void unit_models::solve_at_once(const ridge_path& path, const path_models& models,
+                                std::ptrdiff_t n) {
+    const auto rank = path.rank, stride = models.stride;
+    factors_.assign(n * (n + 1) / 2 * stride, 0.0);
+    products_.resize(n * rank);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double* const own = factors_.data() + i * (i + 1) / 2 * stride;
+        for (std::ptrdiff_t j = 0; j <= i; ++j)
+            for (std::ptrdiff_t k = 0; k < rank; ++k)
+                products_[j * rank + k] = lost_[i * (rank + 1) + k] * lost_[j * (rank + 1) + k];
+        std::fill_n(own + i * stride, stride, 1.0);
+        add_cached_product(i + 1, stride, rank, -1.0, {products_.data(), rank, 1},
+                           models.inverse.data(), stride, own, stride);
+    }
+    solve_columns(n, stride, factors_.data(), r_.data());
+    u_.assign(rank * stride, 0.0);
+    add_cached_product(rank, stride, n, -1.0, {lost_, 1, rank + 1}, r_.data(), stride, u_.data(),
+                       stride);
+    multiply(rank, {0, stride, stride}, models.inverse.data(), u_.data());
+    for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] += models.coef[at];
 }
 
 // Column j of the models from (I − B A⁻¹ Bᵀ) x = targets − B w, whose right-hand side is first_.
@@ -332,21 +337,30 @@ void unit_models::solve_sums(const ridge_path& path, const path_models& models, 
 const double* unit_models::without_sums(const ridge_path& path, const path_models& models) {
     const auto rank = path.rank, stride = models.stride;
     held_ = pairgram::held_eigenvalue(path, sums.data(), rank + 2);
-    u_.resize(rank * stride);
-    factors_.resize(rank * (rank + 1) / 2 * stride);
-    for (std::ptrdiff_t i = 0; rank <= most_together && i < rank; ++i) {
-        double* own = factors_.data() + i * (i + 1) / 2 * stride;
-        for (std::ptrdiff_t j = 0; j < i; ++j, own += stride)
-            std::fill_n(own, stride, -sums[j * (rank + 1) + i]);
-        for (std::ptrdiff_t k = 0; k < stride; ++k)
-            own[k] = 1 / models.inverse[i * stride + k] - sums[i * (rank + 2)];
-        std::fill_n(u_.begin() + i * stride, stride,
-                    path.projection[i] - sums[i * (rank + 1) + rank]);
+    const column_range all(0, stride, stride);
+    roots_ = models.inverse;
+    for (auto& root : roots_) root = std::sqrt(root);
+    r_.resize(rank * stride);
+    for (std::ptrdiff_t i = 0; i < rank; ++i) {
+        for (std::ptrdiff_t j = 0; j < i; ++j) sums[i * (rank + 1) + j] = sums[j * (rank + 1) + i];
+        std::fill_n(r_.begin() + i * stride, stride, sums[i * (rank + 1) + rank]);
     }
-    if (rank <= most_together)
-        solve_columns(rank, stride, models.inverse.data(), factors_.data(), u_.data());
-    else
-        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j) solve_sums(path, models, j);
+    const auto subtract = [&](const column_range& columns, const double* from, double* to) {
+        add_cached_product(rank, columns.to - columns.from, rank, -1.0, {sums.data(), rank + 1, 1},
+                           from + columns.from, stride, to + columns.from, stride);
+    };
+    subtract(all, models.coef.data(), r_.data());
+    multiply(rank, all, roots_.data(), r_.data());
+    const buffer<double> ones(stride, 1.0);
+    const auto from = iterate(path, models, rank, [&](const column_range& columns) {
+        u_ = p_;
+        multiply(rank, columns, roots_.data(), u_.data());  // A^-½ p
+        std::fill(q_.begin(), q_.end(), 0.0);
+        subtract(columns, u_.data(), q_.data());
+        multiply(rank, columns, roots_.data(), q_.data());
+        combine(rank, columns, ones.data(), p_.data(), q_.data(), q_.data());
+    });
+    for (auto j = from; j < path.n_alphas; ++j) solve_sums(path, models, j);
     return u_.data();
 }
 

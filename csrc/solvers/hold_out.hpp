@@ -59,7 +59,9 @@ class unit_models {
   private:
     void make_sums(const ridge_path& path, std::ptrdiff_t n);
     void solve_at_once(const ridge_path& path, const path_models& models, std::ptrdiff_t n);
-    void iterate(const ridge_path& path, const path_models& models, std::ptrdiff_t n);
+    template <class Product>
+    std::ptrdiff_t iterate(const ridge_path& path, const path_models& models, std::ptrdiff_t n,
+                           const Product& product);
     void solve_rows(const ridge_path& path, const path_models& models, std::ptrdiff_t n,
                     std::ptrdiff_t j);
     void solve_sums(const ridge_path& path, const path_models& models, std::ptrdiff_t j);
@@ -67,7 +69,7 @@ class unit_models {
     const double* lost_ = nullptr;
     double held_ = 0;
     buffer<double> first_;                      // (n, stride) right-hand sides
-    buffer<double> u_, change_;                 // (rank, stride)
+    buffer<double> u_, change_, roots_;         // (rank, stride)
     buffer<double> r_, p_, q_;                  // (n, stride)
     buffer<double> rr_, rr_first_, pq_, step_;  // (stride,)
     buffer<double> factors_, products_;         // (n (n + 1) / 2, stride), (n, rank)

@@ -6,7 +6,7 @@ import pytest
 from pairgram import _core
 from pairgram._support.machine import single_threaded_blas
 
-ALPHAS = np.geomspace(1e3, 1e-2, 34)
+ALPHAS = np.geomspace(1e3, 1e-2, 50)
 # Few rows, more rows and many rows, beside the rank, take different ways.
 SHAPES = [
     ([1] * 40, 3),
