@@ -37,14 +37,15 @@ struct path_models {
 //   few rows      (I − B A⁻¹ Bᵀ) x = targets − B w by Cholesky for all ridges at once, and A⁻¹Bᵀx
 //                 is taken from the models w of all rows
 //   more rows     the same by conjugate gradients, two products an iteration for all ridges
-//   many rows     Λ − BᵀB = Q T Qᵀ with tridiagonal T, O(rank) flops a ridge between products with
-//   Q
-// Where the last two do not serve, as for a ridge below 1e-10 λ_max, a Cholesky factor of the order
-// min(rows, rank) does for each ridge. NaN where its pivots say that the model would be rounding
+//   many rows     (A − BᵀB) (u − w) = BᵀB w − Bᵀ targets by conjugate gradients, one product
+// Where conjugate gradients do not converge, and below 1e-10 λ_max, a Cholesky factor of the order
+// min(rows, rank) serves for each ridge. NaN where pivots say that the model would be rounding
 // error. The relative error of a model is about 1e-16 λ_max / ridge at worst.
 class unit_models {
   public:
-    buffer<double> sums;  // (rank + 1, rank + 1) upper triangle of [B, targets]ᵀ[B, targets]
+    // (rank + 1, rank + 1) the upper triangle of [B, targets]ᵀ[B, targets]; the lower one is
+    // scratch
+    buffer<double> sums;
 
     // The models (rank, stride) without n rows [B, targets] (n, rank + 1), or without the sums,
     // until the next call.

@@ -31,7 +31,7 @@ from pairgram.solvers.leave_out_dual import (
     fold_scores,
     is_from_decomposition,
     is_one_regression,
-    leave_out_of_all_rows,
+    rows_without_folds,
     scores_without_folds,
 )
 from pairgram.solvers.pair_sums import PairSums
@@ -616,7 +616,8 @@ class HeldOutRows(HoldOut):
         if data.is_single_query:
             return leave_row_out(data, settings, ridge, alphas, models.statistics, threads)
         if ridge.is_dual and _of_all_rows(settings):
-            return leave_out_of_all_rows(data, settings, ridge, alphas, threads)
+            folds = data.rows_held_together()
+            return rows_without_folds(data, settings, ridge, folds, alphas, threads)
         return leave_query_out(data, settings, ridge, alphas, models.statistics, threads)
 
 

@@ -420,29 +420,10 @@ def fold_scores(
     for number, (train, _) in enumerate(splits):
         data.require_training_pairs(settings, number, train)
     tests = [test for _, test in splits]
-    if is_one_regression(data, settings):
-        return _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
-    scores = scores_without_folds(data, settings, ridge, tests, alphas, n_threads)
+    one = is_one_regression(data, settings)
+    hold_out = rows_without_folds if one else scores_without_folds
+    scores = hold_out(data, settings, ridge, tests, alphas, n_threads)
     return [scores[:, test] for test in tests]
-
-
-def leave_out_of_all_rows(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    alphas: Vector,
-    n_threads: int | None = None,
-) -> Vector:
-    """Return the scores of every row by models without its query, for pairs with ties of all rows.
-
-    These are the `fold_scores` with one fold per query, in an array of shape (n_alphas, n_rows).
-    """
-    tests = data.rows_held_together()
-    scores = np.empty((len(alphas), len(data.y)))
-    parts = _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
-    for test, part in zip(tests, parts, strict=True):
-        scores[:, test] = part
-    return scores
 
 
 def is_one_regression(data: RankingData, settings: PairSettings) -> bool:
@@ -461,19 +442,22 @@ def _is_by_blocks(data: RankingData, settings: PairSettings, splits: Splits) -> 
     return all(((count == 0) | (count == queries.sizes)).all() for count in counts)
 
 
-def _folds_of_rows(
+def rows_without_folds(
     data: RankingData,
     settings: PairSettings,
     ridge: RidgePath,
-    tests: list[Rows],
+    folds: Sequence[Rows],
     alphas: Vector,
-    n_threads: int | None,
-) -> list[Vector]:
-    """Hold folds out of a ridge regression on rows.
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row of one regression by the model without its fold.
 
-    The ridge is ``alpha / c`` with the factor c of the fold's training rows.
+    The arguments are those of `scores_without_folds`. The ridge is ``alpha / c`` with the factor c
+    of the fold's training rows.
     """
     regression = RowRegression.of(data.as_scope(settings), settings, ridge)
-    offsets = fold_offsets(tests)
-    scores, levels = regression.hold_out(np.concatenate(tests), offsets, alphas, n_threads)
-    return np.split(scores + levels, offsets[1:-1], axis=1)
+    rows, offsets = np.concatenate(folds), fold_offsets(folds)
+    scores = np.empty((len(alphas), len(rows)))
+    found, levels = regression.hold_out(rows, offsets, alphas, n_threads)
+    scores[:, rows] = found + levels
+    return scores
