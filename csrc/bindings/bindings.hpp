@@ -153,7 +153,7 @@ void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);
 void bind_inputs(py::module_& m);
 void bind_feature_maps(py::module_& m);
-void bind_batch(py::module_& m);
+void bind_group_fits(py::module_& m);
 void bind_comparisons(py::module_& m);
 void bind_svm(py::module_& m);
 void bind_sparse_indices(py::module_& m);

@@ -142,10 +142,18 @@ PAIRGRAM_CLONES void load_add_and_mark(std::ptrdiff_t width, const S* source, co
 }
 
 template <class T>
-PAIRGRAM_CLONES void scale_and_shift(std::ptrdiff_t width, T root_weight, T factor,
-                                     const double* offset, T* row) {
-    for (std::ptrdiff_t j = 0; j < width; ++j)
-        row[j] = root_weight * (factor * row[j] + static_cast<T>(offset[j]));
+PAIRGRAM_CLONES void scale_and_shift(std::ptrdiff_t n, std::ptrdiff_t width,
+                                     const std::int32_t* level, const double* weight,
+                                     const double* within, const double* offsets, T* rows,
+                                     std::ptrdiff_t ld) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const auto root_weight = static_cast<T>(std::sqrt(weight[i])),
+                   factor = static_cast<T>(within[level[i]]);
+        const double* const offset = offsets + level[i] * width;
+        T* const row = rows + i * ld;
+        for (std::ptrdiff_t j = 0; j < width; ++j)
+            row[j] = root_weight * (factor * row[j] + static_cast<T>(offset[j]));
+    }
 }
 
 }  // namespace
@@ -275,10 +283,7 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
             if (how == join::omega) offset[j] += scale * joined[l * width + j];
         }
     }
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        scale_and_shift<T>(width, static_cast<T>(std::sqrt(weight[i])),
-                           static_cast<T>(within[level[i]]), sums.sum.data() + level[i] * width,
-                           rows + i * ld);
+    scale_and_shift<T>(n, width, level, weight, within, sums.sum.data(), rows, ld);
 }
 
 template void load_row<double, double>(std::ptrdiff_t, const double*, const double*, double,

@@ -86,6 +86,27 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda) {
     return end;
 }
 
+// Row-major A = UᵀU is column-major A = LLᵀ with L = Uᵀ, and row-major B is column-major Bᵀ.
+bool solve_upper(std::ptrdiff_t n, std::ptrdiff_t m, double* a, double* b, std::ptrdiff_t ld,
+                 double least) {
+    char side = 'R', uplo = 'L', no = 'N', yes = 'T', diagonal = 'N';
+    int n_ = narrow(n, "order"), m_ = narrow(m, "right-hand sides"),
+        ld_ = narrow(ld, "row stride"), info = 0;
+    double one = 1;
+    std::vector<double> before(static_cast<std::size_t>(n));
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        before[static_cast<std::size_t>(i)] = least * a[i * (ld + 1)];
+    table->dpotrf(&uplo, &n_, a, &ld_, &info);
+    if (info != 0) return false;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double root = a[i * (ld + 1)];
+        if (!(root * root > before[static_cast<std::size_t>(i)])) return false;
+    }
+    table->dtrsm(&side, &uplo, &yes, &diagonal, &m_, &n_, &one, a, &ld_, b, &ld_);
+    table->dtrsm(&side, &uplo, &no, &diagonal, &m_, &n_, &one, a, &ld_, b, &ld_);
+    return true;
+}
+
 double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {
     char uplo = 'U';  // row-major lower triangle
     int n_ = narrow(n, "order"), one = 1, info = 0;

@@ -381,31 +381,24 @@ def apply_activation(
     name: str,  # exp, gaussian, sigmoid, tanh, cos, sin, relu or hardlim
     values: NDArray[_T],
 ) -> None: ...
-
-class BatchProblem:
-    def __init__(
-        self,
-        problem: RankingProblem,
-        features: NDArray[np.float64],
-        targets: NDArray[np.float64],
-        *,
-        map: NodeMap64 | None = None,
-    ) -> None: ...
-
-_Splits = tuple[NDArray[np.int64], NDArray[np.int64]]  # row numbers, and the bounds of each split's
-
-def hold_out_batch(
-    # of each task: problem, training rows, test rows, alphas, damping, relative
-    tasks: Sequence[
-        tuple[BatchProblem, _Splits, _Splits, NDArray[np.float64], NDArray[np.float64], bool]
-    ],
+def fit_groups(
+    problem: RankingProblem,
+    queries: NDArray[np.int64],  # the first of every group, and the end of the last
+    n_targets: NDArray[np.int64],  # of every group
+    targets: NDArray[np.float64],  # (n_rows, n_targets) of group after group, by position
+    blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
+    *,
+    map: NodeMap64 | None = None,
+    alpha: float,
+    tells: bool = False,
     n_threads: int,
-) -> list[NDArray[np.float64] | None]: ...
-def decompose_batch(
-    problems: Sequence[BatchProblem], n_threads: int
-) -> list[
-    # eigenvalues, eigenvectors as rows, projections as rows, pair weight
-    tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float] | None
+) -> tuple[
+    # weights, states: 0 solved, 1 no pairs, 2 unsolved; with `tells` sums
+    NDArray[np.float64],
+    NDArray[np.int8],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
 ]: ...
 
 class Comparisons:

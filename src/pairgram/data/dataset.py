@@ -396,12 +396,6 @@ class RankingData:
             return replace(self, preferences=self.preferences.counting(counts))
         return replace(self, row_weights=self.v * counts)
 
-    def of_targets(self, labels: Vector | None) -> list[RankingData]:
-        """Return the rows with each column of labels (n_rows, n_targets); None for their own."""
-        if labels is None:
-            return [self]
-        return [replace(self, y=y) for y in np.ascontiguousarray(labels.T)]
-
     def as_scope(self, settings: PairSettings) -> RankingData:
         """Return the data as one query if all rows form pairs with each other, else unchanged."""
         return self.as_one_query() if settings.joins_all_rows else self

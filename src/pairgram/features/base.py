@@ -450,6 +450,11 @@ def is_known(feature_map: object) -> TypeGuard[FeatureMap]:
     return FeatureMap in type(feature_map).__bases__
 
 
+def draws_only(feature_map: object) -> bool:
+    """Tell whether fitting a map takes only the number of columns from the rows."""
+    return is_known(feature_map) and feature_map._draws_only
+
+
 def is_compiled(feature_map: Transformer | None) -> bool:
     """Tell whether compiled code can apply a fitted feature map."""
     return is_known(feature_map) and feature_map._is_compiled

@@ -382,10 +382,11 @@ class ReducedNodes:
     def expand(self, coefs: Vector) -> Vector:
         """Return models of the many nodes, (n_models, n_nodes), from those of the few.
 
-        `coefs` has shape (n_models, rank). The models have the same norms and the same scores.
+        `coefs` has shape (n_models, rank). The models have the same norms and the same scores. The
+        bits of one do not depend on the others, as those of BLAS do.
         """
-        with single_threaded_blas:
-            return np.asarray((coefs @ self._back) @ self._many)
+        few = np.einsum("ij,jk->ik", coefs, self._back)
+        return np.asarray(np.einsum("ij,jk->ik", few, self._many))
 
 
 def reduce_nodes(feature_map: RandomNodes, *, constant: bool) -> ReducedNodes | None:

@@ -297,13 +297,10 @@ BATCHES: Mapping[str, Kind] = {
         },
         {
             "coefs": Array(FLOAT64, ("models", "coefficients")),
-            "n_rows": Array(INT64, ("models",)),
-            "n_queries": Array(INT64, ("models",)),
             "is_dual": Array(INT64, ("models",)),
-            "fills?": Array(FLOAT64, ("models", "filled")),
-            "alpha?": Array(FLOAT64, ("models",)),
-            "C?": Array(FLOAT64, ("models",)),
-            "best_score?": Array(FLOAT64, ("models",)),
+            "alpha_?": Array(FLOAT64, ("models",)),
+            "C_?": Array(FLOAT64, ("models",)),
+            "best_score_?": Array(FLOAT64, ("models",)),
             "keys?": Array(INT64, ("models",)),
         },
         _batch,
@@ -329,17 +326,6 @@ def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
         if name == "model" and "coefs" in rest:
             same = own["model.coef_"].shape == rest["coefs"].shape[1:]
             require(same, "coefs must have a column for every coefficient of the model")
-            known = [own["model.fill_values"].shape] if "model.fill_values" in own else []
-            fills = [rest["fills"].shape[1:]] if "fills" in rest else []
-            require(fills == known, "fills must have a column for every fill value of the model")
-        for key in ("alpha", "C") if name == "model" else ():
-            if key in rest and key in part["settings"]:
-                fits = MODELS[part["kind"]].settings[key].fits
-                values = zip(rest[key].tolist(), settings["errors"], strict=False)
-                require(
-                    all(fits(value) for value, error in values if error is None),
-                    f"{key} must be as in {part['kind']}",
-                )
     return rest
 
 

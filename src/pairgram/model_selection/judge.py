@@ -184,22 +184,19 @@ class Judge(BaseJudge):
     first_equal: Rows | None
 
     @classmethod
-    def of_targets(
+    def make(
         cls,
         data: RankingData,
-        labels: Vector | None,
         cv: CV,
         validation: RankingData | None,
         scoring: Scoring,
         n_threads: int | None,
-    ) -> list[Judge]:
-        """Choose the metric, and make a judge for each column of labels, with the same splits.
+    ) -> Judge:
+        """Choose the metric and the splits.
 
         Parameters
         ----------
         data : RankingData
-        labels : ndarray of shape (n_rows, n_targets), or None
-            None stands for one target, the labels of the data.
         cv : None, int, splitter or iterable of splits
             With None, every query is held out in turn, or every row of a single query.
         validation : RankingData or None
@@ -215,29 +212,26 @@ class Judge(BaseJudge):
         """
         splits = None if cv is None else make_splits(cv, data)
         one_by_one = splits is None and validation is None and data.is_single_query
-        judges = []
-        for target in data.of_targets(labels):
-            scored = held = target if validation is None else validation
-            metric = metric_of(scoring, scored.y, one_by_one)
-            if metric.family == "ips_dcg" and splits is not None:
-                _refuse_cut_lists(data.queries, splits)
-            try:
-                scored = replace(scored, y=metric.judged_labels(scored.y, scored.propensity))
-                if splits is not None:
-                    scored = _test_rows(replace(target, y=scored.y), splits)
-                check_labels((metric,), scored.y, are_all=True)
-            except ValueError as error:
-                raise ValueError(f"scoring={metric.name!r}: {error}") from None
-            rows = np.arange(len(held.y))
+        scored = held = data if validation is None else validation
+        metric = metric_of(scoring, scored.y, one_by_one)
+        if metric.family == "ips_dcg" and splits is not None:
+            _refuse_cut_lists(data.queries, splits)
+        try:
+            scored = replace(scored, y=metric.judged_labels(scored.y, scored.propensity))
             if splits is not None:
-                rows = np.concatenate([test for _, test in splits])
-            others = [scored.y, scored.v] if one_by_one else []
-            if one_by_one and scored.offset is not None:
-                others.append(scored.offset)
-            index = scored.queries.index()
-            equal = first_equal_rows(held.X, rows, index, others, n_threads)
-            judges.append(cls(target, metric, splits, validation, n_threads, scored, equal))
-        return judges
+                scored = _test_rows(replace(data, y=scored.y), splits)
+            check_labels((metric,), scored.y, are_all=True)
+        except ValueError as error:
+            raise ValueError(f"scoring={metric.name!r}: {error}") from None
+        rows = np.arange(len(held.y))
+        if splits is not None:
+            rows = np.concatenate([test for _, test in splits])
+        others = [scored.y, scored.v] if one_by_one else []
+        if one_by_one and scored.offset is not None:
+            others.append(scored.offset)
+        index = scored.queries.index()
+        equal = first_equal_rows(held.X, rows, index, others, n_threads)
+        return cls(data, metric, splits, validation, n_threads, scored, equal)
 
     @classmethod
     def of_rows(cls, data: RankingData, metric: Metric, n_threads: int | None) -> Judge:

@@ -252,9 +252,7 @@ class _Course:
         try:
             with without_row_warnings(), until(self.end, self.rates.slowness):
                 held = rows.held(validation, rows.data)
-                judge = Judge.of_targets(
-                    rows.data, None, self.common["cv"], held, best.scoring_, n_threads
-                )[0]
+                judge = Judge.make(rows.data, self.common["cv"], held, best.scoring_, n_threads)
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
                 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import scipy.sparse
@@ -21,7 +22,6 @@ from pairgram._support.arrays import (
     column_names,
     converted_times,
     predicted,
-    reads_lists,
     select_columns,
     take_rows,
 )
@@ -29,124 +29,154 @@ from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
-from pairgram.features.base import same_map
-from pairgram.features.gaps import filled
+from pairgram.features.base import checked, mapped, same_map
 from pairgram.features.inputs import after_inputs
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import part_of, restore_model
-from pairgram.rankers.scores import checked_rows, lists_of, scores_of
+from pairgram.rankers.scores import checked_rows
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
 
-
-# The parameters in which the models of a file may differ.
-OWN = ("alpha", "C")
-# Other attributes, in which they may not differ.
-SHARED = (
-    "pairs_",
-    "target_",
-    "scale_",
-    "gamma_",
-    "weight_range_",
-    "uses_qid_",
-    "uses_offset_",
-    "missing",
-)
+# What models that share all else have of their own, in a file too.
+OWN = ("alpha_", "C_", "best_score_")
 
 
-@dataclass(frozen=True)
+class Models(Sequence[Any]):
+    """Fitted estimators, which are made when they are asked for, and None where a fit failed.
+
+    Parameters
+    ----------
+    first : fitted estimator or None
+        What all models share. None where each is as it was fitted alone.
+    coefs : ndarray of shape (n_models, n_coefficients)
+    own : dict of str to ndarray of shape (n_models,)
+        Further attributes of each.
+    alone : dict of int to fitted estimator
+        Models that were fitted alone.
+    """
+
+    def __init__(
+        self,
+        first: BaseEstimator | None,
+        coefs: Vector,
+        own: Mapping[str, NDArray[Any]],
+        alone: Mapping[int, Any],
+    ) -> None:
+        self.first, self.coefs, self.own, self.alone = first, coefs, own, alone
+
+    def __len__(self) -> int:
+        """Return the number of models."""
+        return len(self.coefs)
+
+    @overload
+    def __getitem__(self, number: int) -> Any: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Any]: ...
+    def __getitem__(self, number: int | slice) -> Any:
+        """Return the model of this number, or None."""
+        if isinstance(number, slice):
+            return [self[at] for at in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        if number in self.alone or self.first is None or np.isnan(self.coefs[number]).any():
+            return self.alone.get(number)
+        model = copy.copy(self.first)
+        model.coef_ = self.coefs[number]
+        vars(model).update({name: values[number].item() for name, values in self.own.items()})
+        return model
+
+    def in_places(self, places: Rows) -> Models:
+        """Return the models in another order: model i is in place places[i]."""
+        order = np.argsort(places)
+        own = {name: values[order] for name, values in self.own.items()}
+        alone = {int(places[number]): model for number, model in self.alone.items()}
+        return Models(self.first, self.coefs[order], own, alone)
+
+
+@dataclass(frozen=True, eq=False)
 class BatchFit:
     """The models that `fit_many` returns.
 
+    ``batch[key]`` is the fitted estimator of a key, and ``len(batch)`` the number of keys.
+
     Attributes
     ----------
-    models : list
-        A fitted estimator for every problem, in the order of the problems. For y of shape (n_rows,
-        n_targets) it is a list of one estimator per target. None stands in place of a model that
-        could not be fitted.
-    table : dict of str to ndarray
-        A row for every model, with the columns ``problem`` and ``target`` (numbers from 0),
-        ``n_rows``, ``n_queries``, ``alpha``, ``C``, ``best_score`` (NaN if the model has none), and
-        ``error`` (text, or None).
-    keys : ndarray of shape (n_problems,)
-        The key of every problem: the distinct values of the column `by` in the order of their first
-        rows, or else the number of the problem.
+    keys : ndarray of shape (n_keys,)
+        The key of every data set, in the order of their first rows; or the number of a data set of
+        a list, or of a target.
+    models : sequence of fitted estimators
+        In the order of the keys. None stands in place of a model that could not be fitted.
+    errors_ : ndarray of shape (n_keys,), object
+        Why a key has no model, or None.
     fallback : fitted estimator, float or None
         The model or number that scores rows whose key has no model.
     """
 
-    models: list[Any]
-    table: dict[str, NDArray[Any]]
-    keys: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+    keys: NDArray[Any]
+    models: Models
+    errors_: NDArray[Any]
     fallback: Any = None
 
     def __repr__(self) -> str:
-        failed = int(sum(error is not None for error in self.table["error"]))
-        return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
+        return f"<BatchFit of {len(self)} models, {int(self._failed.sum())} failed>"
 
     def __len__(self) -> int:
-        """Return the number of problems, of which each may have models of several targets.
+        """Return the number of keys."""
+        return len(self.keys)
 
-        A batch without problems counts as false.
-        """
-        return len(self.models)
-
-    def model_of(self, key: object) -> Any:
-        """Return the model of a key.
-
-        Parameters
-        ----------
-        key : hashable
-            One of `keys`. For keys that are times of NumPy, it may also be a time of pandas or of
-            the standard library.
-
-        Returns
-        -------
-        fitted estimator, list or None
-            For several targets a list of one estimator per target. None stands in place of a model
-            that could not be fitted.
+    def __getitem__(self, key: object) -> Any:
+        """Return the fitted estimator of a key.
 
         Raises
         ------
         TypeError
             If `key` is not a single key, such as a list.
         KeyError
-            If no model has the key.
+            If there is no such key.
+        ValueError
+            If its model could not be fitted. The message says why.
         """
-        return self.models[self._number_of(key)]
+        number = self._number_of(key)
+        if self._failed[number]:
+            raise ValueError(f"key {key!r} has no model: {self.errors_[number]}")
+        return self.models[number]
 
-    def without(self, keys: Iterable[Any]) -> BatchFit:
-        """Return the batch without the models of some keys, such as those of users to forget.
+    @cached_property
+    def _failed(self) -> NDArray[np.bool_]:
+        return np.array([error is not None for error in self.errors_], dtype=bool)
 
-        The other models, and the fallback, are those of this batch.
-
-        Parameters
-        ----------
-        keys : iterable
-            Some of `keys`, each as `model_of` takes it.
-
-        Returns
-        -------
-        BatchFit
+    @property
+    def coef_(self) -> Vector:
+        """The coefficients of all models, (n_keys, n_coefficients); NaN if a fit failed.
 
         Raises
         ------
-        TypeError
-            If `keys` is one text or another single value, or if an entry is not a single key.
-        KeyError
-            If no model has one of the keys.
+        ValueError
+            If the models do not have the same features, as with kernels and maps of their own.
         """
-        if isinstance(keys, (str, bytes)) or not np.iterable(keys):
-            raise TypeError(f"keys must be a list of keys, got {type(keys).__name__} {keys!r}")
-        gone = {self._number_of(key) for key in keys}
-        kept = np.array([number for number in range(len(self)) if number not in gone], np.int64)
-        rows = np.isin(self.table["problem"], kept)
-        table = {name: column[rows] for name, column in self.table.items()}
-        table["problem"] = np.searchsorted(kept, table["problem"])
-        models = [self.models[number] for number in kept.tolist()]
-        return BatchFit(models, table, self.keys[kept], self.fallback)
+        if len(self.models.coefs[0:1].T) == 0:
+            raise ValueError(
+                "the models do not have the same features: kernels, and maps that are fitted to "
+                "the rows of one key, have features of their own"
+            )
+        return self.models.coefs
+
+    def _values(self, name: str) -> Vector:
+        own = self.models.own.get(name)
+        if own is None:
+            own = np.array([float(getattr(model, name, np.nan)) for model in self.models])
+        return np.where(self._failed, np.nan, own)
+
+    @property
+    def alpha_(self) -> Vector:
+        """The ridge that each search has chosen, (n_keys,); NaN without."""
+        return self._values("alpha_")
+
+    @property
+    def best_score_(self) -> Vector:
+        """The mean held-out score of each choice, (n_keys,); NaN without."""
+        return self._values("best_score_")
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
@@ -172,9 +202,8 @@ class BatchFit:
             If an id has no model and there is no fallback, or all ids are of another kind.
         """
         keys = as_keys(ids, self.keys)
-        pairs = zip(self.keys.tolist(), self.models, strict=True)
-        numbers = {key: number for number, (key, model) in enumerate(pairs) if model is not None}
-        found = np.array([numbers.get(one, -1) for one in keys], dtype=np.int64)
+        found = np.array([self._numbers.get(one, -1) for one in keys], dtype=np.int64)
+        found[self._failed[found] & (found >= 0)] = -1
         if not (found >= 0).any():
             _refuse_other_kind(self.keys, ids)
         if fallback is None and (found < 0).any():
@@ -194,70 +223,14 @@ class BatchFit:
         ValueError
             The errors of `predict`.
         """
-        if any(model is not None for model in self.models):
-            self._alike()
         numbers = self._numbers_by(ids, self.fallback)
         return [self.fallback if at < 0 else self.models[at] for at in numbers.tolist()]
-
-    @property
-    def _fitted(self) -> list[Any]:
-        """The models that were fitted, after a check that there is one per problem."""
-        if any(isinstance(model, list) for model in self.models):
-            raise ValueError(
-                "the problems have several targets: this is for batches of one model per problem"
-            )
-        fitted = [model for model in self.models if model is not None]
-        if not fitted:
-            why = ": every problem failed, as its table says" if self.models else ""
-            raise ValueError(f"the batch has no model{why}")
-        return fitted
-
-    def _alike(self) -> list[Any]:
-        """Return the models that were fitted, after a check that they take the same rows."""
-        fitted = self._fitted
-        if any(getattr(model, "uses_offset_", False) for model in fitted):
-            raise ValueError(
-                "models were fitted with an offset, so each needs it to predict: "
-                "models[number].predict(X, offset=...)"
-            )
-        if any(_columns_of(model) != _columns_of(fitted[0]) for model in fitted):
-            raise ValueError(
-                "the models were fitted to different columns, or in another order: let each "
-                "predict alone, models[number].predict(X)"
-            )
-        return fitted
-
-    @property
-    def coef_(self) -> Vector:
-        """The coefficients of all models, (n_models, n_coefficients); NaN if a fit failed.
-
-        Raises
-        ------
-        ValueError
-            If the models do not have the same features, as with kernels, inputs and nodes of their
-            own.
-        """
-        first = self._fitted[0]
-        for key, model in zip(self.keys.tolist(), self.models, strict=True):
-            if model is not None and not (
-                np.shape(model.coef_) == np.shape(first.coef_)
-                and same_map(_map_of(model), _map_of(first))
-            ):
-                raise ValueError(
-                    f"the models do not have the same features: that of key {key!r} differs from "
-                    "the first. Give nodes and other maps an int as random_state; kernel models "
-                    "have features of their own, and so have models with inputs, which are fitted "
-                    "to the rows of one key"
-                )
-        missing = np.full(np.shape(first.coef_), np.nan)
-        return np.array([missing if model is None else model.coef_ for model in self.models])
 
     def predict(
         self,
         X: Any,
-        keys: ArrayLike,
+        by: ArrayLike | str,
         *,
-        qid: ArrayLike | None = None,
         fallback: BaseEstimator | float | None = None,
     ) -> NDArray[Any]:
         """Return the score of every row by the model of its key.
@@ -266,10 +239,8 @@ class BatchFit:
         ----------
         X : array-like, frame or CSR matrix of shape (n_rows, n_features)
             A frame may have further columns if the models know the names of theirs.
-        keys : array-like of shape (n_rows,), or the name of a column of the frame X
-        qid : array-like of shape (n_rows,) or None, default=None
-            Query ids, which only models with `inputs` within lists look at. None means that all
-            rows of a key are one list.
+        by : array-like of shape (n_rows,), or the name of a column of the frame X
+            The key of every row.
         fallback : fitted estimator, float or None, default=None
             What scores rows whose key has no model: a ranker or another estimator, or a number such
             as ``np.nan``. None takes the `fallback` of the batch.
@@ -288,84 +259,91 @@ class BatchFit:
             models, or to the same in another order; or if all keys of the models are of one kind
             and all given keys of another, such as text and numbers, which are never equal.
         """
+        keys = select_columns(X, by, "X") if isinstance(by, str) else by
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        queries = Queries.make(n_rows, qid=keys, name="by")
         fallback = self.fallback if fallback is None else fallback
-        is_needed = fallback is None or any(model is not None for model in self.models)
-        fitted = self._alike() if is_needed else []
+        first = None if self._failed.all() else self.models[int(np.argmin(self._failed))]
         if fallback is not None:
-            check_fallback(fallback, _columns_of(fitted[0])[1] if fitted else None)
-        first = fitted[0] if fitted else fallback
-        keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
-        names = getattr(first, "feature_names_in_", None)
-        there = column_names(X)
+            check_fallback(fallback, getattr(first, "feature_names_in_", None))
+        model = fallback if first is None else first
+        names, there = getattr(model, "feature_names_in_", None), column_names(X)
         if names is not None and there is not None:
             lost = next((name for name in names if name not in there), None)
             if lost is not None:
                 raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
-        rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
-        if not any(map(reads_lists, fitted)) and not any(map(_fills, (*fitted, fallback))):
-            require_finite(rows, "X")  # the others look for themselves
-        queries = Queries.make(rows.shape[0], qid=keys, name="keys")
-        lists = queries.index()
-        if qid is not None:  # keys have lists of their own
-            within = Queries.make(rows.shape[0], qid=qid)
-            lists = lists * within.n_queries + within.index()
         assert queries.ids is not None
         of_row = self._numbers_by(queries.ids, fallback)[queries.index()]
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
-        scores = np.empty(len(of_row), dtype=rows.dtype)
+        is_narrow = getattr(X, "dtype", None) == np.float32
+        scores = np.empty(n_rows, dtype=np.float32 if is_narrow else np.float64)
         if len(unknown):
-            scores[unknown] = _scores_of_others(fallback, X, rows, unknown, lists)
+            is_number = isinstance(fallback, Real)
+            scores[unknown] = (
+                fallback if is_number else predicted(fallback, take_rows(X, unknown), None)
+            )
         if not len(known):
             return scores
-        if all(map(is_product, fitted)) and not scipy.sparse.issparse(rows):
-            coefs = self.coef_
-            for part in blocks(len(known), block_rows(2 * rows.shape[1])):
-                at = known[part]
-                scores[at] = np.einsum("ij,ij->i", rows[at], coefs[of_row[at]])
-            if not np.isfinite(scores[known]).all():
-                require_finite(rows[known], "X", with_row=False)
-                raise ValueError("X too large: scores of its rows overflow")
+        if self.models.first is not None and not (set(of_row[known]) & self.models.alone.keys()):
+            rows = checked_rows(self.models.first, X)
+            scores[known] = self._products(rows, known, of_row)
             return scores
-        models = Queries.make(len(known), qid=of_row[known])
-        for group in range(models.n_queries):
-            at = known[models.rows(group)]
-            scores[at] = _scores(self.models[of_row[at[0]]], rows[at], lists[at])
+        groups = Queries.make(len(known), qid=of_row[known])
+        for group in range(groups.n_queries):
+            at = known[groups.rows(group)]
+            scores[at] = predicted(self.models[of_row[at[0]]], take_rows(X, at), None)
+        return scores
+
+    def _products(self, rows: Any, known: Rows, of_row: Rows) -> Vector:
+        """Return the scores of some rows by models that share all but their coefficients."""
+        first, coefs = self.models.first, self.models.coefs
+        feature_map = _map_of(first)
+        scores = np.empty(len(known))
+        for part in blocks(len(known), block_rows(2 * coefs.shape[1])):
+            at = known[part]
+            H = rows[at]
+            if feature_map is not None:
+                H = mapped(feature_map, checked(feature_map, H))
+            own = coefs[of_row[at]]
+            if scipy.sparse.issparse(H):
+                scores[part] = np.asarray(H.multiply(own).sum(axis=1)).ravel()
+            else:
+                scores[part] = np.einsum("ij,ij->i", H, own)
+        if not np.isfinite(scores).all():
+            require_finite(rows[known], "X", with_row=False)
+            raise ValueError("X too large: scores of its rows overflow")
+        if first is not None and first.prior_ is not None:
+            scores += predicted(first.prior_, rows[known], None)
         return scores
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all models, their keys, the table and the fallback to one safetensors file.
+        """Write all models, their keys, the errors and the fallback to one safetensors file.
 
         The file holds no code. It is written completely or not at all. `BatchFit.load` reads it.
-        Searches, such as `RankRLSCV`, come back as the models that they chose, as in `load_model`.
-        What `LinearRanker.column_weights` needs without rows is not kept, nor what tells how sure
-        scores are: with `keep_covariance`, save each model alone.
 
         Raises
         ------
         ValueError
-            If there is no model; if the models do not have the same features or differ in a
-            parameter other than alpha and C; if a key is neither text nor an integer; or for any
-            reason for which a model cannot be saved.
+            If there is no model; if the models differ in more than their coefficients and what a
+            search has chosen; if a key is neither text nor an integer; or for any reason for which
+            a model cannot be saved.
         OSError
             If the file cannot be written. The message names the file.
         """
-        models, coefs = self._fitted, self.coef_
-        first = models[0]
-        if any(type(model) is not type(first) for model in models):
-            raise ValueError("cannot be saved: the models differ in their class, save each alone")
-        plain = (str, bool, int, float, type(None))  # what may be changed in one of them
-        told = [n for n, value in first.get_params(deep=False).items() if isinstance(value, plain)]
-        for name in (*SHARED, *(name for name in told if name not in OWN)):
-            if any(getattr(m, name, None) != getattr(first, name, None) for m in models):
-                raise ValueError(f"cannot be saved: the models differ in {name}, save each alone")
-        if any(_columns_of(model) != _columns_of(first) for model in models):
-            raise ValueError("cannot be saved: the models differ in their columns, save each alone")
-        if any(getattr(m, "prior_", None) is not getattr(first, "prior_", None) for m in models):
-            raise ValueError("cannot be saved: the models differ in their prior, save each alone")
-        fitted = np.array([model is not None for model in self.models])
-        arrays: dict[str, NDArray[Any]] = {"coefs": np.where(fitted[:, None], coefs, 0.0)}
+        if self._failed.all():
+            why = f": {self.errors_[0]}" if len(self) else ""
+            raise ValueError(f"the batch has no model{why}")
+        coefs, first = self.coef_, self.models[int(np.argmin(self._failed))]
+        for number in self.models.alone:
+            if _record(self.models[number]) != _record(first):
+                raise ValueError(
+                    f"cannot be saved: the model of key {self.keys.tolist()[number]!r} differs "
+                    "from the first in more than its coefficients: save each alone"
+                )
+        arrays: dict[str, NDArray[Any]] = {"coefs": np.where(self._failed[:, None], 0.0, coefs)}
         settings: dict[str, Any] = {"feature_map": None, "keys": None, "fallback": None}
+        settings["errors"] = self.errors_.tolist()
         fallback = self.fallback
         if isinstance(fallback, Real):  # as text, because JSON has no NaN
             settings["fallback_score"], fallback = repr(float(fallback)), None
@@ -379,15 +357,10 @@ class BatchFit:
                 contents, record = model._contents()
                 settings[name] = {"kind": model._file_kind, "settings": record}
                 arrays |= {f"{name}.{key}": array for key, array in contents.items()}
-        settings["errors"] = self.table["error"].tolist()
-        numbers = ("n_rows", "n_queries", "alpha", "C", "best_score")
-        for name in numbers:
-            column = self.table[name]
-            if np.isfinite(column[fitted]).all():
-                arrays[name] = np.where(fitted | (column.dtype.kind == "i"), column, 0)
-        if _fills(first):
-            none = np.zeros(first.n_features_in_)
-            arrays["fills"] = np.array([none if m is None else m.fill_values_ for m in self.models])
+        for name in OWN:
+            values = self._values(name)
+            if np.isfinite(values[~self._failed]).all():
+                arrays[name] = np.where(self._failed, 0.0, values)
         forms = [getattr(model, "form_", None) == "dual" for model in self.models]
         arrays["is_dual"] = np.array(forms, dtype=np.int64)
         keys = self.keys.tolist()
@@ -421,45 +394,63 @@ class BatchFit:
             for name in ("model", "fallback")
             if (record := settings[name]) is not None
         }
-        errors, first = settings["errors"], made["model"]
-        own_alone = ("_column_sums", "posterior_")
-        shared = {name: value for name, value in vars(first).items() if name not in own_alone}
-        own = [name for name in OWN if name in first.get_params() and name in arrays]
-        columns = {name: arrays[name].tolist() for name in own}
-        forms = ["dual" if dual else "primal" for dual in arrays["is_dual"].tolist()]
-        models: list[Any] = []
-        for number, coef in enumerate(arrays["coefs"]):
-            if errors[number] is not None:
-                models.append(None)
-                continue
-            model = type(first).__new__(type(first))
-            model.__dict__.update(shared, coef_=coef)
-            model.__dict__.update({name: values[number] for name, values in columns.items()})
-            if hasattr(first, "form_"):
-                model.form_ = forms[number]
-            if _fills(first):
-                model.fill_values_ = arrays["fills"][number]
-            models.append(model)
+        errors = np.array(settings["errors"], dtype=object)
+        first = made["model"]
+        first.__dict__.pop("_column_sums", None)
+        failed = np.array([error is not None for error in errors])
+        own: dict[str, NDArray[Any]] = {name: arrays[name] for name in OWN if name in arrays}
+        if hasattr(first, "form_"):
+            own["form_"] = np.where(arrays["is_dual"] > 0, "dual", "primal")
+        coefs = np.where(failed[:, None], np.nan, arrays["coefs"])
         keys = arrays.get("keys")
         if keys is None:
-            keys = np.empty(len(models), dtype=object)
+            keys = np.empty(len(coefs), dtype=object)
             keys[:] = settings["keys"]
-        table: dict[str, NDArray[Any]] = {
-            "problem": np.arange(len(models)),
-            "target": np.zeros(len(models), np.int64),
-            "n_rows": arrays["n_rows"],
-            "n_queries": arrays["n_queries"],
-        }
-        failed = np.array([error is not None for error in errors])
-        for name in ("alpha", "C", "best_score"):
-            values = arrays.get(name, np.full(len(models), np.nan))
-            table[name] = np.where(failed, np.nan, values)
-        table["error"] = np.empty(len(models), dtype=object)
-        table["error"][:] = errors
         if len(set(keys.tolist())) < len(keys):
             raise ValueError(f"{shown(path)}: two models have the same key")
         score = settings.get("fallback_score")
-        return cls(models, table, keys, made.get("fallback") if score is None else float(score))
+        fallback = made.get("fallback") if score is None else float(score)
+        return cls(keys, Models(first, coefs, own, {}), errors, fallback)
+
+
+def _record(model: Any) -> Any:
+    """Return what a file has of a model but for its coefficients and what a search has chosen."""
+    contents, record = model._contents()
+    others = {k: v.tobytes() for k, v in contents.items() if k != "coef_"}
+    own = {name[:-1] for name in OWN} | {*OWN, "form_"}
+    return others, {k: v for k, v in record.items() if k not in own}
+
+
+def _map_of(model: Any) -> Any:
+    """Return what makes the features of a model from rows: its inputs and its map."""
+    return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
+
+
+def _shape_of(model: Any) -> tuple[int, ...]:
+    shape: tuple[int, ...] = np.shape(getattr(model, "coef_", 0.0))
+    return shape
+
+
+def collected(
+    first: BaseEstimator | None,
+    coefs: Vector | None,
+    own: Mapping[str, NDArray[Any]],
+    alone: Mapping[int, Any],
+    n_models: int,
+) -> Models:
+    """Return models, with the coefficients of those that were fitted alone where all are alike."""
+    like = first if first is not None else next(iter(alone.values()), None)
+    width = _shape_of(like) if coefs is None else coefs.shape[1:]
+    same = len(width) == 1 and all(
+        _shape_of(model) == width and same_map(_map_of(model), _map_of(like))
+        for model in alone.values()
+    )
+    if not same:
+        return Models(None, np.empty((n_models, 0)), {}, alone)
+    coefs = np.full((n_models, *width), np.nan) if coefs is None else coefs
+    for number, model in alone.items():
+        coefs[number] = model.coef_
+    return Models(first, coefs, own, alone)
 
 
 def _refuse_other_kind(keys: NDArray[Any], ids: NDArray[Any]) -> None:
@@ -527,55 +518,10 @@ def as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
     ]
 
 
-def _rows_without_model(X: Any) -> Any:
-    """Return an array without columns that has the rows of X, which no model reads."""
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    is_narrow = getattr(X, "dtype", None) == np.float32
-    return np.empty((n_rows, 0), np.float32 if is_narrow else np.float64)
-
-
-def _map_of(model: BaseEstimator) -> Any:
-    """Return what makes the features of a model from rows: its inputs and its map."""
-    return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
-
-
 def is_product(model: BaseEstimator) -> bool:
     """Tell whether every score is the product of the row and the coefficients."""
     own = getattr(model, "_is_linear", False) and model.fill_values_ is None
     return bool(own) and _map_of(model) is None
-
-
-def _fills(model: object) -> bool:
-    """Tell whether a model fills missing values."""
-    return getattr(model, "fill_values_", None) is not None
-
-
-def _columns_of(model: BaseEstimator) -> tuple[Any, ...]:
-    """Return the number and the names of the columns that a model takes."""
-    names = getattr(model, "feature_names_in_", None)
-    return getattr(model, "n_features_in_", None), None if names is None else tuple(names)
-
-
-def _scores(model: BaseEstimator, rows: NDArray[Any], qid: Rows) -> Vector:
-    """Return the scores of rows that have been checked, and that are of some lists."""
-    if not isinstance(model, LinearRanker):
-        return np.asarray(predicted(model, rows, qid))
-    lists = lists_of(model, len(qid), qid)
-    rows = filled(rows, model.fill_values_, 1)
-    scores = scores_of(model, rows, lists)
-    return scores if model.prior_ is None else scores + _scores(model.prior_, rows, qid)
-
-
-def _scores_of_others(
-    fallback: Any, X: NDArray[Any], rows: NDArray[Any], numbers: Rows, lists: Rows
-) -> Any:
-    """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
-    if isinstance(fallback, Real):
-        return fallback
-    some = rows[numbers] if column_names(X) is None else take_rows(X, numbers)
-    if isinstance(fallback, LinearRanker):
-        return _scores(fallback, checked_rows(fallback, some), lists[numbers])
-    return predicted(fallback, some, lists[numbers])
 
 
 def check_fallback(fallback: BaseEstimator | float | None, names: NDArray[Any] | None) -> None:

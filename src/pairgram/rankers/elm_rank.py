@@ -40,16 +40,11 @@ from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import LeastSquares
-from pairgram.solvers.costs import drawn_seconds
+from pairgram.solvers.costs import Work, drawn_seconds
 from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.grid import Grid
+from pairgram.solvers.leave_out import split_scores
 from pairgram.solvers.ridge_path import blas_guard
-from pairgram.solvers.small_problems import (
-    Grid,
-    Paths,
-    SmallProblem,
-    decompose_each,
-    hold_out_each,
-)
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, RandomState
@@ -121,28 +116,12 @@ class DrawnSpec(LeastSquares):
             search=search,
         )
 
-    @property
-    def is_batched(self) -> bool:
-        """Whether compiled code can solve small problems."""
-        return len(self.rows.kinds) == 1
-
-    def is_small(self, data: RankingData) -> bool:
-        """Return True: where compiled code cannot solve a draw, other code does."""
-        return True
-
     def fit(
-        self,
-        data: RankingData,
-        prior: Prior | None,
-        held: RankingData | None = None,
-        *,
-        labels: Vector | None = None,
-        small: bool = False,
-    ) -> list[dict[str, Any]]:
-        """Return the fitted attributes, a dictionary for every target; see `LeastSquares.fit`.
+        self, data: RankingData, prior: Prior | None, held: RankingData | None = None
+    ) -> dict[str, Any]:
+        """Return the fitted attributes; see `LeastSquares.fit`.
 
-        Compiled code solves small problems whether `small` or not. Weights are rescaled, since the
-        objective depends only on their ratios.
+        Weights are rescaled, since the objective depends only on their ratios.
         """
         require_finite(data.X, "X")
         data = data.with_weights_in_range()
@@ -152,9 +131,8 @@ class DrawnSpec(LeastSquares):
             if self.search is None:
                 self._warn_of_time(data, 1)
                 (nodes,) = self.draws(data.n_features)
-                grids = [_grid(self.alphas, self.Cs)] * (1 if labels is None else labels.shape[1])
-                return self._models(data, labels, nodes, grids)
-            return self._searched(data, labels, held)
+                return self._model(data, nodes, _grid(self.alphas, self.Cs))
+            return self._searched(data, held)
 
     def _warn_of_time(self, data: RankingData, n_systems: int) -> None:
         """Warn if the draws are expected to take long."""
@@ -195,38 +173,32 @@ class DrawnSpec(LeastSquares):
             self._drawn[n_features] = nodes
         return nodes
 
-    def _models(
-        self,
-        data: RankingData,
-        labels: Vector | None,
-        nodes: list[RandomNodes],
-        grids: list[Grid],
-    ) -> list[dict[str, Any]]:
-        """Fit one model, with its own alpha and C, to every target; average it over the draws."""
-        basis = any(np.any(grid.damping) for grid in grids)
-        coefs: list[list[Vector]] = [[] for _ in grids]
-        for paths in self._decomposed(data, labels, nodes, basis):
-            for grid, (ridge, weight), of_target in zip(grids, paths, coefs, strict=True):
-                of_target.append(grid.coef(ridge, weight)[0])
-        feature_map = join_nodes(nodes)
-        return [
-            {
-                "coef_": np.concatenate(of_target) / len(nodes),
-                "inputs_": whole_parts(data)[0],
-                "feature_map_": feature_map,
-            }
-            for of_target in coefs
-        ]
+    def _model(self, data: RankingData, nodes: list[RandomNodes], grid: Grid) -> dict[str, Any]:
+        """Fit the model of one alpha and C; average it over the draws."""
+        coefs = [found[0] for found in self._along(data, nodes, grid)]
+        return {
+            "coef_": np.concatenate(coefs) / len(nodes),
+            "inputs_": whole_parts(data)[0],
+            "feature_map_": join_nodes(nodes),
+        }
 
-    def _decomposed(
-        self, data: RankingData, labels: Vector | None, nodes: list[RandomNodes], basis: bool
-    ) -> Iterator[Paths]:
-        draws = [_with_nodes(data, draw) for draw in nodes]
-        return decompose_each(draws, self.settings[0], labels, self.rows.n_threads, basis=basis)
+    def _along(self, data: RankingData, nodes: list[RandomNodes], grid: Grid) -> Iterator[Vector]:
+        """Yield the models of a grid, (n_grid, n_nodes), for every draw."""
+        for draw in nodes:
+            one = self._with_nodes(data, draw)
+            yield one.coefs(grid.of(one.statistics(self.settings[0], self.rows.n_threads)))
 
-    def _searched(
-        self, data: RankingData, labels: Vector | None, held: RankingData | None
-    ) -> list[dict[str, Any]]:
+    def _with_nodes(self, data: RankingData, nodes: RandomNodes) -> Coordinates:
+        """Return the data with nodes after their inputs, in the form of the smaller system."""
+        inputs, _ = parts_of(data.feature_map)
+        mapped = replace(data, feature_map=after_inputs(inputs, nodes))
+        work = Work(len(self.alphas) * len(self.Cs), path=True)
+        n_threads = self.rows.n_threads
+        return Coordinates.choose(
+            mapped, self.settings, work=work, iterate=False, n_threads=n_threads
+        )
+
+    def _searched(self, data: RankingData, held: RankingData | None) -> dict[str, Any]:
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
@@ -234,63 +206,43 @@ class DrawnSpec(LeastSquares):
         cv = _folds(search.cv, data)
         if held is None and cv is None:
             cv = held_by_default(data.held_together.n_filled, len(data.y))
-        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads)
-        splits = judges[0].splits
-        self._warn_of_time(data, 1 + (0 if splits is None else len(splits)))
+        judge = Judge.make(data, cv, held, search.scoring, n_threads)
+        self._warn_of_time(data, 1 + (0 if judge.splits is None else len(judge.splits)))
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
         grid = _grid(alphas, Cs)
         mapped = [
             (own, nodes) for own in self.rows.each(data) for nodes in self.draws(own.n_features)
         ]
-        judged: list[list[Judged]] = [[] for _ in judges]
-        for own, nodes in mapped:
-            scores = self._held_out(own, labels, nodes, judges[0], grid)
-            for judge, one, of_target in zip(judges, scores, judged, strict=True):
-                of_target.append(judge.judge(judge.shared(one)))
-        shape = (len(mapped), len(alphas), len(Cs))
-        found = [join_judged(parts) for parts in judged]
-        choices = [
-            choose(one.means, judge.metric) for one, judge in zip(found, judges, strict=True)
+        judged = [
+            judge.judge(judge.shared(self._held_out(own, nodes, judge, grid)))
+            for own, nodes in mapped
         ]
-        chosen = [tuple(map(int, np.unravel_index(k, shape))) for k, _ in choices]
-        fitted: list[dict[str, Any]] = [{} for _ in judges]
-        for r in sorted({r for r, _, _ in chosen}):
-            targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
-            grids = [_grid([alphas[chosen[t][1]]], [Cs[chosen[t][2]]]) for t in targets]
-            own, nodes = mapped[r]
-            some = None if labels is None else np.ascontiguousarray(labels[:, targets])
-            models = self._models(own, some, nodes, grids)
-            for t, model in zip(targets, models, strict=True):
-                results = self._results(found[t], choices[t], shape)
-                stored = judged[t][r].stored
-                fitted[t] = {**model, **results, **stored, "scoring_": judges[t].metric}
-        return fitted
+        shape = (len(mapped), len(alphas), len(Cs))
+        found = join_judged(judged)
+        choice = choose(found.means, judge.metric)
+        r, i, j = map(int, np.unravel_index(choice[0], shape))
+        model = self._model(*mapped[r], _grid([alphas[i]], [Cs[j]]))
+        results = self._results(found, choice, shape)
+        return {**model, **results, **judged[r].stored, "scoring_": judge.metric}
 
     def _held_out(
-        self,
-        data: RankingData,
-        labels: Vector | None,
-        nodes: list[RandomNodes],
-        judge: Judge,
-        grid: Grid,
+        self, data: RankingData, nodes: list[RandomNodes], judge: Judge, grid: Grid
     ) -> Any:
-        """Return the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
+        """Return the mean held-out score of all draws, (n_grid, n_held_out_rows)."""
         total: Any = 0.0
+        n_threads = self.rows.n_threads
         if judge.splits is not None:
-            draws = [_with_nodes(data, draw) for draw in nodes]
-            n_threads = self.rows.n_threads
-            for scores in hold_out_each(
-                draws, self.settings[0], labels, judge.splits, grid, n_threads
-            ):
-                total = total + scores
+            for draw in nodes:
+                one = self._with_nodes(data, draw)
+                statistics = one.statistics(self.settings[0], n_threads)
+                parts = split_scores(one.data, statistics, judge.splits, grid.of, n_threads)
+                total = total + np.hstack(parts)
             return total / len(nodes)
-        assert judge.validation is not None
-        basis = bool(np.any(grid.damping))
-        for draw, paths in zip(nodes, self._decomposed(data, labels, nodes, basis), strict=True):
-            models = np.concatenate([grid.coef(ridge, weight) for ridge, weight in paths])
-            scores = judge.of(_with_nodes(data, draw).data).validation_scores(models)
-            total = total + scores.reshape(len(paths), len(grid.alphas), -1)
+        for draw, models in zip(nodes, self._along(data, nodes, grid), strict=True):
+            inputs, _ = parts_of(data.feature_map)
+            own = replace(data, feature_map=after_inputs(inputs, draw))
+            total = total + judge.of(own).validation_scores(models)
         return total / len(nodes)
 
     def _results(
@@ -567,13 +519,6 @@ def _folds(cv: Any, data: RankingData) -> Any:
     if isinstance(cv, Integral) and not isinstance(cv, bool) and data.is_single_query:
         return min(cv, max(2, len(data.y) // 2))
     return cv
-
-
-def _with_nodes(data: RankingData, nodes: RandomNodes) -> Coordinates:
-    """Return the data with nodes after their inputs."""
-    inputs, _ = parts_of(data.feature_map)
-    mapped = replace(data, feature_map=after_inputs(inputs, nodes))
-    return Coordinates(mapped, small=SmallProblem.fits(mapped))
 
 
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:

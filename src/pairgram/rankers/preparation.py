@@ -68,6 +68,8 @@ QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
+    from pairgram.rankers.data_sets import DataSets
+    from pairgram.rankers.ridge import FittedSets
     from pairgram.rankers.validation import Validation
 
 
@@ -406,10 +408,9 @@ class Spec(ABC):
 
     rows: Preparation
 
-    @property
-    def is_batched(self) -> bool:
-        """Whether `fit_many` gives its problems to `LeastSquares.fit`, which knows small ones."""
-        return False
+    def fit_sets(self, sets: DataSets) -> FittedSets | None:
+        """Return the models of many sets of rows; None if they are to be fitted one by one."""
+        return None
 
     def of_clicks(self, name: str) -> Self:
         """Return what the ranker of this name fits to clicks.
@@ -577,8 +578,7 @@ class GivenArrays:
             return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
-        (judge,) = Judge.of_targets(pattern, None, cv, held, search.scoring, n_threads)
-        return judge
+        return Judge.make(pattern, cv, held, search.scoring, n_threads)
 
 
 class GivenTable:

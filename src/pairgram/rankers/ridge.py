@@ -16,8 +16,6 @@ from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.parameters import KERNEL_PARAMETERS, Form, check
 from pairgram._support.row_warnings import (
-    INEXACT,
-    narrow_loss,
     warn_of_equal_labels,
     warn_of_narrow_columns,
 )
@@ -25,7 +23,8 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
-from pairgram.features.inputs import parts_of, whole_parts
+from pairgram.features.base import draws_only
+from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
 from pairgram.metrics.comparisons import ComparisonMetric
@@ -63,8 +62,10 @@ from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
+from pairgram.solvers.grid import Grid
+from pairgram.solvers.group_fits import SOLVED, RowSets, in_one_block, solve_sets
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
-from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap
+from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.solvers.passes import (
     Key,
@@ -77,16 +78,41 @@ from pairgram.solvers.passes import (
 from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.posteriors_of_fits import posterior_of
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
-from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
+    from pairgram.rankers.data_sets import DataSets
     from pairgram.rankers.validation import Validation
 
+# A fit of more feature values is not one of compiled sets.
+LARGEST_SET = 1 << 19
 # A table takes memory for its Gram matrix, that of a block, and a solution.
 TABLE_GRAM = 3
+
+
+class FittedSets(NamedTuple):
+    """The models of many sets of rows.
+
+    Attributes
+    ----------
+    coefs : ndarray of shape (n_models, n_coefficients)
+        NaN where a set has no model.
+    own : dict of str to ndarray of shape (n_models,)
+        Attributes of single models.
+    shared : dict
+        The attributes of all.
+    states : ndarray of shape (n_models,), int8
+        `SOLVED`, `NO_PAIRS`, or others where a fit alone is needed.
+    settings : PairSettings
+    """
+
+    coefs: Vector
+    own: dict[str, Any]
+    shared: dict[str, Any]
+    states: Any
+    settings: PairSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,20 +153,10 @@ class LeastSquares(Spec):
         return replace(self, settings=(replace(self.settings[0], pairs="clicks"),))
 
     @abstractmethod
-    def is_small(self, data: RankingData) -> bool:
-        """Tell whether `fit` may be told that the problem of some rows is small."""
-
-    @abstractmethod
     def fit(
-        self,
-        data: RankingData,
-        prior: Prior | None,
-        held: RankingData | None = None,
-        *,
-        labels: Vector | None = None,
-        small: bool = False,
-    ) -> list[dict[str, Any]]:
-        """Return the fitted attributes, a dictionary for every target.
+        self, data: RankingData, prior: Prior | None, held: RankingData | None = None
+    ) -> dict[str, Any]:
+        """Return the fitted attributes.
 
         Parameters
         ----------
@@ -149,11 +165,6 @@ class LeastSquares(Spec):
         prior : Prior or None
         held : RankingData or None
             The rows of a validation set.
-        labels : ndarray of shape (n_rows, n_targets), float64, or None
-            Labels that replace those of the data. There may be more than one target only if the
-            pairs do not depend on labels. None is one target, the labels of the data.
-        small : bool
-            Whether compiled code may solve the problem in the form that it chooses.
         """
 
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
@@ -162,7 +173,7 @@ class LeastSquares(Spec):
         if self.rows.is_one:
             data = rows.fitted(self.rows.kinds[0], self.rows).whole
         held = None if validation is None else rows.held(validation, data)
-        (fitted,) = self.fit(data, rows.prior, held)
+        fitted = self.fit(data, rows.prior, held)
         learns = data.offset is not None or not self.warns_of_ties
         if not learns and not data.labels_differ(self.settings[0]):
             warn_of_equal_labels()
@@ -203,67 +214,90 @@ class RidgeSpec(LeastSquares):
         return replace(self, settings=(PairSettings(None),))
 
     @property
-    def is_batched(self) -> bool:
-        """Whether compiled code can solve small problems, in the form that it chooses."""
-        other = self.constraints is not None or self.covariance or self.form != "auto"
-        if self.rows.kernel is not None or other:
-            return False
-        one = self.rows.is_one and len(self.settings) == 1 and self.scales == (False,)
-        return one and (self.search is None or not _leaves_pairs_out(self.search.cv))
+    def takes_sets(self) -> bool:
+        """Whether compiled code can solve sets of rows, of which the feature map reads none."""
+        rows = self.rows
+        plain = rows.kernel is None and rows.missing is None and rows.kinds == (None,)
+        free = self.constraints is None and not self.covariance and self.form == "auto"
+        drawn = rows.feature_map is None or draws_only(rows.feature_map)
+        return plain and free and drawn and self.search is None and self.scales == (False,)
 
-    def is_small(self, data: RankingData) -> bool:
-        """Tell whether compiled code can solve the problem of some rows."""
-        return data.preferences is None and SmallProblem.fits(data)
+    def fit_sets(self, sets: DataSets) -> FittedSets | None:
+        """Return the models of many sets of rows; None if they are to be fitted one by one."""
+        if not self.takes_sets:
+            return None
+        (settings,), rows = self.settings, self.rows
+        assert self.alphas is not None
+        if settings.kind not in ("none", "kept"):
+            sets = sets.each_target()
+        given = sets.row_sets(settings.joins_all_rows)
+        if given is None:
+            return None
+        if rows.feature_map is not None or rows.prior is not None:
+            given = in_one_block(given)
+        data, prior = given.data, None
+        if rows.feature_map is not None:
+            data = rows.with_map(data)
+        if rows.prior is not None:
+            prior = Prior.of(rows.prior, whole_map(data), rows.no_columns)
+            data = data.plus_offset(prior.scores(data.X, data, rows.n_threads))
+        coordinates = Coordinates.of_features(data, self.settings)
+        given = given._replace(data=coordinates.data)
+        found = solve_sets(given, settings, self.alphas[0], rows.n_threads)
+        if found is None:
+            return None
+        n_rows = np.diff(data.queries.offsets[given.bounds])
+        forms = np.where(n_rows < found.weights.shape[1], "dual", "primal")
+        shared = self._kept(data, prior, {"coef_": coordinates.coefs(found.weights)})
+        coefs = shared.pop("coef_")
+        shared |= {"prior_": None if prior is None else prior.kept, "_column_sums": None}
+        states, forms = (np.repeat(values, given.n_targets) for values in (found.states, forms))
+        return FittedSets(coefs, {"form_": forms}, shared | sets.told_of_fits, states, settings)
 
     def fit(
-        self,
-        data: RankingData,
-        prior: Prior | None,
-        held: RankingData | None = None,
-        *,
-        labels: Vector | None = None,
-        small: bool = False,
-    ) -> list[dict[str, Any]]:
-        """Return the fitted attributes, a dictionary for every target."""
+        self, data: RankingData, prior: Prior | None, held: RankingData | None = None
+    ) -> dict[str, Any]:
+        """Return the fitted attributes."""
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
-                return self._solved(data, prior, labels, small)
-            return self._searched(data, prior, labels, small, held)
+                return self._solved(data, prior)
+            return self._searched(data, prior, held)
 
-    def _solved(
-        self, data: RankingData, prior: Prior | None, labels: Vector | None, small: bool
-    ) -> list[dict[str, Any]]:
+    def _solved(self, data: RankingData, prior: Prior | None) -> dict[str, Any]:
         """Fit one ridge."""
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
-        coordinates = self._coordinates(data, small)
+        if self.takes_sets and (known := self._solved_as_set(data, settings, alphas[0])):
+            coef, kept = known
+            return kept | self._kept(data, prior, {"coef_": coef})
+        coordinates = self._coordinates(data)
         if self.covariance:
             coordinates = coordinates.keeping_statistics()
-        fitted = []
-        solved: list[tuple[Vector, ColumnSums | None, str]]
-        if small:
-            (paths,) = decompose_each([coordinates], settings, labels, self.rows.n_threads)
-            eigen = paths[0][0].eigen
-            squares = np.square(eigen.basis) @ eigen.eigenvalues
-            small = narrow_loss(squares, alphas[0]) <= INEXACT
-        if small:
-            models = (coordinates.coefs(ridge.coef(alphas))[0] for ridge, _ in paths)
-            solved = [(coef, None, coordinates.name) for coef in models]
-        else:
-            coordinates.warn_of_time(1 if labels is None else labels.shape[1])
-            solved = [
-                target.solve(settings, alphas[0], scale=scale, n_threads=self.rows.n_threads)
-                for target in coordinates.of_targets(labels)
-            ]
-            compares = data.preferences is not None and solved[0][2] == "dual"
-            if coordinates.form == "dual" or compares:
-                self._warn_of_narrow_columns(data, None)
-        for coef, sums, form in solved:
-            kept = {"form_": form, "_column_sums": sums}
-            solved_in = coordinates, settings, float(alphas[0]), scale
-            posterior = self._posterior(data, solved_in, coef)
-            fitted.append(kept | self._kept(data, prior, {"coef_": coef}, posterior))
-        return fitted
+        coordinates.warn_of_time(1)
+        n_threads = self.rows.n_threads
+        coef, sums, form = coordinates.solve(settings, alphas[0], scale=scale, n_threads=n_threads)
+        compares = data.preferences is not None and form == "dual"
+        if coordinates.form == "dual" or compares:
+            self._warn_of_narrow_columns(data, None)
+        posterior = self._posterior(data, (coordinates, settings, float(alphas[0]), scale), coef)
+        kept = {"form_": form, "_column_sums": sums}
+        return kept | self._kept(data, prior, {"coef_": coef}, posterior)
+
+    def _solved_as_set(
+        self, data: RankingData, settings: PairSettings, alpha: float
+    ) -> tuple[Vector, dict[str, Any]] | None:
+        """Return the coefficients and what is told of them, if compiled code solves small rows."""
+        if len(data.y) * data.n_features > LARGEST_SET:
+            return None
+        coordinates = Coordinates.of_features(data.as_scope(settings), self.settings)
+        sets = RowSets.of(coordinates.data)
+        found = solve_sets(sets, settings, alpha, self.rows.n_threads, tells=True)
+        if found is None or found.states[0] != SOLVED:
+            return None  # other code says what is wrong
+        form = coordinates.smaller_form()
+        sums = found.column_sums() if form == "primal" else None
+        coef = coordinates.coefs(found.weights)[0]
+        return coef, {"form_": form, "_column_sums": sums}
 
     def _warn_of_narrow_columns(self, data: RankingData, sums: ColumnSums | None) -> None:
         """Warn if a decomposition loses narrow columns."""
@@ -295,19 +329,12 @@ class RidgeSpec(LeastSquares):
         )
 
     def _coordinates(
-        self,
-        data: RankingData,
-        small: bool = False,
-        *,
-        validates: bool = False,
-        iterate: bool | None = None,
+        self, data: RankingData, *, validates: bool = False, iterate: bool | None = None
     ) -> Coordinates:
-        """Choose how the problem is solved. A small problem always stays in features.
+        """Choose how the problem is solved.
 
         `validates` says that a validation set judges. `iterate` is as in `Coordinates.choose`.
         """
-        if small:
-            return Coordinates.of_features(data, self.settings, small=True)
         scale = any(self.scales)
         if self.constraints is not None:
             inputs, feature_map = parts_of(data.feature_map)
@@ -392,60 +419,44 @@ class RidgeSpec(LeastSquares):
         return kept | {"inputs_": inputs, "feature_map_": feature_map, **models}
 
     def _searched(
-        self,
-        data: RankingData,
-        prior: Prior | None,
-        labels: Vector | None,
-        small: bool,
-        held: RankingData | None,
-    ) -> list[dict[str, Any]]:
+        self, data: RankingData, prior: Prior | None, held: RankingData | None
+    ) -> dict[str, Any]:
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search = self.search
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         self._require_evidence(held is not None, data.group_of is not None)
-        judges: Sequence[PathJudge] = []
-        candidates: list[list[_Candidate]] = []
+        judge: PathJudge | None = None
+        candidates: list[_Candidate] = []
         iterate: bool | None = None
         for own in self._mapped(data):
-            if judges:
-                judges = [judge.of(own) for judge in judges]
+            if judge is not None:
+                judge = judge.of(own)
             elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
-                judges = self._judges(own, labels, len(own.y), "dual", held)
-            coordinates = self._coordinates(
-                own, small, validates=held is not None, iterate=iterate
-            ).keeping_statistics()
-            if not judges:
+                judge = self._judge(own, len(own.y), "dual", held)
+            coordinates = self._coordinates(own, validates=held is not None, iterate=iterate)
+            coordinates = coordinates.keeping_statistics()
+            if judge is None:
                 iterate = coordinates.iterate  # of all candidates, which are judged alike
                 width, form = coordinates.data.n_features, coordinates.name
                 width = min(width, len(own.y)) if form == "dual" else width
-                exact = not coordinates.iterate
-                judges = self._judges(own, labels, width, form, held, exact)
-            here = [judge.within(coordinates.of_target(judge.data.y).data) for judge in judges]
-            more_seconds = 0.0
-            if small:  # solving a small problem tells what else is wrong as quickly
-                for settings in self.settings:
-                    here[0].require(settings, 0)
-            else:
-                more_seconds = self._refuse(coordinates, here[0])
-            if not small and not candidates:
-                n_times = len(judges) * self._n_candidates
-                coordinates.warn_of_time(n_times, more_seconds=more_seconds)
+                judge = self._judge(own, width, form, held, not coordinates.iterate)
+            here = judge.within(coordinates.data)
+            more_seconds = self._refuse(coordinates, here)
+            if not candidates:
+                coordinates.warn_of_time(self._n_candidates, more_seconds=more_seconds)
             for settings, scale in itertools.product(self.settings, self.scales):
-                found = self._along(own, coordinates, settings, scale, labels, here)
+                found = self._along(own, coordinates, settings, scale, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
                     assert coordinates.instead is not None  # with the other settings
                     coordinates = coordinates.instead().keeping_statistics()
-                    targets = [coordinates.of_target(judge.data.y) for judge in judges]
-                    here = [one.within(of.data) for one, of in zip(judges, targets, strict=True)]
+                    here = judge.within(coordinates.data)
                     iterate = False
-                    found = self._along(own, coordinates, settings, scale, labels, here)
+                    found = self._along(own, coordinates, settings, scale, here)
                 assert found is not None
                 candidates.append(found)
-        return [
-            self._chosen(of_target, judge.metric, prior)
-            for of_target, judge in zip(zip(*candidates, strict=True), judges, strict=True)
-        ]
+        assert judge is not None
+        return self._chosen(candidates, judge.metric, prior)
 
     def _require_evidence(self, validates: bool, has_groups: bool) -> None:
         """Raise a ValueError if the evidence is to choose, and cannot. The noise takes groups."""
@@ -474,34 +485,30 @@ class RidgeSpec(LeastSquares):
             for gamma in self.gammas[1:]:
                 yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
 
-    def _judges(
+    def _judge(
         self,
         data: RankingData,
-        labels: Vector | None,
         n_dimensions: int,
         form: str,
         held: RankingData | None,
         exact: bool = True,
-    ) -> Sequence[PathJudge]:
-        """Return the object that holds rows out, for every target."""
+    ) -> PathJudge:
+        """Return the object that holds rows out."""
         search, n_threads = self.search, self.rows.n_threads
         assert search is not None
         if search.by_evidence:
-            return [ByEvidence.make(target, n_threads) for target in data.of_targets(labels)]
+            return ByEvidence.make(data, n_threads)
         if data.preferences is not None:
             told = search.cv, held, search.scoring, n_threads
             exact = exact and self.constraints is None
             judge = ComparisonJudge.make(data, *told, exact=exact)
-            return [HeldOutComparisons(judge.rows, n_threads, judge)]
+            return HeldOutComparisons(judge.rows, n_threads, judge)
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(
                     f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_nonzero_coefs"
                 )
-            return [
-                LeavePairOut.make(target, search.scoring, n_threads)
-                for target in data.of_targets(labels)
-            ]
+            return LeavePairOut.make(data, search.scoring, n_threads)
         cv = search.cv
         if held is None and cv is None:
             cheap = (
@@ -510,8 +517,8 @@ class RidgeSpec(LeastSquares):
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
-        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads)
-        return [HeldOutRows(judge.data, n_threads, judge) for judge in judges]
+        of_rows = Judge.make(data, cv, held, search.scoring, n_threads)
+        return HeldOutRows(data, n_threads, of_rows)
 
     def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> float:
         """Raise the errors of the search before a matrix is decomposed.
@@ -542,44 +549,33 @@ class RidgeSpec(LeastSquares):
         coordinates: Coordinates,
         settings: PairSettings,
         scale: bool,
-        labels: Vector | None,
-        judges: Sequence[PathJudge],
-    ) -> list[_Candidate] | None:
-        """Judge one combination along its ridges, for every target.
+        judge: PathJudge,
+    ) -> _Candidate | None:
+        """Judge one combination along its ridges.
 
         The result is None if steps of conjugate gradients take longer than direct solutions.
         Decompositions are not kept: in the dual form each takes at least 8 n² bytes.
         """
         make = partial(_Candidate, data, coordinates, settings, scale)
         given = None if self.alphas is None else np.sort(self.alphas)[::-1].copy()
-        n_threads, found = self.rows.n_threads, []
         if coordinates.constraints is not None or coordinates.iterate:
-            for target, judge in zip(coordinates.of_targets(labels), judges, strict=True):
-                assert isinstance(judge, HoldOut)
-                judged_along = judge.judge_steps if coordinates.iterate else judge.judge_constrained
-                solved = judged_along(target, settings, scale, given)
-                if solved is None:
-                    return None
-                found.append(make(*solved))
-            return found
-        basis = judges[0].needs_basis(settings, coordinates.name == "dual")
-        (paths,) = decompose_each(
-            [coordinates], settings, labels, n_threads, scale=scale, basis=basis
-        )
-        ridge = paths[0][0]
+            assert isinstance(judge, HoldOut)
+            judged_along = judge.judge_steps if coordinates.iterate else judge.judge_constrained
+            solved = judged_along(coordinates, settings, scale, given)
+            return None if solved is None else make(*solved)
+        n_threads = self.rows.n_threads
+        basis = judge.needs_basis(settings, coordinates.name == "dual")
+        statistics = partial(coordinates.statistics, settings, n_threads)
+        ridge = statistics().decompose(scale=scale, basis=basis)
         alphas = ridge.default_alphas(data.offset is not None) if given is None else given
-        splits = judges[0].refits(settings, ridge)
-        scores: Any = [None] * len(judges)
+        splits, scores = judge.refits(settings, ridge), None
         if splits is not None:
-            at = PathTies.of(judges[0].data, settings, ridge, alphas).alphas
+            at = PathTies.of(judge.data, settings, ridge, alphas).alphas
             grid = Grid(at, np.zeros_like(at), relative=False, scale=scale)
-            (scores,) = hold_out_each([coordinates], settings, labels, splits, grid, n_threads)
-        targets = coordinates.of_targets(labels)
-        for judge, target, (ridge, _), one in zip(judges, targets, paths, scores, strict=True):
-            statistics = partial(target.statistics, settings, n_threads)
-            models = RidgeModels(settings, ridge, alphas, statistics, target.coefs, one)
-            found.append(make(alphas, ridge.coef(alphas), judge.judge_path(models)))
-        return found
+            parts = split_scores(coordinates.data, statistics(), splits, grid.of, n_threads)
+            scores = np.hstack(parts)
+        models = RidgeModels(settings, ridge, alphas, statistics, coordinates.coefs, scores)
+        return make(alphas, ridge.coef(alphas), judge.judge_path(models))
 
     def _chosen(
         self,

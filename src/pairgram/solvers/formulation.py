@@ -86,9 +86,6 @@ class Coordinates:
         Returns the coordinates of direct solutions.
     scale : bool
         Whether the features may be scaled. This needs counts of the queries in which they vary.
-    small : bool
-        Whether compiled code solves the problem side by side with others, in the form that it
-        chooses.
     constraints : Constraints or None
         What the weights must be like. This needs the features in the primal form.
     work : Work
@@ -106,7 +103,6 @@ class Coordinates:
     most_products: float = 0.0
     instead: Callable[[], Coordinates] | None = None
     scale: bool = False
-    small: bool = False
     constraints: Constraints | None = None
     work: Work = ONE_RIDGE
     told: str | None = None
@@ -251,18 +247,16 @@ class Coordinates:
         return cls(rows, coefs=coefs, work=work, told="dual")
 
     @classmethod
-    def of_features(
-        cls, data: RankingData, settings: Sequence[PairSettings], *, small: bool = False
-    ) -> Coordinates:
+    def of_features(cls, data: RankingData, settings: Sequence[PairSettings]) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
         if data.feature_map is None:
-            return cls(data, small=small)
+            return cls(data)
         pointwise = any(setting.pairs is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:
-            return cls(data, small=small)
+            return cls(data)
         nodes = replace(data, feature_map=reduced.nodes)
-        return cls(nodes, coefs=reduced.expand, small=small)
+        return cls(nodes, coefs=reduced.expand)
 
     @property
     def iterate(self) -> bool:
@@ -308,7 +302,7 @@ class Coordinates:
     @property
     def name(self) -> str:
         """The form that is solved: "primal" or "dual"."""
-        return self.told or (self.smaller_form() if self.small else self.form)
+        return self.told or self.form
 
     def smaller_form(self) -> str:
         """Return the form with the smaller system: "dual" if there are fewer rows than features."""
@@ -399,7 +393,7 @@ class Coordinates:
             if found is not None:
                 return self.coefs(found[0])[0], None, self.name
             assert self.instead is not None
-            direct = self.instead().of_target(self.data.y)
+            direct = self.instead()
             return direct.solve(settings, alpha, scale=scale, n_threads=n_threads)
         total = self.statistics(settings, n_threads)
         if self.constraints is None:
@@ -449,19 +443,6 @@ class Coordinates:
         """Return `column_sums` if the statistics of all rows were made and kept, else None."""
         total = None if self._known is None else self._known.get(settings)
         return None if total is None else self.column_sums(total, coef)
-
-    def of_targets(self, labels: Vector | None) -> list[Coordinates]:
-        """Return the rows with each column of labels (n_rows, n_targets); None for their own."""
-        if labels is None:
-            return [self]
-        return [self.of_target(y) for y in np.ascontiguousarray(labels.T)]
-
-    def of_target(self, labels: Vector) -> Coordinates:
-        """Return the same rows with other labels."""
-        if labels is self.data.y:
-            return self
-        known: dict[PairSettings, Statistics] | None = None if self._known is None else {}
-        return replace(self, data=replace(self.data, y=labels), _known=known)
 
 
 def without_offsets(X: Vector, queries: Queries) -> Vector:

@@ -1,0 +1,321 @@
+#include "solvers/group_fits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "data/half_laplacian.hpp"
+#include "linear_algebra/blas.hpp"
+#include "solvers/cached_product.hpp"
+#include "support/parallel.hpp"
+#include "support/simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double smallest_size = 1e-140;            // of all entries, whose squares are numbers
+constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
+constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
+constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
+constexpr std::ptrdiff_t largest_own = 48;          // systems of LAPACK are larger
+constexpr std::ptrdiff_t most_narrow = 2000;        // features of which K may lose narrow ones
+constexpr double lost = 1e-6;                       // share of a narrow feature
+constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
+constexpr std::ptrdiff_t rows_ahead = 12;           // that are on their way to the cache
+
+// The sum of the sizes of n numbers; NaN or infinity where one is, or where it overflows.
+PAIRGRAM_CLONES double size_sum(std::ptrdiff_t n, const double* x) {
+    double sums[8] = {};
+    std::ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (std::ptrdiff_t j = 0; j < 8; ++j) sums[j] += std::abs(x[i + j]);
+    double sum = 0;
+    for (; i < n; ++i) sum += std::abs(x[i]);
+    return std::accumulate(sums, sums + 8, sum);
+}
+
+// Upper triangle of A (n, width; stride ld), n ≤ width, becomes Uᵀ⁻¹ A with A = UᵀU in its first n
+// columns. False where a pivot is rounding error of its diagonal entry.
+PAIRGRAM_CLONES bool factor_rows(std::ptrdiff_t n, std::ptrdiff_t width, double* a,
+                                 std::ptrdiff_t ld, double least) {
+    double diagonal[largest_own];
+    for (std::ptrdiff_t i = 0; i < n; ++i) diagonal[i] = a[i * ld + i];
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double* const row = a + i * ld;
+        if (!(row[i] > least * diagonal[i])) return false;
+        const double scale = 1 / std::sqrt(row[i]);
+        for (std::ptrdiff_t j = i; j < width; ++j) row[j] *= scale;
+        for (std::ptrdiff_t k = i + 1; k < n; ++k) {
+            const double share = row[k];
+            double* const below = a + k * ld;
+            for (std::ptrdiff_t j = k; j < width; ++j) below[j] -= share * row[j];
+        }
+    }
+    return true;
+}
+
+// B (n, n_targets; stride ld) = U⁻¹ B for the rows of `factor_rows`.
+PAIRGRAM_CLONES void substitute_back(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
+                                     double* b, std::ptrdiff_t ld) {
+    for (std::ptrdiff_t i = n; i-- > 0;) {
+        double* const row = b + i * ld;
+        const double inverse = 1 / u[i * ld + i];
+        for (std::ptrdiff_t t = 0; t < n_targets; ++t) row[t] *= inverse;
+        for (std::ptrdiff_t k = 0; k < i; ++k) {
+            const double share = u[k * ld + i];
+            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * row[t];
+        }
+    }
+}
+
+// Solves systems of group after group in the same memory.
+template <class T>
+class group_solver {
+  public:
+    group_solver(const ranking_problem& problem, const query_groups& groups,
+                 const given_rows<T>& rows, const node_map<double>* map, double alpha)
+        : problem_(problem), groups_(groups), rows_(rows), map_(map), alpha_(alpha),
+          d_(map ? map->n_outputs : rows.n_columns) {}
+
+    group_state solve(std::ptrdiff_t g, std::ptrdiff_t first_target, double* out) {
+        const auto first_query = static_cast<std::ptrdiff_t>(groups_.queries[g]),
+                   last_query = static_cast<std::ptrdiff_t>(groups_.queries[g + 1]);
+        first_ = problem_.rows.begin(first_query);
+        n_ = problem_.rows.begin(last_query) - first_;
+        t_ = static_cast<std::ptrdiff_t>(groups_.n_targets[g]);
+        width_ = in_column_groups(d_ + t_);
+        if (n_ * d_ > most_values || std::min(n_, d_) > largest_order)
+            return group_state::unsolved;
+        if (!load(g, groups_.targets + first_target)) return group_state::unsolved;
+        if (!transform(first_query, last_query)) return group_state::no_pairs;
+        if (!(pair_weight_ >= smallest_weight && pair_weight_ <= largest_weight))
+            return group_state::unsolved;
+        const double size = size_sum(n_ * width_, z_.data());
+        if (!std::isfinite(size) || (size > 0 && size < smallest_size))
+            return group_state::unsolved;
+        const bool solved = n_ < d_ && !loses_narrow() ? solve_rows(out) : solve_features(out);
+        return solved && std::isfinite(size_sum(t_ * d_, out)) ? group_state::solved
+                                                               : group_state::unsolved;
+    }
+
+    // The sums of the group that was solved last, of weights w; see group_sums.
+    void tell(std::ptrdiff_t g, const double* w, const group_sums& out) const {
+        double *const squares = out.squares + g * d_, *const products = out.products + g * d_;
+        std::fill_n(squares, d_, 0.0);
+        std::fill_n(products, d_, 0.0);
+        for (std::ptrdiff_t i = 0; i < n_; ++i) {
+            const double* const row = z_.data() + i * width_;
+            const double score = std::inner_product(row, row + d_, w, 0.0);
+            for (std::ptrdiff_t j = 0; j < d_; ++j) {
+                squares[j] += row[j] * row[j];
+                products[j] += row[j] * score;
+            }
+        }
+        out.pair_weights[g] = pair_weight_;
+    }
+
+  private:
+    // z (n, width) = [features, targets, zeros]; false where an entry of a row is not finite.
+    bool load(std::ptrdiff_t g, const double* targets) {
+        z_.assign(n_ * width_, 0.0);
+        const auto n_columns = rows_.n_columns, ld = map_ ? n_columns : width_;
+        if (map_) inputs_.assign(n_ * n_columns, 0.0);
+        double* const to = map_ ? inputs_.data() : z_.data();
+        if (rows_.indices)
+            load_sparse(to, ld);
+        else
+            load_dense(g, to, ld);
+        if (map_) {
+            if (!std::isfinite(size_sum(n_ * n_columns, to))) return false;
+            map_rows(*map_, n_, to, ld, z_.data(), width_);
+        }
+        for (std::ptrdiff_t i = 0; i < n_; ++i)
+            std::copy_n(targets + i * t_, t_, z_.data() + i * width_ + d_);
+        return true;
+    }
+
+    void load_dense(std::ptrdiff_t g, double* to, std::ptrdiff_t ld) {
+        const bool apart = rows_.blocks.size() > 1;
+        const T* const block = rows_.blocks[apart ? g : 0];
+        const auto n_columns = rows_.n_columns, start = apart ? first_ : 0;
+        const auto* const order = problem_.rows.order;
+        const auto at = [&](std::ptrdiff_t i) {
+            return block + (problem_.rows.row(first_ + i) - start) * n_columns;
+        };
+        for (std::ptrdiff_t i = 0; i < n_; ++i) {
+            if (order && i + rows_ahead < n_)
+                for (std::ptrdiff_t j = 0; j < n_columns; j += 64 / std::ptrdiff_t{sizeof(T)})
+                    prefetch(at(i + rows_ahead) + j);
+            std::copy_n(at(i), n_columns, to + i * ld);
+        }
+    }
+
+    void load_sparse(double* to, std::ptrdiff_t ld) {
+        for (std::ptrdiff_t i = 0; i < n_; ++i) {
+            const auto row = problem_.rows.row(first_ + i);
+            for (auto e = rows_.bounds[row]; e < rows_.bounds[row + 1]; ++e)
+                to[i * ld + rows_.indices[e]] += static_cast<double>(rows_.values[e]);
+        }
+    }
+
+    // z becomes [H̃, ỹ], query by query; false where no pair counts.
+    bool transform(std::ptrdiff_t first_query, std::ptrdiff_t last_query) {
+        bool counts = false;
+        pair_weight_ = 0;
+        for (auto q = first_query; q < last_query; ++q) {
+            const auto n = problem_.rows.size(q);
+            if (n == 0) continue;
+            double* const rows = z_.data() + (problem_.rows.begin(q) - first_) * width_;
+            plan_query(problem_, q, nullptr, plan_);
+            sums_.reset(plan_.n_levels(), width_);
+            pivot_.assign(width_, 0.0);
+            if (problem_.rule.kind != pair_kind::none)
+                std::copy_n(rows + heaviest_row(plan_) * width_, width_, pivot_.begin());
+            for (std::ptrdiff_t i = 0; i < n; ++i)
+                load_row(width_, rows + i * width_, pivot_.data(), plan_.weight[i],
+                         rows + i * width_, sums_.sum.data() + plan_.level[i] * width_);
+            transform_rows<double>(n, width_, plan_.level.data(), plan_.weight.data(),
+                                   plan_.within.data(), plan_, join_of(problem_.rule.kind), rows,
+                                   width_, sums_);
+            if (!has_pairs(q)) continue;
+            counts = true;
+            pair_weight_ += plan_.pair_weight > 0 ? plan_.pair_weight : vanished;
+        }
+        return counts;
+    }
+
+    // Whether the planned query has two rows that count, of two labels where these matter; or one,
+    // where rows count one by one.
+    bool has_pairs(std::ptrdiff_t query) const {
+        if (!(problem_.rows.query_weight(query) > 0)) return false;
+        const auto kind = problem_.rule.kind;
+        const auto& weights = kind == pair_kind::none || kind == pair_kind::kept
+                                  ? plan_.weight
+                                  : plan_.level_weight;
+        const auto n = std::count_if(weights.begin(), weights.end(), [](double v) { return v > 0; });
+        return n >= (kind == pair_kind::none ? 1 : 2);
+    }
+
+    // Whether K would lose narrow features, which G does not.
+    bool loses_narrow() {
+        if (d_ > most_narrow) return false;
+        squares_.assign(d_, 0.0);
+        for (std::ptrdiff_t i = 0; i < n_; ++i)
+            for (std::ptrdiff_t j = 0; j < d_; ++j)
+                squares_[j] += z_[i * width_ + j] * z_[i * width_ + j];
+        double widest = 0, narrowest = std::numeric_limits<double>::infinity();
+        for (const double square : squares_) {
+            widest = std::max(widest, square);
+            if (square > 0) narrowest = std::min(narrowest, square);
+        }
+        return epsilon * widest > lost * narrowest;
+    }
+
+    double least_pivot(std::ptrdiff_t n) const {
+        return std::max(1e-14, 8 * epsilon * static_cast<double>(n));
+    }
+
+    bool solve_features(double* out) {
+        const auto ld = width_;
+        system_.assign(d_ * ld, 0.0);
+        if (d_ <= largest_own) {
+            for (std::ptrdiff_t a = 0; a < d_; a += column_group)
+                add_cached_product(std::min(column_group, d_ - a), ld - a, n_, 1.0,
+                                   {z_.data() + a, 1, ld}, z_.data() + a, ld,
+                                   system_.data() + a * ld + a, ld);
+        } else {
+            blas::syrk(d_, n_, 1.0, z_.data(), ld, 0.0, system_.data(), ld);
+            blas::gemm(blas::trans::yes, blas::trans::no, d_, t_, n_, 1.0, z_.data(), ld,
+                       z_.data() + d_, ld, 0.0, system_.data() + d_, ld);
+        }
+        if (!solve_system(d_)) return false;
+        for (std::ptrdiff_t t = 0; t < t_; ++t)
+            for (std::ptrdiff_t j = 0; j < d_; ++j) out[t * d_ + j] = system_[j * ld + d_ + t];
+        return true;
+    }
+
+    bool solve_rows(double* out) {
+        const auto ld = in_column_groups(n_ + t_);
+        system_.assign(n_ * ld, 0.0);
+        blas::gemm(blas::trans::no, blas::trans::yes, n_, n_, d_, 1.0, z_.data(), width_,
+                   z_.data(), width_, 0.0, system_.data(), ld);
+        for (std::ptrdiff_t i = 0; i < n_; ++i)
+            std::copy_n(z_.data() + i * width_ + d_, t_, system_.data() + i * ld + n_);
+        if (!solve_system(n_)) return false;
+        blas::gemm(blas::trans::yes, blas::trans::no, t_, d_, n_, 1.0, system_.data() + n_, ld,
+                   z_.data(), width_, 0.0, out, d_);
+        return true;
+    }
+
+    // The right-hand sides behind the upper triangle of order n become the solutions.
+    bool solve_system(std::ptrdiff_t n) {
+        const auto ld = n == d_ ? width_ : in_column_groups(n + t_);
+        for (std::ptrdiff_t i = 0; i < n; ++i) system_[i * ld + i] += alpha_;
+        double* const right = system_.data() + n;
+        if (n > largest_own) return blas::solve_upper(n, t_, system_.data(), right, ld, least_pivot(n));
+        if (!factor_rows(n, n + t_, system_.data(), ld, least_pivot(n))) return false;
+        substitute_back(n, t_, system_.data(), right, ld);
+        return true;
+    }
+
+    const ranking_problem& problem_;
+    const query_groups& groups_;
+    const given_rows<T>& rows_;
+    const node_map<double>* map_;
+    double alpha_, pair_weight_ = 0;
+    std::ptrdiff_t d_, first_ = 0, n_ = 0, t_ = 0, width_ = 0;
+    query_plan plan_;
+    level_sums sums_;
+    buffer<double> inputs_, z_, pivot_, squares_, system_;
+};
+
+}  // namespace
+
+template <class T>
+void fit_groups(const ranking_problem& problem, const query_groups& groups,
+                const given_rows<T>& rows, const node_map<double>* map, double alpha,
+                double* weights, group_state* states, const group_sums& sums, int n_threads) {
+    const auto n_features = map ? map->n_outputs : rows.n_columns;
+    // Neighbouring groups are one task, with about as many values as stay in the cache.
+    buffer<std::ptrdiff_t> first_group{0}, first_target{0}, first_model{0};
+    std::ptrdiff_t values = 0, n_targets = 0, n_models = 0;
+    buffer<std::ptrdiff_t> target(groups.n_groups), model(groups.n_groups);
+    for (std::ptrdiff_t g = 0; g < groups.n_groups; ++g) {
+        const auto n = problem.rows.begin(groups.queries[g + 1]) -
+                       problem.rows.begin(groups.queries[g]);
+        target[g] = n_targets;
+        model[g] = n_models;
+        n_targets += n * groups.n_targets[g];
+        n_models += groups.n_targets[g];
+        values += n * (n_features + groups.n_targets[g]);
+        if (values >= values_at_once || g + 1 == groups.n_groups) {
+            first_group.push_back(g + 1);
+            values = 0;
+        }
+    }
+    const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+        group_solver<T> solver(problem, groups, rows, map, alpha);
+        for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {
+            double* const out = weights + model[g] * n_features;
+            states[g] = solver.solve(g, target[g], out);
+            if (states[g] != group_state::solved)
+                std::fill_n(out, groups.n_targets[g] * n_features,
+                            std::numeric_limits<double>::quiet_NaN());
+            else if (sums.squares)
+                solver.tell(g, out, sums);
+        }
+    });
+}
+
+template void fit_groups<double>(const ranking_problem&, const query_groups&,
+                                 const given_rows<double>&, const node_map<double>*, double,
+                                 double*, group_state*, const group_sums&, int);
+template void fit_groups<float>(const ranking_problem&, const query_groups&,
+                                const given_rows<float>&, const node_map<double>*, double, double*,
+                                group_state*, const group_sums&, int);
+
+}  // namespace pairgram

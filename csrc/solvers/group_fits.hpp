@@ -1,0 +1,60 @@
+// Pairwise least squares of one ridge for each of many groups of queries: users, assays, targets.
+//
+// A group never leaves the cache: its rows are gathered, mapped and transformed, and of the smaller
+// of G = H̃ᵀH̃ and K = H̃H̃ᵀ a Cholesky factor solves
+//
+//   (G + alpha I) w = H̃ᵀỹ,   or   w = H̃ᵀ (K + alpha I)⁻¹ ỹ   where rows are fewer than features.
+//
+// Which form a group takes follows from its own rows, so a group alone has the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "data/ranking_problem.hpp"
+#include "features/node_map.hpp"
+#include "support/buffer.hpp"
+
+namespace pairgram {
+
+// Rows as they are given: dense ones in one or more blocks of neighbouring rows, or those of a CSR
+// matrix, where `indices` is not null.
+template <class T>
+struct given_rows {
+    std::ptrdiff_t n_columns;
+    buffer<const T*> blocks;      // a dense block for each group, or one for all
+    const T* values = nullptr;    // of a CSR matrix
+    const std::int64_t* bounds = nullptr;
+    const std::int32_t* indices = nullptr;
+};
+
+// Groups of queries of a problem, whose rows stand one group after the other in its order.
+struct query_groups {
+    std::ptrdiff_t n_groups;
+    const std::int64_t* queries;         // (n_groups + 1,) the first query of each
+    const std::int64_t* n_targets;       // (n_groups,)
+    const double* targets;               // (rows, n_targets) of group after group, by position
+};
+
+// What `fit_groups` also tells of each group's first target, if asked: the diagonal of G and G w,
+// (n_groups, n_features), and Σ W, (n_groups,).
+struct group_sums {
+    double *squares = nullptr, *products = nullptr, *pair_weights = nullptr;
+};
+
+enum class group_state : std::int8_t { solved, no_pairs, unsolved };
+
+// Writes the weights (n_targets, n_features) of group after group, and the state of each. A group
+// is left `unsolved`, with NaN, where it has more than 2^19 values, or more than 256 rows and more
+// than 256 features; where its rows or sums are not finite or nearly vanish; and where its system is
+// numerically singular: other code finds out more.
+//
+// n d² + d³ / 3 flops for n ≥ d, n² d + n³ / 3 otherwise; memory: one group for each thread. The
+// same bits for any n_threads. BLAS must be held to one thread. Source: Pahikkala et al. 2009, eq.
+// 8, and its dual, by the half-Laplacian.
+template <class T>
+void fit_groups(const ranking_problem& problem, const query_groups& groups,
+                const given_rows<T>& rows, const node_map<double>* map, double alpha,
+                double* weights, group_state* states, const group_sums& sums, int n_threads);
+
+}  // namespace pairgram

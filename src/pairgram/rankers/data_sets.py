@@ -1,0 +1,297 @@
+"""`DataSets`: the many data sets that `fit_many` is given, as rows with keys or as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import (
+    column_names,
+    index_columns,
+    is_ready,
+    read_rows,
+    real_array,
+    select_columns,
+    take_rows,
+)
+from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram.data.dataset import RankingData
+from pairgram.data.queries import Queries, check_weights
+from pairgram.solvers.group_fits import RowSets
+
+
+@dataclass(frozen=True, eq=False)
+class DataSets:
+    """Checked data sets, of which each has a key or, with several targets, one for each.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_models,)
+    names : ndarray of shape (n_features,) of str, or None
+    given : array-like, frame or CSR matrix
+        The rows of all sets as the caller gave them, but for columns that are no features.
+    X : array or CSR matrix of all rows, or list of an array for each set
+    y : ndarray of shape (n_rows,), or list of ndarrays of shape (n_rows,) or (n_rows, n_targets)
+    told : dict of str to ndarray or list of such
+        The arguments of `fit` besides, of all rows or of each set.
+    queries : Queries
+        The queries of all sets, one set after the other.
+    bounds : ndarray of shape (n_sets + 1,), int64
+        The first query of every set.
+    by_key : Queries or None
+        The rows of every set, if X is no list.
+    n_targets : ndarray of shape (n_sets,), int64, or None
+        None stands for one each.
+    places : ndarray of shape (n_models,), int64, or None
+        Which key every model belongs to, if they do not stand in the order of the keys.
+    """
+
+    keys: NDArray[Any]
+    names: NDArray[Any] | None
+    X: Any
+    y: Any
+    told: dict[str, Any]
+    queries: Queries
+    bounds: NDArray[np.int64]
+    by_key: Queries | None = None
+    given: Any = None
+    n_targets: NDArray[np.int64] | None = None
+    places: Rows | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Any, by: Any, told: dict[str, Any]) -> Self:
+        """Read what a caller gives."""
+        if isinstance(X, (list, tuple)) and y is None:
+            given = next((name for name, value in told.items() if value is not None), None)
+            if given is not None:
+                raise ArgumentError(given, "must be None beside a list of (X, y) or (X, y, qid)")
+            return cls._of_list(X, by)
+        columns = {"y": y, "by": by, **told}
+        if X is None or isinstance(X, str):
+            raise TypeError(f"X must be rows of numbers, or a list of (X, y), got {X!r}")
+        named = {name: value for name, value in columns.items() if isinstance(value, str)}
+        frame_names = column_names(X) if named else None
+        if named:
+            if frame_names is None:
+                name = next(iter(named))
+                raise ArgumentError(
+                    name,
+                    "is the name of a column, so X must be a frame of pandas or polars, or a "
+                    "pyarrow table",
+                )
+            columns |= {name: select_columns(X, value, name) for name, value in named.items()}
+            hidden = {*named.values(), *index_columns(X)}
+            X = select_columns(X, [name for name in frame_names if name not in hidden], "X")
+        if columns["y"] is None:
+            raise ArgumentError("y", "must hold labels, or X be a list of (X, y) or (X, y, qid)")
+        names = column_names(X)
+        rows = read_rows(X, "X")
+        labels = real_array(columns.pop("y"), "y")
+        if labels.shape[:1] != rows.shape[:1]:
+            raise ArgumentError(
+                "y",
+                f"must have a label for each of the {rows.shape[0]} rows of X, got {len(labels)}",
+            )
+        known = None if names is None else np.array(names, dtype=object)
+        keys = columns.pop("by")
+        if labels.ndim == 2:
+            if keys is not None:
+                raise ArgumentError("by", "must be None for several targets, which are the keys")
+            return cls._of_targets(rows, labels, known, columns)
+        if keys is None:
+            raise ArgumentError(
+                "by", "must have the key of every row, such as a user, or X be a list"
+            )
+        found = cls._of_keys(rows, labels, known, keys, columns)
+        return replace(found, given=X)
+
+    @classmethod
+    def _of_keys(cls, X: Any, y: Vector, names: Any, keys: Any, told: dict[str, Any]) -> Self:
+        n_rows = X.shape[0]
+        for name in ("sample_weight", "query_weight"):
+            if told[name] is not None:
+                told[name] = check_weights(told[name], n_rows, name)
+        by_key = Queries.make(n_rows, qid=keys, name="by")
+        queries, bounds = by_key, np.arange(by_key.n_queries + 1)
+        if told["qid"] is not None:
+            within = Queries.make(n_rows, qid=told["qid"])
+            both = by_key.index() * within.n_queries + within.index()
+            inner = Queries.make(n_rows, qid=by_key.grouped(both))
+            order = by_key.order
+            if inner.order is not None:
+                order = inner.order if order is None else order[inner.order]
+            queries = Queries(inner.offsets, order)
+            bounds = np.searchsorted(inner.offsets, by_key.offsets)
+        assert by_key.ids is not None
+        return cls(by_key.ids, names, X, y, told, queries, bounds, by_key)
+
+    @classmethod
+    def _of_list(cls, problems: Sequence[Any], keys: Any) -> Self:
+        read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
+        rows, labels, ids = ([problem[part] for problem in read] for part in range(3))
+        plain = all(is_ready(X, 2) and X.flags.c_contiguous for X in rows)
+        if not plain or len({X.dtype for X in rows}) > 1 or len({X.shape[1] for X in rows}) > 1:
+            rows = _like_rows(rows)
+        sizes = [X.shape[0] for X in rows]
+        for number, (size, one) in enumerate(zip(sizes, labels, strict=True)):
+            if one.shape != (size,):
+                raise ArgumentError(
+                    "X",
+                    f": data set {number} must have a label for each of its {size} rows, got "
+                    f"y of shape {one.shape}",
+                )
+        if keys is None:
+            found: NDArray[Any] = np.arange(len(rows))
+        else:
+            by = Queries.make(len(rows), qid=keys, name="by")
+            if by.n_queries < len(rows):
+                raise ArgumentError("by", "must have a different key for each data set of the list")
+            assert by.ids is not None
+            found = by.ids
+        return cls._of_blocks(rows, labels, ids, found)
+
+    @classmethod
+    def _of_blocks(
+        cls, rows: Any, labels: Any, ids: Any, keys: NDArray[Any], **others: Any
+    ) -> Self:
+        """Return a set for each of some arrays of rows, with its labels and ids."""
+        sizes = np.array([len(y) for y in labels], dtype=np.int64)
+        if all(one is None for one in ids):
+            queries, bounds = Queries.of_sizes(sizes), np.arange(len(sizes) + 1)
+            return cls(keys, None, list(rows), list(labels), {}, queries, bounds, None, **others)
+        own = [Queries.make(n, qid=one) for n, one in zip(sizes.tolist(), ids, strict=True)]
+        for number, one in enumerate(own):
+            if one.order is not None:  # blocks stand in the order of their queries
+                rows, labels = list(rows), list(labels)
+                rows[number] = np.ascontiguousarray(rows[number][one.order])
+                labels[number] = labels[number][one.order]
+        queries = Queries.of_sizes(np.concatenate([one.sizes for one in own]))
+        bounds = np.concatenate(([0], np.cumsum([one.n_queries for one in own])))
+        qids = [np.repeat(np.arange(one.n_queries), one.sizes) for one in own]
+        told = {"qid": qids}
+        return cls(keys, None, list(rows), list(labels), told, queries, bounds, None, **others)
+
+    @classmethod
+    def _of_targets(cls, X: Any, Y: Vector, names: Any, told: dict[str, Any]) -> Self:
+        """Return a set for the targets that were measured for the same rows."""
+        given = next((n for n, value in told.items() if value is not None and n != "qid"), None)
+        if given is not None:
+            raise ArgumentError(given, "must be None for several targets")
+        measured = ~np.isnan(Y)
+        known: dict[bytes, list[int]] = {}
+        for target, pattern in enumerate(np.packbits(measured.T, axis=1)):
+            known.setdefault(pattern.tobytes(), []).append(target)
+        blocks, labels, ids = [], [], []
+        for targets in known.values():
+            some = np.flatnonzero(measured[:, targets[0]])
+            one = len(known) == 1 and len(some) == len(Y)  # of which nothing is copied
+            blocks.append(X if one else X[some])
+            labels.append(Y if one else Y[np.ix_(some, targets)])
+            ids.append(None if told["qid"] is None else np.asarray(told["qid"])[some])
+        counts = np.array([len(targets) for targets in known.values()])
+        places = None if len(known) == 1 else np.concatenate([*known.values()])
+        keys = np.arange(Y.shape[1])
+        found = cls._of_blocks(blocks, labels, ids, keys, n_targets=counts, places=places)
+        return replace(found, names=names)
+
+    @property
+    def n_sets(self) -> int:
+        """The number of sets; a set may have several targets."""
+        return len(self.bounds) - 1
+
+    def each_target(self) -> Self:
+        """Return the sets with one target each."""
+        if self.n_targets is None:
+            return self
+        numbers = np.repeat(np.arange(self.n_sets), self.n_targets)
+        qids = self.told.get("qid", [None] * self.n_sets)
+        labels = [np.ascontiguousarray(y) for Y in self.y for y in Y.T]
+        blocks, ids = [self.X[i] for i in numbers], [qids[i] for i in numbers]
+        found = self._of_blocks(blocks, labels, ids, self.keys, places=self.places)
+        return replace(found, names=self.names)
+
+    def row_sets(self, one_list: bool) -> RowSets | None:
+        """Return what compiled code takes, each set as one query if it is `one_list`."""
+        queries, bounds, listed = self.queries, self.bounds, isinstance(self.X, list)
+        if one_list:
+            queries = self.by_key or Queries.of_sizes(np.diff(queries.offsets[bounds]))
+            bounds = np.arange(self.n_sets + 1)
+        if listed:
+            if any(map(scipy.sparse.issparse, self.X)) or not self.X:
+                return None
+            y = np.concatenate([one if one.ndim == 1 else one[:, 0] for one in self.y])
+            flat = np.concatenate([one.ravel() for one in self.y]) if self.n_sets > 1 else self.y[0]
+            data = RankingData(np.empty((len(y), 0)), y, queries)
+            counts = self.n_targets
+        else:
+            y, counts, weights = self.y, None, self.told
+            of_queries = weights["query_weight"]
+            data = RankingData(
+                self.X,
+                np.where(np.isfinite(y), y, 0.0),
+                queries,
+                weights["sample_weight"],
+                None if of_queries is None else queries.per_query(of_queries, "query_weight"),
+            )
+            flat = queries.grouped(y)
+        counts = np.ones(self.n_sets, dtype=np.int64) if counts is None else counts
+        return RowSets(data, bounds, self.X if listed else [self.X], flat.ravel(), counts)
+
+    def arguments(self, number: int) -> dict[str, Any]:
+        """Return the arguments of `fit` of one set."""
+        if isinstance(self.X, list):
+            own = {name: values[number] for name, values in self.told.items()}
+            return {"X": self.X[number], "y": self.y[number], **own}
+        assert self.by_key is not None
+        rows = self.by_key.rows(number)
+        numbers = np.arange(len(self.y))[rows]
+        own = {name: np.asarray(v)[numbers] for name, v in self.told.items() if v is not None}
+        return {"X": take_rows(self.given, numbers), "y": self.y[numbers], **own}
+
+    @property
+    def told_of_fits(self) -> dict[str, Any]:
+        """The attributes that all models have of their rows."""
+        X = self.X[0] if isinstance(self.X, list) else self.X
+        told = {
+            "n_features_in_": X.shape[1],
+            "uses_qid_": self.told.get("qid") is not None,
+            "uses_offset_": False,
+            "fill_values_": None,
+        }
+        return told if self.names is None else told | {"feature_names_in_": self.names}
+
+
+def _as_problem(number: int, problem: Any) -> tuple[Any, Any, Any]:
+    """Return (X, y, qid) of a data set of a list."""
+    if not isinstance(problem, (tuple, list)) or len(problem) not in (2, 3):
+        raise TypeError(
+            f"X must be a list of (X, y) or (X, y, qid), or an array with the argument by, got "
+            f"{type(problem).__name__} as data set {number}"
+        )
+    X, y, *ids = problem
+    if not is_ready(X, 2):
+        X = read_rows(X, f"X of data set {number}")
+    if not (is_ready(y, 1) and y.dtype == np.float64):
+        y = real_array(y, f"y of data set {number}")
+    return X, y, ids[0] if ids else None
+
+
+def _like_rows(rows: Sequence[Any]) -> list[Any]:
+    """Return rows of one type that all have as many columns, C-contiguous where dense."""
+    widths = [X.shape[1] for X in rows]
+    if len(set(widths)) > 1:
+        number = next(i for i, width in enumerate(widths) if width != widths[0])
+        raise ArgumentError(
+            "X",
+            f": data set {number} must have {widths[0]} columns, as the first has, got "
+            f"{widths[number]}",
+        )
+    if any(map(scipy.sparse.issparse, rows)):
+        return list(rows)
+    dtype = np.result_type(*{X.dtype for X in rows})
+    return [np.require(X, dtype, ["C", "A"]) for X in rows]
