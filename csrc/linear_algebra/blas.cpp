@@ -86,25 +86,29 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda) {
     return end;
 }
 
-// Row-major A = UᵀU is column-major A = LLᵀ with L = Uᵀ, and row-major B is column-major Bᵀ.
-bool solve_upper(std::ptrdiff_t n, std::ptrdiff_t m, double* a, double* b, std::ptrdiff_t ld,
-                 double least) {
-    char side = 'R', uplo = 'L', no = 'N', yes = 'T', diagonal = 'N';
-    int n_ = narrow(n, "order"), m_ = narrow(m, "right-hand sides"),
-        ld_ = narrow(ld, "row stride"), info = 0;
-    double one = 1;
+bool factor_upper(std::ptrdiff_t n, double* a, std::ptrdiff_t lda, double least) {
+    char uplo = 'L';  // row-major upper triangle
+    int n_ = narrow(n, "order"), lda_ = narrow(lda, "row stride"), info = 0;
     std::vector<double> before(static_cast<std::size_t>(n));
     for (std::ptrdiff_t i = 0; i < n; ++i)
-        before[static_cast<std::size_t>(i)] = least * a[i * (ld + 1)];
-    table->dpotrf(&uplo, &n_, a, &ld_, &info);
+        before[static_cast<std::size_t>(i)] = least * a[i * (lda + 1)];
+    table->dpotrf(&uplo, &n_, a, &lda_, &info);
     if (info != 0) return false;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double root = a[i * (ld + 1)];
+        const double root = a[i * (lda + 1)];
         if (!(root * root > before[static_cast<std::size_t>(i)])) return false;
     }
-    table->dtrsm(&side, &uplo, &yes, &diagonal, &m_, &n_, &one, a, &ld_, b, &ld_);
-    table->dtrsm(&side, &uplo, &no, &diagonal, &m_, &n_, &one, a, &ld_, b, &ld_);
     return true;
+}
+
+// Row-major UᵀU X = B is column-major Xᵀ L Lᵀ = Bᵀ with L = Uᵀ.
+void substitute(std::ptrdiff_t n, std::ptrdiff_t m, const double* u, double* b, std::ptrdiff_t ld) {
+    char side = 'R', uplo = 'L', no = 'N', yes = 'T', diagonal = 'N';
+    int n_ = narrow(n, "order"), m_ = narrow(m, "right-hand sides"), ld_ = narrow(ld, "row stride");
+    double one = 1;
+    auto* const l = const_cast<double*>(u);
+    table->dtrsm(&side, &uplo, &yes, &diagonal, &m_, &n_, &one, l, &ld_, b, &ld_);
+    table->dtrsm(&side, &uplo, &no, &diagonal, &m_, &n_, &one, l, &ld_, b, &ld_);
 }
 
 double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {

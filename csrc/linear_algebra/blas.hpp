@@ -50,11 +50,12 @@ void solve_lower_transposed(std::ptrdiff_t m, std::ptrdiff_t n, const double* l,
 // have been factorised before a pivot that is not positive: n where there is none.
 std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda);
 
-// Solves A X = B in place for symmetric positive definite A (n, n) and B (n, m), row-major with row
-// stride ld; the upper triangle of A is read and overwritten. False where A is not positive
-// definite, or a pivot is at most `least` times its diagonal entry.
-bool solve_upper(std::ptrdiff_t n, std::ptrdiff_t m, double* a, double* b, std::ptrdiff_t ld,
-                 double least);
+// Upper triangle of row-major A (n, n) = U, A = UᵀU. False where A is not positive definite, or the
+// square of a pivot is at most `least` times its diagonal entry.
+bool factor_upper(std::ptrdiff_t n, double* a, std::ptrdiff_t lda, double least);
+
+// B (n, m) = (UᵀU)⁻¹ B, both row-major with row stride ld.
+void substitute(std::ptrdiff_t n, std::ptrdiff_t m, const double* u, double* b, std::ptrdiff_t ld);
 
 // Solves A x = b in place for symmetric positive definite row-major A (n, n), of which the lower
 // triangle is read and overwritten. Returns the smallest pivot, or 0, with b untouched, when A is

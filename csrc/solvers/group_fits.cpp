@@ -16,11 +16,12 @@ namespace pairgram {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr double smallest_size = 1e-140;            // of all entries, whose squares are numbers
+constexpr double smallest_size = 1e-140;  // of all entries, whose squares are numbers
 constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
 constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
 constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
-constexpr std::ptrdiff_t largest_own = 48;          // systems of LAPACK are larger
+constexpr std::ptrdiff_t largest_own = 48;  // systems of LAPACK are larger
+constexpr std::ptrdiff_t targets_at_once = 64;
 constexpr std::ptrdiff_t most_narrow = 2000;        // features of which K may lose narrow ones
 constexpr double lost = 1e-6;                       // share of a narrow feature
 constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
@@ -37,29 +38,37 @@ PAIRGRAM_CLONES double size_sum(std::ptrdiff_t n, const double* x) {
     return std::accumulate(sums, sums + 8, sum);
 }
 
-// Upper triangle of A (n, width; stride ld), n ≤ width, becomes Uᵀ⁻¹ A with A = UᵀU in its first n
-// columns. False where a pivot is rounding error of its diagonal entry.
-PAIRGRAM_CLONES bool factor_rows(std::ptrdiff_t n, std::ptrdiff_t width, double* a,
-                                 std::ptrdiff_t ld, double least) {
+// Upper triangle of A (n, n; stride ld) = U with A = UᵀU. False where a pivot is rounding error of
+// its diagonal entry.
+PAIRGRAM_CLONES bool factor(std::ptrdiff_t n, double* a, std::ptrdiff_t ld, double least) {
     double diagonal[largest_own];
     for (std::ptrdiff_t i = 0; i < n; ++i) diagonal[i] = a[i * ld + i];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* const row = a + i * ld;
         if (!(row[i] > least * diagonal[i])) return false;
         const double scale = 1 / std::sqrt(row[i]);
-        for (std::ptrdiff_t j = i; j < width; ++j) row[j] *= scale;
+        for (std::ptrdiff_t j = i; j < n; ++j) row[j] *= scale;
         for (std::ptrdiff_t k = i + 1; k < n; ++k) {
             const double share = row[k];
             double* const below = a + k * ld;
-            for (std::ptrdiff_t j = k; j < width; ++j) below[j] -= share * row[j];
+            for (std::ptrdiff_t j = k; j < n; ++j) below[j] -= share * row[j];
         }
     }
     return true;
 }
 
-// B (n, n_targets; stride ld) = U⁻¹ B for the rows of `factor_rows`.
-PAIRGRAM_CLONES void substitute_back(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
-                                     double* b, std::ptrdiff_t ld) {
+// B (n, n_targets; stride ld) = (UᵀU)⁻¹ B.
+PAIRGRAM_CLONES void substitute(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
+                                double* b, std::ptrdiff_t ld) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double* const row = b + i * ld;
+        const double inverse = 1 / u[i * ld + i];
+        for (std::ptrdiff_t t = 0; t < n_targets; ++t) row[t] *= inverse;
+        for (std::ptrdiff_t k = i + 1; k < n; ++k) {
+            const double share = u[i * ld + k];
+            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * row[t];
+        }
+    }
     for (std::ptrdiff_t i = n; i-- > 0;) {
         double* const row = b + i * ld;
         const double inverse = 1 / u[i * ld + i];
@@ -77,28 +86,35 @@ class group_solver {
   public:
     group_solver(const ranking_problem& problem, const query_groups& groups,
                  const given_rows<T>& rows, const node_map<double>* map, double alpha)
-        : problem_(problem), groups_(groups), rows_(rows), map_(map), alpha_(alpha),
+        : problem_(problem),
+          groups_(groups),
+          rows_(rows),
+          map_(map),
+          alpha_(alpha),
           d_(map ? map->n_outputs : rows.n_columns) {}
 
     group_state solve(std::ptrdiff_t g, std::ptrdiff_t first_target, double* out) {
-        const auto first_query = static_cast<std::ptrdiff_t>(groups_.queries[g]),
-                   last_query = static_cast<std::ptrdiff_t>(groups_.queries[g + 1]);
-        first_ = problem_.rows.begin(first_query);
-        n_ = problem_.rows.begin(last_query) - first_;
-        t_ = static_cast<std::ptrdiff_t>(groups_.n_targets[g]);
-        width_ = in_column_groups(d_ + t_);
-        if (n_ * d_ > most_values || std::min(n_, d_) > largest_order)
+        const auto n_targets = static_cast<std::ptrdiff_t>(groups_.n_targets[g]);
+        last_query_ = static_cast<std::ptrdiff_t>(groups_.queries[g + 1]);
+        first_query_ = static_cast<std::ptrdiff_t>(groups_.queries[g]);
+        first_ = problem_.rows.begin(first_query_);
+        n_ = problem_.rows.begin(last_query_) - first_;
+        if (n_ == 0 || n_ * d_ > most_values || std::min(n_, d_) > largest_order)
             return group_state::unsolved;
-        if (!load(g, groups_.targets + first_target)) return group_state::unsolved;
-        if (!transform(first_query, last_query)) return group_state::no_pairs;
-        if (!(pair_weight_ >= smallest_weight && pair_weight_ <= largest_weight))
-            return group_state::unsolved;
-        const double size = size_sum(n_ * width_, z_.data());
-        if (!std::isfinite(size) || (size > 0 && size < smallest_size))
-            return group_state::unsolved;
-        const bool solved = n_ < d_ && !loses_narrow() ? solve_rows(out) : solve_features(out);
-        return solved && std::isfinite(size_sum(t_ * d_, out)) ? group_state::solved
-                                                               : group_state::unsolved;
+        width_ = in_column_groups(d_ + std::min(n_targets, targets_at_once));
+        z_.assign(n_ * width_, 0.0);
+        if (!load(g)) return group_state::unsolved;
+        for (std::ptrdiff_t t = 0; t < n_targets; t += targets_at_once) {
+            t_ = std::min(targets_at_once, n_targets - t);
+            for (std::ptrdiff_t i = 0; i < n_; ++i)
+                std::copy_n(groups_.targets + first_target + i * n_targets + t, t_,
+                            z_.data() + i * width_ + d_);
+            if (!transform(t == 0 ? 0 : d_)) return group_state::no_pairs;
+            if (t == 0 && !factorise()) return group_state::unsolved;
+            solve_targets(out + t * d_, t == 0 && order_ == d_ && d_ <= largest_own);
+        }
+        return std::isfinite(size_sum(n_targets * d_, out)) ? group_state::solved
+                                                            : group_state::unsolved;
     }
 
     // The sums of the group that was solved last, of weights w; see group_sums.
@@ -118,9 +134,9 @@ class group_solver {
     }
 
   private:
-    // z (n, width) = [features, targets, zeros]; false where an entry of a row is not finite.
-    bool load(std::ptrdiff_t g, const double* targets) {
-        z_.assign(n_ * width_, 0.0);
+    // The features of z (n, width) = [features, targets, zeros]; false where an entry of a row that
+    // a map may hide is not finite.
+    bool load(std::ptrdiff_t g) {
         const auto n_columns = rows_.n_columns, ld = map_ ? n_columns : width_;
         if (map_) inputs_.assign(n_ * n_columns, 0.0);
         double* const to = map_ ? inputs_.data() : z_.data();
@@ -128,12 +144,9 @@ class group_solver {
             load_sparse(to, ld);
         else
             load_dense(g, to, ld);
-        if (map_) {
-            if (!std::isfinite(size_sum(n_ * n_columns, to))) return false;
-            map_rows(*map_, n_, to, ld, z_.data(), width_);
-        }
-        for (std::ptrdiff_t i = 0; i < n_; ++i)
-            std::copy_n(targets + i * t_, t_, z_.data() + i * width_ + d_);
+        if (!map_) return true;
+        if (!std::isfinite(size_sum(n_ * n_columns, to))) return false;
+        map_rows(*map_, n_, to, ld, z_.data(), width_);
         return true;
     }
 
@@ -161,23 +174,25 @@ class group_solver {
         }
     }
 
-    // z becomes [H̃, ỹ], query by query; false where no pair counts.
-    bool transform(std::ptrdiff_t first_query, std::ptrdiff_t last_query) {
+    // The columns of z from the given one on become those of [H̃, ỹ], query by query; false where no
+    // pair counts.
+    bool transform(std::ptrdiff_t column) {
+        const auto width = width_ - column;
+        const bool pointwise = problem_.rule.kind == pair_kind::none;
         bool counts = false;
         pair_weight_ = 0;
-        for (auto q = first_query; q < last_query; ++q) {
+        for (auto q = first_query_; q < last_query_; ++q) {
             const auto n = problem_.rows.size(q);
             if (n == 0) continue;
-            double* const rows = z_.data() + (problem_.rows.begin(q) - first_) * width_;
+            double* const rows = z_.data() + (problem_.rows.begin(q) - first_) * width_ + column;
             plan_query(problem_, q, nullptr, plan_);
-            sums_.reset(plan_.n_levels(), width_);
-            pivot_.assign(width_, 0.0);
-            if (problem_.rule.kind != pair_kind::none)
-                std::copy_n(rows + heaviest_row(plan_) * width_, width_, pivot_.begin());
+            sums_.reset(plan_.n_levels(), width);
+            pivot_.assign(width, 0.0);
+            if (!pointwise) std::copy_n(rows + heaviest_row(plan_) * width_, width, pivot_.begin());
             for (std::ptrdiff_t i = 0; i < n; ++i)
-                load_row(width_, rows + i * width_, pivot_.data(), plan_.weight[i],
-                         rows + i * width_, sums_.sum.data() + plan_.level[i] * width_);
-            transform_rows<double>(n, width_, plan_.level.data(), plan_.weight.data(),
+                load_row(width, rows + i * width_, pivot_.data(), plan_.weight[i],
+                         rows + i * width_, sums_.sum.data() + plan_.level[i] * width);
+            transform_rows<double>(n, width, plan_.level.data(), plan_.weight.data(),
                                    plan_.within.data(), plan_, join_of(problem_.rule.kind), rows,
                                    width_, sums_);
             if (!has_pairs(q)) continue;
@@ -192,10 +207,10 @@ class group_solver {
     bool has_pairs(std::ptrdiff_t query) const {
         if (!(problem_.rows.query_weight(query) > 0)) return false;
         const auto kind = problem_.rule.kind;
-        const auto& weights = kind == pair_kind::none || kind == pair_kind::kept
-                                  ? plan_.weight
-                                  : plan_.level_weight;
-        const auto n = std::count_if(weights.begin(), weights.end(), [](double v) { return v > 0; });
+        const auto& weights =
+            kind == pair_kind::none || kind == pair_kind::kept ? plan_.weight : plan_.level_weight;
+        const auto n =
+            std::count_if(weights.begin(), weights.end(), [](double v) { return v > 0; });
         return n >= (kind == pair_kind::none ? 1 : 2);
     }
 
@@ -214,51 +229,51 @@ class group_solver {
         return epsilon * widest > lost * narrowest;
     }
 
-    double least_pivot(std::ptrdiff_t n) const {
-        return std::max(1e-14, 8 * epsilon * static_cast<double>(n));
-    }
-
-    bool solve_features(double* out) {
-        const auto ld = width_;
-        system_.assign(d_ * ld, 0.0);
-        if (d_ <= largest_own) {
+    // The Cholesky factor of the smaller system; false where other code is needed.
+    bool factorise() {
+        if (!(pair_weight_ >= smallest_weight && pair_weight_ <= largest_weight)) return false;
+        const double size = size_sum(n_ * width_, z_.data());
+        if (!std::isfinite(size) || (size > 0 && size < smallest_size)) return false;
+        by_rows_ = n_ < d_ && !loses_narrow();
+        order_ = by_rows_ ? n_ : d_;
+        ld_ = in_column_groups(order_ + t_);
+        system_.assign(order_ * ld_, 0.0);
+        if (by_rows_)
+            blas::gemm(blas::trans::no, blas::trans::yes, n_, n_, d_, 1.0, z_.data(), width_,
+                       z_.data(), width_, 0.0, system_.data(), ld_);
+        else if (d_ > largest_own)
+            blas::syrk(d_, n_, 1.0, z_.data(), width_, 0.0, system_.data(), ld_);
+        else
             for (std::ptrdiff_t a = 0; a < d_; a += column_group)
-                add_cached_product(std::min(column_group, d_ - a), ld - a, n_, 1.0,
-                                   {z_.data() + a, 1, ld}, z_.data() + a, ld,
-                                   system_.data() + a * ld + a, ld);
-        } else {
-            blas::syrk(d_, n_, 1.0, z_.data(), ld, 0.0, system_.data(), ld);
-            blas::gemm(blas::trans::yes, blas::trans::no, d_, t_, n_, 1.0, z_.data(), ld,
-                       z_.data() + d_, ld, 0.0, system_.data() + d_, ld);
-        }
-        if (!solve_system(d_)) return false;
-        for (std::ptrdiff_t t = 0; t < t_; ++t)
-            for (std::ptrdiff_t j = 0; j < d_; ++j) out[t * d_ + j] = system_[j * ld + d_ + t];
-        return true;
+                add_cached_product(std::min(column_group, d_ - a), width_ - a, n_, 1.0,
+                                   {z_.data() + a, 1, width_}, z_.data() + a, width_,
+                                   system_.data() + a * ld_ + a, ld_);
+        for (std::ptrdiff_t i = 0; i < order_; ++i) system_[i * ld_ + i] += alpha_;
+        const double least = std::max(1e-14, 8 * epsilon * static_cast<double>(order_));
+        return order_ > largest_own ? blas::factor_upper(order_, system_.data(), ld_, least)
+                                    : factor(order_, system_.data(), ld_, least);
     }
 
-    bool solve_rows(double* out) {
-        const auto ld = in_column_groups(n_ + t_);
-        system_.assign(n_ * ld, 0.0);
-        blas::gemm(blas::trans::no, blas::trans::yes, n_, n_, d_, 1.0, z_.data(), width_,
-                   z_.data(), width_, 0.0, system_.data(), ld);
-        for (std::ptrdiff_t i = 0; i < n_; ++i)
-            std::copy_n(z_.data() + i * width_ + d_, t_, system_.data() + i * ld + n_);
-        if (!solve_system(n_)) return false;
-        blas::gemm(blas::trans::yes, blas::trans::no, t_, d_, n_, 1.0, system_.data() + n_, ld,
-                   z_.data(), width_, 0.0, out, d_);
-        return true;
-    }
-
-    // The right-hand sides behind the upper triangle of order n become the solutions.
-    bool solve_system(std::ptrdiff_t n) {
-        const auto ld = n == d_ ? width_ : in_column_groups(n + t_);
-        for (std::ptrdiff_t i = 0; i < n; ++i) system_[i * ld + i] += alpha_;
-        double* const right = system_.data() + n;
-        if (n > largest_own) return blas::solve_upper(n, t_, system_.data(), right, ld, least_pivot(n));
-        if (!factor_rows(n, n + t_, system_.data(), ld, least_pivot(n))) return false;
-        substitute_back(n, t_, system_.data(), right, ld);
-        return true;
+    // out (t, d): the models of the targets that z has now. The own products have been `summed`.
+    void solve_targets(double* out, bool summed) {
+        double* const right = system_.data() + order_;
+        const double* const targets = z_.data() + d_;
+        if (by_rows_)
+            for (std::ptrdiff_t i = 0; i < n_; ++i)
+                std::copy_n(targets + i * width_, t_, right + i * ld_);
+        else if (!summed)
+            blas::gemm(blas::trans::yes, blas::trans::no, d_, t_, n_, 1.0, z_.data(), width_,
+                       targets, width_, 0.0, right, ld_);
+        if (order_ > largest_own)
+            blas::substitute(order_, t_, system_.data(), right, ld_);
+        else
+            substitute(order_, t_, system_.data(), right, ld_);
+        if (by_rows_)
+            blas::gemm(blas::trans::yes, blas::trans::no, t_, d_, n_, 1.0, right, ld_, z_.data(),
+                       width_, 0.0, out, d_);
+        else
+            for (std::ptrdiff_t t = 0; t < t_; ++t)
+                for (std::ptrdiff_t j = 0; j < d_; ++j) out[t * d_ + j] = right[j * ld_ + t];
     }
 
     const ranking_problem& problem_;
@@ -266,7 +281,9 @@ class group_solver {
     const given_rows<T>& rows_;
     const node_map<double>* map_;
     double alpha_, pair_weight_ = 0;
-    std::ptrdiff_t d_, first_ = 0, n_ = 0, t_ = 0, width_ = 0;
+    std::ptrdiff_t d_, first_query_ = 0, last_query_ = 0, first_ = 0, n_ = 0, t_ = 0, width_ = 0;
+    bool by_rows_ = false;
+    std::ptrdiff_t order_ = 0, ld_ = 0;
     query_plan plan_;
     level_sums sums_;
     buffer<double> inputs_, z_, pivot_, squares_, system_;
@@ -284,8 +301,8 @@ void fit_groups(const ranking_problem& problem, const query_groups& groups,
     std::ptrdiff_t values = 0, n_targets = 0, n_models = 0;
     buffer<std::ptrdiff_t> target(groups.n_groups), model(groups.n_groups);
     for (std::ptrdiff_t g = 0; g < groups.n_groups; ++g) {
-        const auto n = problem.rows.begin(groups.queries[g + 1]) -
-                       problem.rows.begin(groups.queries[g]);
+        const auto n =
+            problem.rows.begin(groups.queries[g + 1]) - problem.rows.begin(groups.queries[g]);
         target[g] = n_targets;
         model[g] = n_models;
         n_targets += n * groups.n_targets[g];

@@ -22,8 +22,8 @@ namespace pairgram {
 template <class T>
 struct given_rows {
     std::ptrdiff_t n_columns;
-    buffer<const T*> blocks;      // a dense block for each group, or one for all
-    const T* values = nullptr;    // of a CSR matrix
+    buffer<const T*> blocks;    // a dense block for each group, or one for all
+    const T* values = nullptr;  // of a CSR matrix
     const std::int64_t* bounds = nullptr;
     const std::int32_t* indices = nullptr;
 };
@@ -31,9 +31,9 @@ struct given_rows {
 // Groups of queries of a problem, whose rows stand one group after the other in its order.
 struct query_groups {
     std::ptrdiff_t n_groups;
-    const std::int64_t* queries;         // (n_groups + 1,) the first query of each
-    const std::int64_t* n_targets;       // (n_groups,)
-    const double* targets;               // (rows, n_targets) of group after group, by position
+    const std::int64_t* queries;    // (n_groups + 1,) the first query of each
+    const std::int64_t* n_targets;  // (n_groups,)
+    const double* targets;          // (rows, n_targets) of group after group, by position
 };
 
 // What `fit_groups` also tells of each group's first target, if asked: the diagonal of G and G w,
@@ -46,8 +46,8 @@ enum class group_state : std::int8_t { solved, no_pairs, unsolved };
 
 // Writes the weights (n_targets, n_features) of group after group, and the state of each. A group
 // is left `unsolved`, with NaN, where it has more than 2^19 values, or more than 256 rows and more
-// than 256 features; where its rows or sums are not finite or nearly vanish; and where its system is
-// numerically singular: other code finds out more.
+// than 256 features; where its rows or sums are not finite or nearly vanish; and where its system
+// is numerically singular: other code finds out more.
 //
 // n d² + d³ / 3 flops for n ≥ d, n² d + n³ / 3 otherwise; memory: one group for each thread. The
 // same bits for any n_threads. BLAS must be held to one thread. Source: Pahikkala et al. 2009, eq.

@@ -89,8 +89,8 @@ class DataSets:
             X = select_columns(X, [name for name in frame_names if name not in hidden], "X")
         if columns["y"] is None:
             raise ArgumentError("y", "must hold labels, or X be a list of (X, y) or (X, y, qid)")
-        names = column_names(X)
-        rows = read_rows(X, "X")
+        names = None if type(X) is np.ndarray else column_names(X)
+        rows = X if is_ready(X, 2) and X.flags.c_contiguous else read_rows(X, "X")
         labels = real_array(columns.pop("y"), "y")
         if labels.shape[:1] != rows.shape[:1]:
             raise ArgumentError(
@@ -132,19 +132,16 @@ class DataSets:
 
     @classmethod
     def _of_list(cls, problems: Sequence[Any], keys: Any) -> Self:
-        read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
-        rows, labels, ids = ([problem[part] for problem in read] for part in range(3))
-        plain = all(is_ready(X, 2) and X.flags.c_contiguous for X in rows)
-        if not plain or len({X.dtype for X in rows}) > 1 or len({X.shape[1] for X in rows}) > 1:
-            rows = _like_rows(rows)
-        sizes = [X.shape[0] for X in rows]
-        for number, (size, one) in enumerate(zip(sizes, labels, strict=True)):
-            if one.shape != (size,):
-                raise ArgumentError(
-                    "X",
-                    f": data set {number} must have a label for each of its {size} rows, got "
-                    f"y of shape {one.shape}",
-                )
+        rows, labels, ids = _read_list(problems)
+        sizes = [len(y) for y in labels]
+        wrong = [number for number, X in enumerate(rows) if X.shape[0] != sizes[number]]
+        if wrong:
+            number = wrong[0]
+            raise ArgumentError(
+                "X",
+                f": data set {number} must have a label for each of its {rows[number].shape[0]} "
+                f"rows, got {sizes[number]}",
+            )
         if keys is None:
             found: NDArray[Any] = np.arange(len(rows))
         else:
@@ -222,7 +219,7 @@ class DataSets:
             queries = self.by_key or Queries.of_sizes(np.diff(queries.offsets[bounds]))
             bounds = np.arange(self.n_sets + 1)
         if listed:
-            if any(map(scipy.sparse.issparse, self.X)) or not self.X:
+            if not self.X:
                 return None
             y = np.concatenate([one if one.ndim == 1 else one[:, 0] for one in self.y])
             flat = np.concatenate([one.ravel() for one in self.y]) if self.n_sets > 1 else self.y[0]
@@ -266,19 +263,31 @@ class DataSets:
         return told if self.names is None else told | {"feature_names_in_": self.names}
 
 
+def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    """Return X, y and qid, or None, of every data set of a list, all of one kind."""
+    if set(map(type, problems)) <= {tuple, list} and set(map(len, problems)) in ({2}, {3}):
+        rows, labels, *ids = zip(*problems, strict=True)
+        if {*map(type, rows), *map(type, labels)} == {np.ndarray}:
+            kinds = {(X.dtype.char, X.ndim, X.flags.c_contiguous) for X in rows}
+            of_labels = {(y.dtype.char, y.ndim) for y in labels}
+            known = ({("d", 2, True)}, {("f", 2, True)})
+            if kinds in known and of_labels == {("d", 1)} and len({X.shape[1] for X in rows}) == 1:
+                return rows, labels, ids[0] if ids else [None] * len(rows)
+    read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
+    rows, labels, ids = ([problem[part] for problem in read] for part in range(3))
+    return _like_rows(rows), labels, ids
+
+
 def _as_problem(number: int, problem: Any) -> tuple[Any, Any, Any]:
     """Return (X, y, qid) of a data set of a list."""
     if not isinstance(problem, (tuple, list)) or len(problem) not in (2, 3):
         raise TypeError(
-            f"X must be a list of (X, y) or (X, y, qid), or an array with the argument by, got "
+            "X must be a list of (X, y) or (X, y, qid), or an array with the argument by, got "
             f"{type(problem).__name__} as data set {number}"
         )
     X, y, *ids = problem
-    if not is_ready(X, 2):
-        X = read_rows(X, f"X of data set {number}")
-    if not (is_ready(y, 1) and y.dtype == np.float64):
-        y = real_array(y, f"y of data set {number}")
-    return X, y, ids[0] if ids else None
+    labels = np.ravel(real_array(y, f"y of data set {number}"))
+    return read_rows(X, f"X of data set {number}"), labels, ids[0] if ids else None
 
 
 def _like_rows(rows: Sequence[Any]) -> list[Any]:
@@ -292,6 +301,6 @@ def _like_rows(rows: Sequence[Any]) -> list[Any]:
             f"{widths[number]}",
         )
     if any(map(scipy.sparse.issparse, rows)):
-        return list(rows)
+        return [scipy.sparse.csr_array(X) for X in rows]
     dtype = np.result_type(*{X.dtype for X in rows})
     return [np.require(X, dtype, ["C", "A"]) for X in rows]

@@ -190,7 +190,7 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
     if found is None:
         models = collected(None, None, {}, fitted, n_models)
     else:
-        first = clone(estimator)
+        first = copy.copy(estimator)
         vars(first).update(found.shared)
         models = collected(first, found.coefs, found.own, fitted, n_models)
     if sets.places is not None:

@@ -82,9 +82,8 @@ def solve_sets(
     The pairs must not depend on labels where a set has several targets. `tells` asks for sums.
     """
     data, blocks = sets.data, sets.blocks
-    if data.preferences is not None or any(map(scipy.sparse.issparse, blocks)):
-        return None
-    if any(0 in block.shape for block in blocks):
+    first = blocks[0]  # of a kind with the others
+    if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
         return None
     node_map = None
     if data.feature_map is not None:
