@@ -188,7 +188,7 @@ class DataSets:
             some = np.flatnonzero(measured[:, targets[0]])
             one = len(known) == 1 and len(some) == len(Y)  # of which nothing is copied
             blocks.append(X if one else X[some])
-            labels.append(Y if one else Y[np.ix_(some, targets)])
+            labels.append(Y if one else Y[some][:, targets])
             ids.append(None if told["qid"] is None else np.asarray(told["qid"])[some])
         counts = np.array([len(targets) for targets in known.values()])
         places = None if len(known) == 1 else np.concatenate([*known.values()])
@@ -274,8 +274,8 @@ def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], S
             if kinds in known and of_labels == {("d", 1)} and len({X.shape[1] for X in rows}) == 1:
                 return rows, labels, ids[0] if ids else [None] * len(rows)
     read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
-    rows, labels, ids = ([problem[part] for problem in read] for part in range(3))
-    return _like_rows(rows), labels, ids
+    X, y, qid = ([problem[part] for problem in read] for part in range(3))
+    return _like_rows(X), y, qid
 
 
 def _as_problem(number: int, problem: Any) -> tuple[Any, Any, Any]:
