@@ -31,8 +31,18 @@ given_rows<T> rows_of(const std::vector<array<T>>& blocks, const bound_problem& 
         check(block.shape(0) == n_rows, "rows must be those of the problem");
         rows.blocks.push_back(pointer(block));
     }
-    check(n_blocks == 1 || !problem.order, "blocks of rows stand in the order of the groups");
     return rows;
+}
+
+// Whether the rows of every group stand together.
+bool have_own_rows(const query_rows& rows, const array<std::int64_t>& queries) {
+    const auto* const first = queries.data();
+    for (py::ssize_t g = 0; rows.order && g + 1 < queries.size(); ++g) {
+        const auto begin = rows.begin(first[g]), end = rows.begin(first[g + 1]);
+        for (auto i = begin; i < end; ++i)
+            if (rows.row(i) < begin || rows.row(i) >= end) return false;
+    }
+    return true;
 }
 
 template <class T>
@@ -57,6 +67,8 @@ py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
         n_models += n;
     }
     check(targets.size() == n_values, "targets must have the rows and targets of the groups");
+    check((n_models == n_groups && rows.blocks.size() == 1) || have_own_rows(view.rows, queries),
+          "groups with several targets, or blocks of their own, need rows that stand together");
     check(map.is_none() || py::isinstance<bound_node_map<double>>(map),
           "map must be None or a NodeMap of float64");
     const auto* own = map.is_none() ? nullptr : &map.cast<const bound_node_map<double>*>()->map;

@@ -107,8 +107,9 @@ class group_solver {
         for (std::ptrdiff_t t = 0; t < n_targets; t += targets_at_once) {
             t_ = std::min(targets_at_once, n_targets - t);
             for (std::ptrdiff_t i = 0; i < n_; ++i)
-                std::copy_n(groups_.targets + first_target + i * n_targets + t, t_,
-                            z_.data() + i * width_ + d_);
+                std::copy_n(groups_.targets + first_target +
+                                (problem_.rows.row(first_ + i) - first_) * n_targets + t,
+                            t_, z_.data() + i * width_ + d_);
             if (!transform(t == 0 ? 0 : d_)) return group_state::no_pairs;
             if (t == 0 && !factorise()) return group_state::unsolved;
             solve_targets(out + t * d_, t == 0 && order_ == d_ && d_ <= largest_own);

@@ -33,7 +33,7 @@ struct query_groups {
     std::ptrdiff_t n_groups;
     const std::int64_t* queries;    // (n_groups + 1,) the first query of each
     const std::int64_t* n_targets;  // (n_groups,)
-    const double* targets;          // (rows, n_targets) of group after group, by position
+    const double* targets;          // (rows, n_targets) of group after group, by row
 };
 
 // What `fit_groups` also tells of each group's first target, if asked: the diagonal of G and G w,

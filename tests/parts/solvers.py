@@ -10,7 +10,6 @@ from pairgram.solvers.leave_pair_out import _HeldOut
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.passes import statistics_of
 from pairgram.solvers.ridge_path import BandForm, RidgePath, band_width, solve_definite
-from pairgram.solvers.small_problems import SmallProblem
 from pairgram.solvers.svm_training import sample_queries
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "PathTies",
     "RidgePath",
     "RowRegression",
-    "SmallProblem",
     "Work",
     "_HeldOut",
     "band_width",

@@ -162,15 +162,14 @@ class DataSets:
             queries, bounds = Queries.of_sizes(sizes), np.arange(len(sizes) + 1)
             return cls(keys, None, list(rows), list(labels), {}, queries, bounds, None, **others)
         own = [Queries.make(n, qid=one) for n, one in zip(sizes.tolist(), ids, strict=True)]
-        for number, one in enumerate(own):
-            if one.order is not None:  # blocks stand in the order of their queries
-                rows, labels = list(rows), list(labels)
-                rows[number] = np.ascontiguousarray(rows[number][one.order])
-                labels[number] = labels[number][one.order]
-        queries = Queries.of_sizes(np.concatenate([one.sizes for one in own]))
+        offsets = np.concatenate(([0], np.cumsum(np.concatenate([one.sizes for one in own]))))
+        starts, order = np.cumsum(sizes) - sizes, None
+        if any(one.order is not None for one in own):
+            orders = [np.arange(one.n_rows) if one.order is None else one.order for one in own]
+            order = np.concatenate(orders) + np.repeat(starts, sizes)
         bounds = np.concatenate(([0], np.cumsum([one.n_queries for one in own])))
-        qids = [np.repeat(np.arange(one.n_queries), one.sizes) for one in own]
-        told = {"qid": qids}
+        told = {"qid": list(ids)}
+        queries = Queries(offsets, order)
         return cls(keys, None, list(rows), list(labels), told, queries, bounds, None, **others)
 
     @classmethod
@@ -219,7 +218,7 @@ class DataSets:
             queries = self.by_key or Queries.of_sizes(np.diff(queries.offsets[bounds]))
             bounds = np.arange(self.n_sets + 1)
         if listed:
-            if not self.X:
+            if not self.X or scipy.sparse.issparse(self.X[0]):
                 return None
             y = np.concatenate([one if one.ndim == 1 else one[:, 0] for one in self.y])
             flat = np.concatenate([one.ravel() for one in self.y]) if self.n_sets > 1 else self.y[0]
@@ -235,7 +234,7 @@ class DataSets:
                 weights["sample_weight"],
                 None if of_queries is None else queries.per_query(of_queries, "query_weight"),
             )
-            flat = queries.grouped(y)
+            flat = y
         counts = np.ones(self.n_sets, dtype=np.int64) if counts is None else counts
         return RowSets(data, bounds, self.X if listed else [self.X], flat.ravel(), counts)
 

@@ -38,7 +38,8 @@ class RowSets(NamedTuple):
     blocks : list of C-contiguous ndarrays, all float64 or all float32
         The rows: those of the data, or a block for each set, where the data have none themselves.
     labels : ndarray of shape (n_values,), float64
-        The labels of every set, set after set, by position: (n_rows, n_targets) each.
+        The labels of every set, set after set, (n_rows, n_targets) each. Sets with several targets
+        have rows that stand together.
     n_targets : ndarray of shape (n_sets,), int64
     """
 
@@ -52,8 +53,7 @@ class RowSets(NamedTuple):
     def of(cls, data: RankingData) -> RowSets:
         """Return all rows as one set."""
         bounds = np.array([0, data.queries.n_queries])
-        labels = data.queries.grouped(data.y)
-        return cls(data, bounds, [data.X], labels, np.ones(1, dtype=np.int64))
+        return cls(data, bounds, [data.X], data.y, np.ones(1, dtype=np.int64))
 
 
 class Solved(NamedTuple):
@@ -96,12 +96,10 @@ def solve_sets(
             blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
     targets = settings.targets(sets.labels)
     if settings.is_of_clicks:
-        targets = data.queries.grouped(data.label_targets(settings))
+        targets = data.label_targets(settings)
     if data.offset is not None:
         sizes = np.diff(data.queries.offsets[sets.bounds])
-        targets = targets - np.repeat(
-            data.queries.grouped(data.offset), np.repeat(sets.n_targets, sizes)
-        )
+        targets = targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
     told = data.problem(settings), sets.bounds, sets.n_targets, targets, list(blocks)
     with single_threaded_blas:
         found = _core.fit_groups(
