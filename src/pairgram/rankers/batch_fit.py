@@ -24,6 +24,7 @@ from pairgram._support.arrays import (
     predicted,
     select_columns,
     take_rows,
+    without_names,
 )
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
@@ -146,6 +147,11 @@ class BatchFit:
     def _failed(self) -> NDArray[np.bool_]:
         return np.array([error is not None for error in self.errors_], dtype=bool)
 
+    @cached_property
+    def _first(self) -> Any:
+        """The first model that was fitted, or None."""
+        return None if self._failed.all() else self.models[int(np.argmin(self._failed))]
+
     @property
     def coef_(self) -> Vector:
         """The coefficients of all models, (n_keys, n_coefficients); NaN if a fit failed.
@@ -155,7 +161,7 @@ class BatchFit:
         ValueError
             If the models do not have the same features, as with kernels and maps of their own.
         """
-        if len(self.models.coefs[0:1].T) == 0:
+        if not self.models.coefs.shape[1]:
             raise ValueError(
                 "the models do not have the same features: kernels, and maps that are fitted to "
                 "the rows of one key, have features of their own"
@@ -263,7 +269,7 @@ class BatchFit:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         queries = Queries.make(n_rows, qid=keys, name="by")
         fallback = self.fallback if fallback is None else fallback
-        first = None if self._failed.all() else self.models[int(np.argmin(self._failed))]
+        first = self._first
         if fallback is not None:
             check_fallback(fallback, getattr(first, "feature_names_in_", None))
         model = fallback if first is None else first
@@ -276,7 +282,8 @@ class BatchFit:
         assert queries.ids is not None
         of_row = self._numbers_by(queries.ids, fallback)[queries.index()]
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
-        is_narrow = getattr(X, "dtype", None) == np.float32
+        rows = checked_rows(first, X) if isinstance(first, LinearRanker) else X
+        is_narrow = getattr(rows, "dtype", None) == np.float32
         scores = np.empty(n_rows, dtype=np.float32 if is_narrow else np.float64)
         if len(unknown):
             is_number = isinstance(fallback, Real)
@@ -285,8 +292,7 @@ class BatchFit:
             )
         if not len(known):
             return scores
-        if self.models.first is not None and not (set(of_row[known]) & self.models.alone.keys()):
-            rows = checked_rows(self.models.first, X)
+        if self.models.coefs.shape[1]:
             scores[known] = self._products(rows, known, of_row)
             return scores
         groups = Queries.make(len(known), qid=of_row[known])
@@ -297,7 +303,7 @@ class BatchFit:
 
     def _products(self, rows: Any, known: Rows, of_row: Rows) -> Vector:
         """Return the scores of some rows by models that share all but their coefficients."""
-        first, coefs = self.models.first, self.models.coefs
+        first, coefs = self._first, self.models.coefs
         feature_map = _map_of(first)
         scores = np.empty(len(known))
         for part in blocks(len(known), block_rows(2 * coefs.shape[1])):
@@ -313,8 +319,8 @@ class BatchFit:
         if not np.isfinite(scores).all():
             require_finite(rows[known], "X", with_row=False)
             raise ValueError("X too large: scores of its rows overflow")
-        if first is not None and first.prior_ is not None:
-            scores += predicted(first.prior_, rows[known], None)
+        if first.prior_ is not None:
+            scores += predicted(without_names(first.prior_), rows[known], None)
         return scores
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -334,7 +340,7 @@ class BatchFit:
         if self._failed.all():
             why = f": {self.errors_[0]}" if len(self) else ""
             raise ValueError(f"the batch has no model{why}")
-        coefs, first = self.coef_, self.models[int(np.argmin(self._failed))]
+        coefs, first = self.coef_, self._first
         for number in self.models.alone:
             if _record(self.models[number]) != _record(first):
                 raise ValueError(
@@ -399,6 +405,7 @@ class BatchFit:
         first.__dict__.pop("_column_sums", None)
         failed = np.array([error is not None for error in errors])
         own: dict[str, NDArray[Any]] = {name: arrays[name] for name in OWN if name in arrays}
+        own |= {name[:-1]: own[name] for name in own if name[:-1] in first.get_params()}
         if hasattr(first, "form_"):
             own["form_"] = np.where(arrays["is_dual"] > 0, "dual", "primal")
         coefs = np.where(failed[:, None], np.nan, arrays["coefs"])
@@ -416,9 +423,10 @@ class BatchFit:
 def _record(model: Any) -> Any:
     """Return what a file has of a model but for its coefficients and what a search has chosen."""
     contents, record = model._contents()
-    others = {k: v.tobytes() for k, v in contents.items() if k != "coef_"}
-    own = {name[:-1] for name in OWN} | {*OWN, "form_"}
-    return others, {k: v for k, v in record.items() if k not in own}
+    of_each = ("coef_", "variances", "covariances")
+    others = {name: array.tobytes() for name, array in contents.items() if name not in of_each}
+    fitted = record["fitted"] | {"form_": None}
+    return others, record | {"alpha": None, "C": None, "fitted": fitted}
 
 
 def _map_of(model: Any) -> Any:
@@ -442,7 +450,10 @@ def collected(
     like = first if first is not None else next(iter(alone.values()), None)
     width = _shape_of(like) if coefs is None else coefs.shape[1:]
     same = len(width) == 1 and all(
-        _shape_of(model) == width and same_map(_map_of(model), _map_of(like))
+        isinstance(model, LinearRanker)
+        and model.fill_values_ is None
+        and _shape_of(model) == width
+        and same_map(_map_of(model), _map_of(like))
         for model in alone.values()
     )
     if not same:

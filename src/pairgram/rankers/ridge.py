@@ -240,7 +240,11 @@ class RidgeSpec(LeastSquares):
             data = rows.with_map(data)
         if rows.prior is not None:
             prior = Prior.of(rows.prior, whole_map(data), rows.no_columns)
-            data = data.plus_offset(prior.scores(data.X, data, rows.n_threads))
+            scorer = prior.of_filled(sets.names)
+            try:
+                data = data.plus_offset(scorer.scores(data.X, data, rows.n_threads))
+            except ValueError:  # such as of rows of one set that are not finite
+                return None
         coordinates = Coordinates.of_features(data, self.settings)
         given = given._replace(data=coordinates.data)
         found = solve_sets(given, settings, self.alphas[0], rows.n_threads)
