@@ -122,9 +122,9 @@ def doors(X, y, qid):
         "RankSVMCV validation": lambda S: pg.RankSVMCV([1.0]).fit(
             X, y, qid=qid, validation=(S, y, qid)
         ),
-        "fit_many": lambda S: pg.fit_many(pg.RankRLS(), [(S, y, qid)], on_error="raise"),
+        "fit_many": lambda S: pg.fit_many(pg.RankRLS(), [(S, y, qid)]),
         "fit_many kernel": lambda S: pg.fit_many(
-            pg.RankRLS(kernel="rbf"), [(S, y, qid)], on_error="raise"
+            pg.RankRLS(kernel="rbf"), [(S, y, qid)]
         ),
         "kernel_matrix": pg.kernel_matrix,
         "kernel_matrix Z": lambda S: pg.kernel_matrix(X, S),

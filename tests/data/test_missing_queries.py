@@ -54,8 +54,8 @@ def test_models_of_rows_or_of_all_pairs_need_no_ids(model):
 
 @pytest.mark.parametrize("model", [FORGETFUL[0], FORGETFUL[2], FORGETFUL[6]], ids=repr)
 def test_a_problem_of_a_batch_may_be_one_query(model):
-    pg.fit_many(model, [(X, Y), (X[:30], Y[:30])], on_error="raise")
-    pg.fit_many(make_pipeline(StandardScaler(), clone(model)), [(X, Y)], on_error="raise")
+    pg.fit_many(model, [(X, Y), (X[:30], Y[:30])])
+    pg.fit_many(make_pipeline(StandardScaler(), clone(model)), [(X, Y)])
     with pytest.warns(MissingQueryWarning):  # and only there
         clone(model).fit(X, Y)
 

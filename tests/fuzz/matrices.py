@@ -52,7 +52,7 @@ def doors(folder: Path) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     for ranker in (RankRLSCV([1.0, 2.0]), ELMRank(n_nodes=3, random_state=0)):
         yield (
             f"fit_many {type(ranker).__name__}",
-            lambda M, made=ranker: fit_many(made, [(S, y, qid), (M, y, qid)], on_error="raise"),
+            lambda M, made=ranker: fit_many(made, [(S, y, qid), (M, y, qid)]),
         )
     for kernel in fitted.KERNELS:
         yield f"kernel_matrix {kernel}", partial(kernel_matrix, kernel=kernel)

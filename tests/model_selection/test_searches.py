@@ -350,7 +350,7 @@ def test_refits_that_take_long_are_folds(set_limits, parameters, several, width,
     for name, column in same.cv_results_.items():
         np.testing.assert_array_equal(folds.cv_results_[name], column)
     assert (folds.scores_ != exact.scores_).any()
-    (one,) = fit_many(model, [{"X": X, "y": y, "qid": qid}], on_error="raise").models
+    (one,) = fit_many(model, [{"X": X, "y": y, "qid": qid}]).models
     assert n_splits_of(one) == 5
     np.testing.assert_allclose(one.scores_, folds.scores_, rtol=1e-8)
 
@@ -408,7 +408,7 @@ def test_fit_many_takes_validation_sets(name, rows):
     held = make_ranking(5, 6, 4, random_state=1)
     model = search(name, [1.0, 0.1], [1.0, 0.1])
     problem = {"X": X, "y": y, "qid": qid, "validation": held}
-    (found,) = fit_many(model, [problem], on_error="raise").models
+    (found,) = fit_many(model, [problem]).models
     alone = clone(model).fit(X, y, qid=qid, validation=held)
     np.testing.assert_array_equal(found.scores_, alone.scores_)
     np.testing.assert_array_equal(found.coef_, alone.coef_)

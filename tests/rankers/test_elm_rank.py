@@ -288,5 +288,5 @@ def test_folds_of_few_rows_hold_two_each():
     few = pg.ELMRankCV([0.1, 1.0], [1.0], cv=10, **named).fit(X, y)
     five = pg.ELMRankCV([0.1, 1.0], [1.0], cv=5, **named).fit(X, y)
     np.testing.assert_array_equal(few.scores_, five.scores_)
-    many = pg.fit_many(pg.ELMRankCV([0.1, 1.0], [1.0], cv=10, **named), [(X, y)], on_error="raise")
+    many = pg.fit_many(pg.ELMRankCV([0.1, 1.0], [1.0], cv=10, **named), [(X, y)])
     np.testing.assert_array_equal(many.models[0].scores_, five.scores_)

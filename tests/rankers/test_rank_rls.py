@@ -239,7 +239,7 @@ def test_a_ridge_of_0_is_one_of_the_grid():
     )
     refitted = refit_scores(X, y, qid, [0.0], get_metric("ndcg@10"))
     assert_allclose(search.scores_[1], refitted[0], rtol=1e-12)
-    (one,) = fit_many(RankRLSCV([1.0, 0.0]), [(X, y, qid)], on_error="raise").models
+    (one,) = fit_many(RankRLSCV([1.0, 0.0]), [(X, y, qid)]).models
     twice = np.column_stack([X, X])  # of which the solution is not unique
     assert np.isfinite(RankRLSCV([1.0, 0.0], cv=3).fit(twice, y, qid=qid).scores_[0])
     assert_allclose(one.scores_, search.scores_, rtol=1e-12)

@@ -32,7 +32,7 @@ def _others(journey: Journey) -> list[dict[str, Any]]:
 
 @road()
 def batch_of_one(journey: Journey) -> Outcome:
-    batch = fit_many(journey.estimator, [_arguments(journey.rows)], on_error="raise")
+    batch = fit_many(journey.estimator, [_arguments(journey.rows)])
     return outcome_of(journey, batch.models[0])
 
 
@@ -58,7 +58,7 @@ def batch_of_targets(journey: Journey) -> Outcome | None:
     problem["y"] = np.column_stack([2 * problem["y"], problem["y"]])
     if (problem["y"] < 0).any() and journey.parameters.get("target") == "gain":
         return None
-    models = fit_many(journey.estimator, [problem], on_error="raise").models[0]
+    models = fit_many(journey.estimator, [problem]).models[0]
     return outcome_of(journey, models[1])
 
 

@@ -75,7 +75,7 @@ def _negatives(ids: Any) -> Any:
 def _inside(ids: Any) -> Any:
     frame = _frame({"user": np.arange(len(y)) // 20, "query": ids})
     batch = pg.fit_many(
-        pg.RankRLS(), frame, by="user", label="label", qid="query", on_error="raise"
+        pg.RankRLS(), frame, by="user", label="label", qid="query"
     )
     return batch.coef_
 
@@ -176,7 +176,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sample_negatives": _negatives,
     "leave_last_out": lambda ids: pg.leave_last_out(ids, X[:, 0]),
     "fit_many": lambda ids: (
-        pg.fit_many(pg.RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
+        pg.fit_many(pg.RankRLSCV(), [(X, y, ids)]).models[0].scores_
     ),
     "export.verify": _parity,
     "evaluate_run": _run,

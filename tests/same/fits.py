@@ -499,7 +499,7 @@ def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 def many_targets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     y = np.column_stack([rows.y, rows.y[::-1], 2 * rows.y])
     problem = {"X": rows.X, "y": y, "qid": rows.query} | _weights(rows, variant)
-    return _of_batch(pg.fit_many(estimator, [problem], on_error="raise"), rows.new)
+    return _of_batch(pg.fit_many(estimator, [problem]), rows.new)
 
 
 @road

@@ -47,7 +47,7 @@ ROADS = {
     "map": lambda frame: RandomNodes(3, random_state=0).fit(frame).transform(frame),
     "inputs": lambda frame: RankRLS(inputs="maxabs").fit(frame, Y, qid=QID).coef_,
     "kernel": lambda frame: RankRLS(kernel="rbf").fit(frame, Y, qid=QID).predict(frame),
-    "batch": lambda frame: fit_many(RankRLS(), [(frame, Y, QID)], on_error="raise").coef_,
+    "batch": lambda frame: fit_many(RankRLS(), [(frame, Y, QID)]).coef_,
     "table": lambda frame: RankRLS().fit(table_of(frame)).coef_,
     "scores": lambda frame: RankRLS().fit(PLAIN, Y, qid=QID).score(table_of(frame)),
     "labels": lambda frame: RankRLS().fit(PLAIN, frame["b"], qid=frame["a"]).coef_,

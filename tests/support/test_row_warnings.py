@@ -53,7 +53,7 @@ def test_columns_of_other_spread_are_named(model):
     model.fit(X, Y, qid=QID)
     model.fit(WIDE[:19], Y[:19])  # too few rows tell nothing
     with pytest.warns(UserWarning, match="^2 of 3 problems have rows like those of") as caught:
-        pg.fit_many(model, [(WIDE, Y, QID), (X, Y, QID), (WIDE, Y, QID)], on_error="raise")
+        pg.fit_many(model, [(WIDE, Y, QID), (X, Y, QID), (WIDE, Y, QID)])
     assert len(caught) == 1
 
 
