@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pairgram import (
-    ELMRankCV,
     Pairgram,
     RandomFourier,
     RandomNodes,
@@ -89,9 +88,9 @@ def metrics(n_threads):
 
 
 def many_fits(n_threads):
-    problems = [_rows(100, 20)[:2] for _ in range(400)]
-    search = ELMRankCV(n_nodes=100, random_state=0)
-    return lambda: fit_many(search, problems, n_threads=n_threads)
+    X, y, _ = _rows(400_000, 20)
+    user = np.arange(len(y)) // 100
+    return lambda: [fit_many(RankRLS(), X, y, by=user, n_threads=n_threads) for _ in range(9)]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

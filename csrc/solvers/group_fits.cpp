@@ -24,6 +24,7 @@ constexpr std::ptrdiff_t largest_own = 48;  // systems of LAPACK are larger
 constexpr std::ptrdiff_t targets_at_once = 64;
 constexpr std::ptrdiff_t most_narrow = 2000;        // features of which K may lose narrow ones
 constexpr double lost = 1e-6;                       // share of a narrow feature
+constexpr double least_root = 1e-7;  // share of a pivot's root that is no rounding error
 constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
 constexpr std::ptrdiff_t rows_ahead = 12;           // that are on their way to the cache
 
@@ -251,8 +252,15 @@ class group_solver {
                                    system_.data() + a * ld_ + a, ld_);
         for (std::ptrdiff_t i = 0; i < order_; ++i) system_[i * ld_ + i] += alpha_;
         const double least = std::max(1e-14, 8 * epsilon * static_cast<double>(order_));
-        return order_ > largest_own ? blas::factor_upper(order_, system_.data(), ld_, least)
-                                    : factor(order_, system_.data(), ld_, least);
+        if (order_ > largest_own ? !blas::factor_upper(order_, system_.data(), ld_, least)
+                                 : !factor(order_, system_.data(), ld_, least))
+            return false;
+        double widest = 0, narrowest = std::numeric_limits<double>::infinity();
+        for (std::ptrdiff_t i = 0; i < order_; ++i) {
+            widest = std::max(widest, system_[i * (ld_ + 1)]);
+            narrowest = std::min(narrowest, system_[i * (ld_ + 1)]);
+        }
+        return alpha_ > 0 || narrowest >= least_root * widest;
     }
 
     // out (t, d): the models of the targets that z has now. The own products have been `summed`.

@@ -243,23 +243,17 @@ def test_many_fits():
     batch = pg.fit_many(
         pg.RankRLS(inputs="rank"),
         frame[frame.user < 6],
+        "y",
         by="user",
-        features=list("abcd"),
-        label="y",
         qid="qid",
         fallback=fallback,
     )
-    found = batch.predict(frame, "user", qid=qid)
+    found = batch.predict(frame, "user")  # the rows of a key are one list
     for user in range(7):
         rows = frame[frame.user == user]
-        model = batch.model_of(user) if user < 6 else fallback
-        wanted = model.predict(rows[list("abcd")], qid=rows.qid)
+        model = batch[user] if user < 6 else fallback
+        wanted = model.predict(rows[list("abcd")])
         np.testing.assert_array_equal(found[frame.user == user], wanted)
-    alone = batch.predict(frame, "user")  # the rows of a key are one list
-    rows = frame[frame.user == 2]
-    np.testing.assert_array_equal(
-        alone[frame.user == 2], batch.model_of(2).predict(rows[list("abcd")])
-    )
 
 
 def test_contributions_are_those_of_the_columns():

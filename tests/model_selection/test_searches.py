@@ -350,7 +350,7 @@ def test_refits_that_take_long_are_folds(set_limits, parameters, several, width,
     for name, column in same.cv_results_.items():
         np.testing.assert_array_equal(folds.cv_results_[name], column)
     assert (folds.scores_ != exact.scores_).any()
-    (one,) = fit_many(model, [{"X": X, "y": y, "qid": qid}]).models
+    (one,) = fit_many(model, [(X, y, qid)]).models
     assert n_splits_of(one) == 5
     np.testing.assert_allclose(one.scores_, folds.scores_, rtol=1e-8)
 
@@ -402,18 +402,6 @@ def test_a_validation_set_may_be_of_one_query_where_fit_has_no_ids(name, rows):
     assert not model.uses_qid_
 
 
-@EACH
-def test_fit_many_takes_validation_sets(name, rows):
-    X, y, qid = rows
-    held = make_ranking(5, 6, 4, random_state=1)
-    model = search(name, [1.0, 0.1], [1.0, 0.1])
-    problem = {"X": X, "y": y, "qid": qid, "validation": held}
-    (found,) = fit_many(model, [problem]).models
-    alone = clone(model).fit(X, y, qid=qid, validation=held)
-    np.testing.assert_array_equal(found.scores_, alone.scores_)
-    np.testing.assert_array_equal(found.coef_, alone.coef_)
-
-
 def test_the_deviation_leaves_out_splits_without_a_value():
     X, y, qid = make_ranking(12, 6, 4, random_state=0)
     tied = np.where(qid == 0, 1.0, y)  # no pair of query 0 can be scored
@@ -440,7 +428,7 @@ def test_an_error_of_one_problem_leaves_the_others(estimator):
 
     X, y, qid = make_ranking(4, 8, 3, random_state=0)
     estimator = clone(estimator).set_params(pairs=Omega())
-    with pytest.warns(FitFailedWarning, match="problem 1: RuntimeError: too large"):
+    with pytest.warns(FitFailedWarning, match="key 1: RuntimeError: too large"):
         batch = fit_many(estimator, [(X, y, qid), (X, y + 100, qid), (X, y, qid)])
     assert [model is None for model in batch.models] == [False, True, False]
 

@@ -163,7 +163,7 @@ def test_models_that_did_not_measure_take_rows():
         (pg.RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
         (pg.RankRLS(prior=np.ones(5)).fit(X, y, qid=qid), "it starts from a prior$"),
         (nodes, "it has nodes$"),
-        (small, "it needed no Gram matrix of all pairs .small problems of fit_many"),
+        (small, "it needed no Gram matrix of all pairs .models of fit_many"),
         (
             pg.RankRLS(1e3).fit(wide, np.arange(4_100) % 7, qid=np.arange(4_100) // 9),
             ".*, wide CSR rows",

@@ -448,28 +448,3 @@ def test_the_arrays_of_the_caller_are_copied():
     for array in (winner, loser, margin, weight):
         array[:] = 0
     np.testing.assert_array_equal(pg.RankRLS().fit(X, y).coef_, expected)
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        pg.RankRLS(0.5),
-        pg.RankRLS(0.5, kernel="rbf"),
-        pg.RankRLSCV(),
-        pg.RankSVM(0.5, loss="logistic"),
-        pg.RankSVMCV(),
-    ],
-    ids=str,
-)
-def test_many_problems(estimator):
-    drawn = [problem(seed) for seed in range(4)]
-    sets = [pg.Preferences(one[1], one[2], weight=one[4]) for one in drawn]
-    problems = [{"X": one[0], "y": y} for one, y in zip(drawn, sets, strict=True)]
-    problems[1] = (problems[1]["X"], problems[1]["y"])
-    batch = pg.fit_many(estimator, problems, n_threads=2)
-    for one, y, model in zip(drawn, sets, batch.models, strict=True):
-        alone = clone(estimator).fit(one[0], y)
-        np.testing.assert_array_equal(model.coef_, alone.coef_)
-        assert not model.uses_qid_
-    mixed = pg.fit_many(estimator, [problems[0], (drawn[0][0], np.arange(12.0))])
-    np.testing.assert_array_equal(mixed.models[0].coef_, batch.models[0].coef_)

@@ -130,7 +130,7 @@ def test_batches_files_and_what_is_told(tmp_path):
     X, y, qid = made()
     targets = np.column_stack((y, X[:, 0] + np.random.default_rng(0).normal(size=40)))
     search = pg.RankRLSCV(**TOLD)
-    (models,) = pg.fit_many(search, [(X, targets, qid)]).models
+    models = pg.fit_many(search, X, targets, qid=qid).models
     for target, model in zip(targets.T, models, strict=True):
         alone = pg.RankRLSCV(**TOLD).fit(X, target, qid=qid)
         np.testing.assert_allclose(model.scores_, alone.scores_, rtol=1e-10)

@@ -18,7 +18,7 @@ COMPILED = [
     pg.RankRLS(),
     pg.RankRLS(0.3, pairs="without_ties", weighting="queries"),
     pg.RankRLS(1e-9, pairs="label_difference", target="gain"),
-    pg.RankRLS(pairs=lambda a, b: 0.5 + abs(a - b)),
+    pg.RankRLS(pairs=np.logaddexp),
     pg.RankRLS(pairs=None, feature_map=pg.RandomNodes(50, random_state=0)),
     pg.RankRLS(scope="global", feature_map=pg.RandomNodes(5, random_state=0)),
     pg.RankRLS(feature_map=pg.RandomFourier(40, gamma=0.2, random_state=0)),

@@ -126,7 +126,7 @@ def test_a_batch_of_a_frame():
     names = list("abcd")
     things = pd.DataFrame(dict(zip(names, items.T, strict=True)))  # column by column in memory
     rated = pd.concat([things.assign(y=y[qid == user], user=user) for user in range(5)])
-    batch = pg.fit_many(pg.RankRLS(), rated, by="user", label="y", features=names)
+    batch = pg.fit_many(pg.RankRLS(), rated, "y", by="user")
     found = pg.recommend(batch, [3, 0], things[names[::-1]].assign(title="text"), 4)
     scores = np.array([batch.predict(things.assign(user=key), "user") for key in (3, 0)])
     np.testing.assert_array_equal(found.places, sorted_places(scores, 4))
@@ -150,8 +150,7 @@ def test_sizes_of_all_kinds(size, other):
     weights, items = rng.normal(size=(5, 4)) * size, rng.normal(size=(3000, 4)) * other
     problems = [(items[:9] / other, np.arange(9.0), np.zeros(9, int)) for _ in weights]
     batch = pg.fit_many(pg.RankRLS(), problems)
-    for model, weight in zip(batch.models, weights, strict=True):
-        model.coef_ = weight
+    batch.coef_[:] = weights
     found = pg.recommend(batch, range(5), items, 7)
     scores = [np.sort(items @ weight)[::-1][:7] for weight in weights]
     np.testing.assert_allclose(found.scores, scores, rtol=1e-12)
@@ -162,8 +161,7 @@ def with_weights(*weights):
     n = len(weights[0])
     problems = [(np.eye(n + 1, n), np.arange(n + 1.0), np.zeros(n + 1, int)) for _ in weights]
     batch = pg.fit_many(pg.RankRLS(), problems)
-    for model, weight in zip(batch.models, weights, strict=True):
-        model.coef_ = np.array(weight)
+    batch.coef_[:] = weights
     return batch
 
 
@@ -265,7 +263,7 @@ def test_a_number_for_users_without_models(kind, number):
 def test_batches_take_frames_with_further_columns():
     frame = pd.DataFrame(items[:, :2], columns=["a", "b"])
     rows = pd.concat([frame.assign(user=f"u{user}", y=y[qid == user]) for user in range(3)])
-    batch = pg.fit_many(pg.RankRLS(), rows, by="user", label="y")
+    batch = pg.fit_many(pg.RankRLS(), rows, "y", by="user")
     found = pg.recommend(batch, ["u2", "u0"], frame.assign(title="x"), 2)
     scores = [batch.predict(frame, [user] * N_ITEMS) for user in ("u2", "u0")]
     np.testing.assert_array_equal(found.places, sorted_places(np.array(scores), 2))

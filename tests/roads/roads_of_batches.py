@@ -1,13 +1,11 @@
 """Models for each of many data sets, which are those of single fits."""
 
-from typing import Any
-
 import numpy as np
 import pandas
 import polars
 import pyarrow
-from journeys import Journey, Rows
-from outcomes import Outcome, outcome_of
+from journeys import Journey
+from outcomes import Outcome, reads_lists, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, SINGLE, road
 from sklearn.linear_model import Ridge
@@ -15,31 +13,32 @@ from sklearn.linear_model import Ridge
 from pairgram import fit_many
 
 
-def _arguments(rows: Rows) -> dict[str, Any]:
-    named = {"X": rows.X, "y": rows.labels, **rows.fit_arguments}
-    return {name: value for name, value in named.items() if value is not None}
+def _is_simple(journey: Journey) -> bool:
+    """Tell whether labels and weights are all that a fit takes beside rows and ids."""
+    return journey.rows.preferences is None and journey.rows.propensity is None
 
 
-def _others(journey: Journey) -> list[dict[str, Any]]:
-    """Return further problems with rows of their own."""
-    rng, (n, d) = journey.rng(), journey.rows.X.shape
-    sizes = rng.integers(1, 2 * n, 5)
-    return [
-        {"X": rng.normal(size=(k, d)), "y": rng.integers(0, 3, k) * 1.0, "qid": np.arange(k) // 3}
-        for k in sizes
+@road()
+def batch_of_one(journey: Journey) -> Outcome | None:
+    rows = journey.rows
+    if not _is_simple(journey):
+        return None
+    keys = ["it"] * len(rows)
+    batch = fit_many(journey.estimator, rows.X, rows.y, by=keys, **rows.fit_arguments)
+    return outcome_of(journey, batch["it"])
+
+
+@road()
+def batch_of_many(journey: Journey) -> Outcome | None:
+    """A list of data sets, with rows of other sizes beside those of the journey."""
+    rows, rng = journey.rows, journey.rng()
+    if not _is_simple(journey) or rows.weight is not None or rows.groups is not None:
+        return None
+    problems = [
+        (rng.normal(size=(k, rows.X.shape[1])), rng.integers(0, 3, k) * 1.0, np.arange(k) // 3)
+        for k in rng.integers(1, 2 * len(rows), 5)
     ]
-
-
-@road()
-def batch_of_one(journey: Journey) -> Outcome:
-    batch = fit_many(journey.estimator, [_arguments(journey.rows)])
-    return outcome_of(journey, batch.models[0])
-
-
-@road()
-def batch_of_many(journey: Journey) -> Outcome:
-    problems = _others(journey)
-    problems.insert(2, _arguments(journey.rows))
+    problems.insert(2, (rows.X, rows.y, rows.query))
     model = fit_many(journey.estimator, problems, fallback=0.0).models[2]
     if model is None:
         journey.fit()  # whose error is the outcome
@@ -52,14 +51,13 @@ OF_SMALL = ("RankRLS", "RankRLSCV", "RankRLSCV by evidence", "RankRLSCV of a map
 
 @road(kinds=(*OF_SMALL, "PairwiseELMCV", "PointwiseELM"))
 def batch_of_targets(journey: Journey) -> Outcome | None:
-    if journey.parameters.get("pairs", None) not in ("with_ties", None):
+    rows = journey.rows
+    if rows.weight is not None or rows.others:
         return None
-    problem = _arguments(journey.rows)
-    problem["y"] = np.column_stack([2 * problem["y"], problem["y"]])
-    if (problem["y"] < 0).any() and journey.parameters.get("target") == "gain":
+    if (rows.y < 0).any() and journey.parameters.get("target") == "gain":
         return None
-    models = fit_many(journey.estimator, [problem]).models[0]
-    return outcome_of(journey, models[1])
+    targets = np.column_stack([2 * rows.y, rows.y])
+    return outcome_of(journey, fit_many(journey.estimator, rows.X, targets, qid=rows.query)[1])
 
 
 OF_KEYS = tuple(kind for kind in SINGLE if kind not in COMPARED)
@@ -69,9 +67,11 @@ KEYS = ("text", "int8", "numerals", "datetimes", "uint64")
 
 
 @road(kinds=(*OF_KEYS, "RankRLSCV", "PairwiseELMCV"))
-def batch_of_keys(journey: Journey) -> Outcome:
+def batch_of_keys(journey: Journey) -> Outcome | None:
     """The rows of a key in a frame; rows to score in another order of columns, and other keys."""
     rows, rng = journey.rows, journey.rng()
+    if rows.propensity is not None:
+        return None
     n, d = rows.X.shape
     X = np.vstack([rows.X, rng.normal(size=(4, d))])
     key = RENAMINGS[KEYS[journey.seed % len(KEYS)]](np.repeat([3, 5], [n, 4]))
@@ -82,8 +82,6 @@ def batch_of_keys(journey: Journey) -> Outcome:
         "qid": np.append(rows.query, [0, 0, 1, 1]),
         "weight": np.append(np.ones(n) if rows.weight is None else rows.weight, np.ones(4)),
     }
-    if rows.propensity is not None:
-        columns["propensity"] = np.append(rows.propensity, np.ones(4))
     frame_of = FRAMES[journey.seed % 3]
     # The rows of a key stand anywhere, in their order.
     place = rng.uniform(size=n + 4)
@@ -96,18 +94,15 @@ def batch_of_keys(journey: Journey) -> Outcome:
     batch = fit_many(
         journey.estimator,
         frame_of(shuffled),
+        "label",
         by="key",
-        features=rows.names,
-        label="label",
         qid="qid",
         sample_weight="weight",
-        propensity="propensity" if "propensity" in columns else None,
-        on_error="raise",
     )
-    model = batch.model_of(key[0])
+    model = batch[key[0]]
     other = {name: columns[name] for name in rng.permutation(rows.names).tolist()} | {"key": key}
-    scores = batch.predict(frame_of(other), "key", qid=columns["qid"])
-    return outcome_of(journey, model, scores=scores[:n])
+    scores = None if reads_lists(model) else batch.predict(frame_of(other), "key")[:n]
+    return outcome_of(journey, model, scores=scores)
 
 
 def of_a_fallback(journey: Journey) -> Outcome:
@@ -124,7 +119,7 @@ def fallback_in_another_order_of_columns(journey: Journey) -> Outcome:
     reverse = dict(reversed(columns.items()))
     named = {"key": ["a"] * len(rows), "label": rows.y}
     batch = fit_many(
-        journey.estimator.__class__(), pandas.DataFrame(columns | named), by="key", label="label"
+        journey.estimator.__class__(), pandas.DataFrame(columns | named), "label", by="key"
     )
     fallback = Ridge().fit(pandas.DataFrame(reverse), rows.y)
     frame = FRAMES[journey.seed % 3](columns | {"key": ["b"] * len(rows)})

@@ -109,7 +109,7 @@ def test_rows_to_score_and_to_validate_get_the_same_message(kind, package):
     inputs = RankRLS(inputs="standard").fit(right, Y, qid=QID).inputs_
     assert refusal(inputs.transform, wrong) == wanted
     keyed = frame_of({"one": ONE, "it": REFUSED[kind][0], "key": QID, "y": Y})
-    assert refusal(lambda: fit_many(RankRLS(), keyed, by="key", label="y")) == wanted
+    assert refusal(lambda: fit_many(RankRLS(), keyed, "y", by="key")) == wanted
 
 
 @pytest.mark.parametrize("dtype", ["M8[s]", "M8[ns]", "m8[us]"])

@@ -53,13 +53,13 @@ def _frame(columns: dict[str, Any]) -> pandas.DataFrame:
 
 
 def _batch(ids: Any) -> Any:
-    batch = pg.fit_many(pg.RankRLS(), _frame({"user": ids}), by="user", label="label")
+    batch = pg.fit_many(pg.RankRLS(), X, y, by=ids)
     keys = ids.to_pylist() if isinstance(ids, pyarrow.Array) else ids
     return batch.coef_, batch.predict(X, keys)
 
 
 def _recommended(ids: Any) -> Any:
-    batch = pg.fit_many(pg.RankRLS(), _frame({"user": ids}), by="user", label="label")
+    batch = pg.fit_many(pg.RankRLS(), X, y, by=ids)
     users = list(batch.keys)[::-1]
     found = pg.recommend(batch, users, X[:8], 3, exclude=([users[1], users[0]], [0, 1]))
     return found.places, found.scores
@@ -73,11 +73,7 @@ def _negatives(ids: Any) -> Any:
 
 
 def _inside(ids: Any) -> Any:
-    frame = _frame({"user": np.arange(len(y)) // 20, "query": ids})
-    batch = pg.fit_many(
-        pg.RankRLS(), frame, by="user", label="label", qid="query"
-    )
-    return batch.coef_
+    return pg.fit_many(pg.RankRLS(), X, y, by=np.arange(len(y)) // 20, qid=ids).coef_
 
 
 def _parity(ids: Any) -> Any:
@@ -235,7 +231,7 @@ def test_missing_ids_are_refused(name, container, missing):
 
 
 # The functions that take ids as an argument, not as a column of a frame.
-OF_FRAMES = ("fit_many of queries", "recommend", "evaluate_run", "fuse")
+OF_FRAMES = ("evaluate_run", "fuse")
 OF_ARRAYS = [name for name in FUNCTIONS if name not in OF_FRAMES]
 COLUMNS = {
     "polars": polars.Series,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,11 +23,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import pairgram
+
 from .data import FRAMES, Rows, frame_of, rows_of
 from .public import Public, attribute, pg
 from .results import attempt, of_file, of_model
 
 Configuration = Callable[[Path], Any]
+# Whether `fit_many` takes labels, as it does not in 0.3.
+OF_LABELS = "y" in inspect.signature(pairgram.fit_many).parameters
 
 
 @dataclass(frozen=True)
@@ -444,7 +449,7 @@ def table_of_a_lazy_frame(estimator: Any, rows: Rows, variant: int, folder: Path
 
 
 def _of_batch(batch: Any, new: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"table": attribute(batch, "table"), "keys": batch.keys}
+    found: dict[str, Any] = {"keys": batch.keys}
     for number, models in enumerate(batch.models):
         for target, model in enumerate(models if isinstance(models, list) else [models]):
             it = {"error": "no model"} if model is None else of_model(model, new)
@@ -454,31 +459,26 @@ def _of_batch(batch: Any, new: Any) -> dict[str, Any]:
 
 @road
 def many_problems(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
-    halves = [rows.taken(rows.query % 2 == k) for k in range(2)]
-    problems = [
-        {"X": part.X, "y": part.y, "qid": part.query} | _weights(part, variant) for part in halves
-    ]
-    problems.append({"X": rows.X[:3], "y": np.array([1.0, np.nan, 0.0]), "qid": rows.query[:3]})
+    parts = [rows.taken(rows.query % 2 == k) for k in range(2)]
+    problems = [(part.X, part.y, part.query) for part in parts]
+    problems.append((rows.X[:3], np.array([1.0, np.nan, 0.0]), rows.query[:3]))
     return _of_batch(pg.fit_many(estimator, problems, fallback=0.0), rows.new)
 
 
 @road
 def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     keys = np.array(["ann", "bob", "cy"])[rows.query % 3]
-    columns = rows.columns(weighted=True) | {"key": keys}
+    columns = rows.columns(weighted=variant % 2 == 1) | {"key": keys}
     frame_of_columns = FRAMES[list(FRAMES)[variant % 3]]
     named_rows = frame_of("pandas", rows.X, rows.names)
     everybody = pg.RankRLS(5.0).fit(named_rows, rows.y, qid=rows.query)
-    batch = pg.fit_many(
-        estimator,
-        frame_of_columns(columns),
-        by="key",
-        features=rows.names,
-        label="label",
-        qid="query",
-        fallback=everybody if variant % 3 else 0.5,
-        **({"sample_weight": "weight"} if variant % 2 else {}),
-    )
+    named = {"by": "key", "qid": "query", "fallback": everybody if variant % 3 else 0.5}
+    named |= {"sample_weight": "weight"} if variant % 2 else {}
+    frame = frame_of_columns(columns)
+    if OF_LABELS:
+        batch = pg.fit_many(estimator, frame, "label", **named)
+    else:
+        batch = pg.fit_many(estimator, frame, label="label", features=rows.names, **named)
     new = frame_of_columns(
         dict(zip(rows.names, np.ascontiguousarray(rows.new.T), strict=True))
         | {"key": np.array(["cy", "new", "ann", "bob"] * 3)}
@@ -486,7 +486,6 @@ def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     path = folder / "batch"
     found = {
         "predict": attempt(lambda: batch.predict(new, "key")),
-        "of fewer": attempt(lambda: batch.without(["ann"]).predict(new, "key")),
         "save": attempt(lambda: batch.save(path)),
     }
     if path.exists():
@@ -498,8 +497,11 @@ def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 @road
 def many_targets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     y = np.column_stack([rows.y, rows.y[::-1], 2 * rows.y])
-    problem = {"X": rows.X, "y": y, "qid": rows.query} | _weights(rows, variant)
-    return _of_batch(pg.fit_many(estimator, [problem]), rows.new)
+    if OF_LABELS:
+        models = pg.fit_many(estimator, rows.X, y, qid=rows.query).models
+    else:
+        (models,) = pg.fit_many(estimator, [(rows.X, y, rows.query)]).models
+    return [of_model(model, rows.new) for model in models]
 
 
 @road

@@ -92,14 +92,11 @@ def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
     close(dual.coef_, expected, 1e-9)
     statistics = Pairgram.from_rows(X, clicks, **named, pairs="clicks", weighting=weighting)
     close(RankRLS.from_pairgram(statistics, 0.3).coef_, expected, 1e-11)
-    (batch,) = pg.fit_many(
-        RankRLS(0.3, weighting=weighting),
-        [{"X": X, "y": clicks, **{k: v for k, v in named.items() if v is not None}}],
-    ).models
-    close(batch.coef_, expected, 1e-11)
     labels = clicks / np.where(clicks > 0, propensity, 1.0)
     by_word = RankRLS(0.3, weighting=weighting, pairs="clicks")
-    close(by_word.fit(X, labels, qid=qid, sample_weight=weight).coef_, expected, 1e-11)
+    named = {"qid": qid, "sample_weight": weight}
+    close(by_word.fit(X, labels, **named).coef_, expected, 1e-11)
+    close(pg.fit_many(by_word, X, labels, by=0 * qid, **named).coef_[0], expected, 1e-11)
 
 
 def test_every_click_may_have_a_propensity_of_its_own(limits_of):
@@ -230,17 +227,6 @@ def test_scikit_learn_hands_propensities_on():
     folds = [[grid.cv_results_[f"split{k}_test_score"][i] for k in range(3)] for i in range(3)]
     found = [search.cv_results_[f"split{k}_test_score"] for k in range(3)]
     np.testing.assert_allclose(np.transpose(folds), found)
-
-
-def test_a_frame_of_many_logs_has_a_column_of_propensities():
-    X, clicks, qid, propensity, _ = log(13)
-    frame = frame_of(X, clicks, qid, propensity)
-    frame["shop"] = np.where(qid < 12, "a", "b")
-    batch = pg.fit_many(RankRLS(0.5), frame, by="shop", label="clicked", qid="list", propensity="p")
-    for shop, model in zip(batch.keys, batch.models, strict=True):
-        own = (frame["shop"] == shop).to_numpy()
-        expected = solved(0.5, *(values[own] for values in (X, clicks, qid, propensity)))
-        close(model.coef_, expected, 1e-11)
 
 
 def test_statistics_of_days_add_up():

@@ -168,7 +168,7 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
         strange = plain.replace_schema_metadata({b"pandas": metadata})
         assert (index in scan(strange).feature_names) == (index[0] != "_")
     one_user = table.drop_columns("w").append_column("user", pa.array(["a"] * len(ROWS.y)))
-    batch = pairgram.fit_many(RankRLS(), one_user, by="user", qid="query", label="label")
+    batch = pairgram.fit_many(RankRLS(), one_user, "label", by="user", qid="query")
     assert list(batch.models[0].feature_names_in_) == ROWS.names
 
 

@@ -119,10 +119,6 @@ class Limits:
     fewest_sampled_rows: int = 4096
 
     # Many fits, and what is kept and said.
-    # A group of fits on one thread has at most this many.
-    group_size: int = 32
-    # The features and results of one call for small problems take at most this many bytes.
-    batch_bytes: int = 128 << 20
     # A prepared model is kept between calls if its arrays take at most this many bytes.
     kept_bytes: int = 64 << 20
     # So many rows, or pairs of rows, are looked at first for what to measure next.

@@ -452,6 +452,7 @@ def collected(
     same = len(width) == 1 and all(
         isinstance(model, LinearRanker)
         and model.fill_values_ is None
+        and getattr(model, "inputs_", None) is None
         and _shape_of(model) == width
         and same_map(_map_of(model), _map_of(like))
         for model in alone.values()

@@ -118,9 +118,9 @@ class DataSets:
                 told[name] = check_weights(told[name], n_rows, name)
         by_key = Queries.make(n_rows, qid=keys, name="by")
         queries, bounds = by_key, np.arange(by_key.n_queries + 1)
-        if told["qid"] is not None:
-            within = Queries.make(n_rows, qid=told["qid"])
-            both = by_key.index() * within.n_queries + within.index()
+        cls._number_ids(told, n_rows)
+        if (ids := told["qid"]) is not None:
+            both = by_key.index() * n_rows + ids
             inner = Queries.make(n_rows, qid=by_key.grouped(both))
             order = by_key.order
             if inner.order is not None:
@@ -130,9 +130,16 @@ class DataSets:
         assert by_key.ids is not None
         return cls(by_key.ids, names, X, y, told, queries, bounds, by_key)
 
+    @staticmethod
+    def _number_ids(told: dict[str, Any], n_rows: int) -> None:
+        """Let the numbers of queries and groups take the place of their ids."""
+        for name in ("qid", "groups"):
+            if told[name] is not None:
+                told[name] = Queries.make(n_rows, qid=told[name], name=name).index()
+
     @classmethod
     def _of_list(cls, problems: Sequence[Any], keys: Any) -> Self:
-        rows, labels, ids = _read_list(problems)
+        rows, labels, ids, names = _read_list(problems)
         sizes = [len(y) for y in labels]
         wrong = [number for number, X in enumerate(rows) if X.shape[0] != sizes[number]]
         if wrong:
@@ -150,7 +157,11 @@ class DataSets:
                 raise ArgumentError("by", "must have a different key for each data set of the list")
             assert by.ids is not None
             found = by.ids
-        return cls._of_blocks(rows, labels, ids, found)
+        sets = cls._of_blocks(rows, labels, ids, found)
+        if names is None:
+            return sets
+        given = [problem[0] for problem in problems]
+        return replace(sets, names=np.array(names, dtype=object), given=given)
 
     @classmethod
     def _of_blocks(
@@ -178,6 +189,7 @@ class DataSets:
         given = next((n for n, value in told.items() if value is not None and n != "qid"), None)
         if given is not None:
             raise ArgumentError(given, "must be None for several targets")
+        cls._number_ids(told, len(Y))
         measured = ~np.isnan(Y)
         known: dict[bytes, list[int]] = {}
         for target, pattern in enumerate(np.packbits(measured.T, axis=1)):
@@ -188,7 +200,7 @@ class DataSets:
             one = len(known) == 1 and len(some) == len(Y)  # of which nothing is copied
             blocks.append(X if one else X[some])
             labels.append(Y if one else Y[some][:, targets])
-            ids.append(None if told["qid"] is None else np.asarray(told["qid"])[some])
+            ids.append(None if told["qid"] is None else told["qid"][some])
         counts = np.array([len(targets) for targets in known.values()])
         places = None if len(known) == 1 else np.concatenate([*known.values()])
         keys = np.arange(Y.shape[1])
@@ -242,11 +254,12 @@ class DataSets:
         """Return the arguments of `fit` of one set."""
         if isinstance(self.X, list):
             own = {name: values[number] for name, values in self.told.items()}
-            return {"X": self.X[number], "y": self.y[number], **own}
+            X = self.X if self.given is None else self.given
+            return {"X": X[number], "y": self.y[number], **own}
         assert self.by_key is not None
         rows = self.by_key.rows(number)
         numbers = np.arange(len(self.y))[rows]
-        own = {name: np.asarray(v)[numbers] for name, v in self.told.items() if v is not None}
+        own = {name: v[numbers] for name, v in self.told.items() if v is not None}
         return {"X": take_rows(self.given, numbers), "y": self.y[numbers], **own}
 
     @property
@@ -262,8 +275,8 @@ class DataSets:
         return told if self.names is None else told | {"feature_names_in_": self.names}
 
 
-def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-    """Return X, y and qid, or None, of every data set of a list, all of one kind."""
+def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any], Any]:
+    """Return X, y and qid, or None, of every set of a list, all of one kind; names of columns."""
     if set(map(type, problems)) <= {tuple, list} and set(map(len, problems)) in ({2}, {3}):
         rows, labels, *ids = zip(*problems, strict=True)
         if {*map(type, rows), *map(type, labels)} == {np.ndarray}:
@@ -271,10 +284,14 @@ def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], S
             of_labels = {(y.dtype.char, y.ndim) for y in labels}
             known = ({("d", 2, True)}, {("f", 2, True)})
             if kinds in known and of_labels == {("d", 1)} and len({X.shape[1] for X in rows}) == 1:
-                return rows, labels, ids[0] if ids else [None] * len(rows)
+                return rows, labels, ids[0] if ids else [None] * len(rows), None
     read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
     X, y, qid = ([problem[part] for problem in read] for part in range(3))
-    return _like_rows(X), y, qid
+    known = [column_names(problem[0]) for problem in problems]
+    wrong = next((number for number, names in enumerate(known) if names != known[0]), None)
+    if wrong is not None:
+        raise ArgumentError("X", f": data set {wrong} must have the columns of the first, in order")
+    return _like_rows(X), y, qid, known[0] if known else None
 
 
 def _as_problem(number: int, problem: Any) -> tuple[Any, Any, Any]:

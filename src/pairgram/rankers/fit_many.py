@@ -14,6 +14,7 @@ from sklearn.exceptions import FitFailedWarning
 from pairgram._support.checks import ArgumentError, warn_caller
 from pairgram._support.row_warnings import (
     Heard,
+    warn_of_empty_columns,
     without_row_warnings,
 )
 from pairgram.data.pairs import no_pairs
@@ -188,6 +189,7 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
                 fitted[number] = clone(estimator).fit(**arguments)
             except Exception as error:
                 errors[number] = _said(error)
+    _tell(heard)
     if found is None:
         models = collected(None, None, {}, fitted, n_models)
     else:
@@ -197,6 +199,16 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
     if sets.places is not None:
         models, errors = models.in_places(sets.places), errors[np.argsort(sets.places)]
     return BatchFit(sets.keys, models, errors, fallback)
+
+
+def _tell(heard: Heard) -> None:
+    """Warn once of each kind of what fits would have said of rows."""
+    empty = sorted(kind for kind in heard if isinstance(kind, tuple))
+    if empty:
+        warn_of_empty_columns([name for name, _ in empty], empty[0][1], " of some data sets")
+    for kind, message in heard.items():
+        if kind not in empty:
+            warn_caller(f"of some data sets: {message}", UserWarning)
 
 
 def _said(error: Exception) -> str:

@@ -361,7 +361,7 @@ class RankRLS(Certain, LinearRanker):
         >>> from pairgram import Pairgram, RankRLS, make_ranking
         >>> X, y, qid = make_ranking(random_state=0)
         >>> model = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), alpha=10.0)
-        >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
+        >>> bool(abs(model.coef_ - RankRLS(10.0).fit(X, y, qid=qid).coef_).max() < 1e-12)
         True
         """
         told: dict[str, Any] = {"scale": scale, "prior": prior, "keep_covariance": keep_covariance}

@@ -224,7 +224,7 @@ class RidgeSpec(LeastSquares):
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
-        if not self.takes_sets:
+        if not self.takes_sets or sets.told.get("groups") is not None:
             return None
         (settings,), rows = self.settings, self.rows
         assert self.alphas is not None
@@ -295,11 +295,13 @@ class RidgeSpec(LeastSquares):
             return None
         coordinates = Coordinates.of_features(data.as_scope(settings), self.settings)
         sets = RowSets.of(coordinates.data)
-        found = solve_sets(sets, settings, alpha, self.rows.n_threads, tells=True)
+        form = coordinates.smaller_form()
+        known = settings.pairs is not None and parts_of(data.feature_map)[1] is None
+        tells = known and form == "primal"
+        found = solve_sets(sets, settings, alpha, self.rows.n_threads, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        form = coordinates.smaller_form()
-        sums = found.column_sums() if form == "primal" else None
+        sums = found.column_sums() if tells else None
         coef = coordinates.coefs(found.weights)[0]
         return coef, {"form_": form, "_column_sums": sums}
 

@@ -699,7 +699,7 @@ def _why_not(model: BaseEstimator) -> str:
         "it was solved in the dual form": getattr(model, "form_", "") == "dual",
     }
     other = (
-        "it needed no Gram matrix of all pairs (small problems of fit_many, wide CSR rows), or "
+        "it needed no Gram matrix of all pairs (models of fit_many, wide CSR rows), or "
         "started from a prior"
     )
     return next((reason for reason, holds in reasons.items() if holds), other)

@@ -137,6 +137,11 @@ class DualGram:
         """The number of rows of the system, including rows of weight 0."""
         return len(self._labelled.y if self._rows is None else self._rows)
 
+    @property
+    def pair_weight(self) -> float:
+        """The sum of all pair weights."""
+        return self._labels().pair_weight(self.settings)
+
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the dual coefficients for one ridge, shape (n_rows of K,).
 

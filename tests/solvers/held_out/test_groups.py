@@ -181,8 +181,7 @@ def test_auto_ranker_and_fit_many():
     auto = pg.AutoRanker(time_budget=0.1).fit(X, y, qid=qid, groups=groups)
     plain = RankRLSCV().fit(X, y, qid=qid, groups=groups)
     assert auto.cv_results_["mean_test_score"][0] == pytest.approx(plain.best_score_, abs=1e-12)
-    problem = {"X": X, "y": y, "qid": qid, "groups": groups}
-    (model,) = pg.fit_many(RankRLSCV(), [problem]).models
+    (model,) = pg.fit_many(RankRLSCV(), X, y, by=0 * qid, qid=qid, groups=groups).models
     np.testing.assert_allclose(model.scores_, plain.scores_, rtol=1e-12)
 
 
