@@ -123,9 +123,7 @@ def doors(X, y, qid):
             X, y, qid=qid, validation=(S, y, qid)
         ),
         "fit_many": lambda S: pg.fit_many(pg.RankRLS(), [(S, y, qid)]),
-        "fit_many kernel": lambda S: pg.fit_many(
-            pg.RankRLS(kernel="rbf"), [(S, y, qid)]
-        ),
+        "fit_many kernel": lambda S: pg.fit_many(pg.RankRLS(kernel="rbf"), [(S, y, qid)]),
         "kernel_matrix": pg.kernel_matrix,
         "kernel_matrix Z": lambda S: pg.kernel_matrix(X, S),
         "kernel_matrix laplacian": lambda S: pg.kernel_matrix(S, kernel="laplacian"),

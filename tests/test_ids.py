@@ -32,7 +32,7 @@ def test_ids_of_a_column_with_missing_ones_stay_apart(frame):
     qid = [2**60 + k // 2 for k in range(20)]
     columns = {"x": np.arange(20.0) % 7, "y": np.arange(20.0) % 3, "user": [0] * 10 + [1] * 10}
     missing = frame(columns | {"q": [*qid[:15], None, *qid[16:]]})
-    with pytest.raises(ValueError, match="qid must not be missing, got (None|<NA>) in row 15"):
+    with pytest.raises(ValueError, match=r"qid must not be missing, got (None|<NA>) in row 15"):
         fit_many(RankRLS(), missing, "y", by="user", qid="q")
     found = fit_many(RankRLS(), frame(columns | {"q": qid}), "y", by="user", qid="q")
     X, y, own = (np.array(values)[:10] for values in (columns["x"][:, None], columns["y"], qid))

@@ -22,9 +22,9 @@ constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
 constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
 constexpr std::ptrdiff_t largest_own = 48;  // systems of LAPACK are larger
 constexpr std::ptrdiff_t targets_at_once = 64;
-constexpr std::ptrdiff_t most_narrow = 2000;        // features of which K may lose narrow ones
-constexpr double lost = 1e-6;                       // share of a narrow feature
-constexpr double least_root = 1e-7;  // share of a pivot's root that is no rounding error
+constexpr std::ptrdiff_t most_narrow = 2000;  // features of which K may lose narrow ones
+constexpr double lost = 1e-6;                 // share of a narrow feature
+constexpr double least_root = 1e-7;           // share of a pivot's root that is no rounding error
 constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
 constexpr std::ptrdiff_t rows_ahead = 12;           // that are on their way to the cache
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given, settings, strategies as st
-from sklearn.base import clone
 
 import pairgram as pg
 from tests import reference_comparisons as reference

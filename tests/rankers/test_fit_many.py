@@ -5,7 +5,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from axes import every
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
@@ -13,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 
 import pairgram as pg
+from axes import every
 
 COMPILED = [
     pg.RankRLS(),

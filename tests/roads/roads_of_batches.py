@@ -5,7 +5,7 @@ import pandas
 import polars
 import pyarrow
 from journeys import Journey
-from outcomes import Outcome, reads_lists, outcome_of
+from outcomes import Outcome, outcome_of, reads_lists
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, SINGLE, road
 from sklearn.linear_model import Ridge

@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 import pairgram
 
 from .data import FRAMES, Rows, frame_of, rows_of
-from .public import Public, attribute, pg
+from .public import Public, pg
 from .results import attempt, of_file, of_model
 
 Configuration = Callable[[Path], Any]

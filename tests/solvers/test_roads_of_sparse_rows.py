@@ -1,7 +1,6 @@
 """Which way sparse rows are solved, and what is told of the time."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -21,8 +21,32 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, check_weights
 from pairgram.solvers.group_fits import RowSets
+
+
+class FittedSets(NamedTuple):
+    """The models of many sets of rows.
+
+    Attributes
+    ----------
+    coefs : ndarray of shape (n_models, n_coefficients)
+        NaN where a set has no model.
+    own : dict of str to ndarray of shape (n_models,)
+        Attributes of single models.
+    shared : dict
+        The attributes of all.
+    states : ndarray of shape (n_models,), int8
+        `SOLVED`, `NO_PAIRS`, or others where a fit alone is needed.
+    settings : PairSettings
+    """
+
+    coefs: Vector
+    own: dict[str, Any]
+    shared: dict[str, Any]
+    states: Any
+    settings: PairSettings
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,8 +68,7 @@ QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
-    from pairgram.rankers.data_sets import DataSets
-    from pairgram.rankers.ridge import FittedSets
+    from pairgram.rankers.data_sets import DataSets, FittedSets
     from pairgram.rankers.validation import Validation
 
 

@@ -49,6 +49,7 @@ from pairgram.model_selection.judge import (
     search_results,
 )
 from pairgram.model_selection.splits import default_cv, held_by_default
+from pairgram.rankers.data_sets import DataSets, FittedSets
 from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
@@ -83,36 +84,12 @@ from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
-    from pairgram.rankers.data_sets import DataSets
     from pairgram.rankers.validation import Validation
 
 # A fit of more feature values is not one of compiled sets.
 LARGEST_SET = 1 << 19
 # A table takes memory for its Gram matrix, that of a block, and a solution.
 TABLE_GRAM = 3
-
-
-class FittedSets(NamedTuple):
-    """The models of many sets of rows.
-
-    Attributes
-    ----------
-    coefs : ndarray of shape (n_models, n_coefficients)
-        NaN where a set has no model.
-    own : dict of str to ndarray of shape (n_models,)
-        Attributes of single models.
-    shared : dict
-        The attributes of all.
-    states : ndarray of shape (n_models,), int8
-        `SOLVED`, `NO_PAIRS`, or others where a fit alone is needed.
-    settings : PairSettings
-    """
-
-    coefs: Vector
-    own: dict[str, Any]
-    shared: dict[str, Any]
-    states: Any
-    settings: PairSettings
 
 
 @dataclass(frozen=True, eq=False)
