@@ -16,7 +16,8 @@ namespace pairgram {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr double smallest_size = 1e-140;  // of all entries, whose squares are numbers
+// Of all entries, whose squares are numbers.
+constexpr double smallest_size = 1e-140, largest_size = 1e150;
 constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
 constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
 constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
@@ -234,8 +235,10 @@ class group_solver {
     // The Cholesky factor of the smaller system; false where other code is needed.
     bool factorise() {
         if (!(pair_weight_ >= smallest_weight && pair_weight_ <= largest_weight)) return false;
-        const double size = size_sum(n_ * width_, z_.data());
-        if (!std::isfinite(size) || (size > 0 && size < smallest_size)) return false;
+        double size = 0;
+        for (std::ptrdiff_t i = 0; i < n_; ++i) size += size_sum(d_, z_.data() + i * width_);
+        if (!(size_sum(n_ * width_, z_.data()) < largest_size) || (size > 0 && size < smallest_size))
+            return false;
         by_rows_ = n_ < d_ && !loses_narrow();
         order_ = by_rows_ ? n_ : d_;
         ld_ = in_column_groups(order_ + t_);

@@ -209,7 +209,7 @@ class BatchFit:
         """
         keys = as_keys(ids, self.keys)
         found = np.array([self._numbers.get(one, -1) for one in keys], dtype=np.int64)
-        found[self._failed[found] & (found >= 0)] = -1
+        found[np.append(self._failed, True)[found]] = -1
         if not (found >= 0).any():
             _refuse_other_kind(self.keys, ids)
         if fallback is None and (found < 0).any():

@@ -311,11 +311,11 @@ def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], S
                 return rows, labels, ids[0] if ids else [None] * len(rows), None
     read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
     X, y, qid = ([problem[part] for problem in read] for part in range(3))
-    known = [column_names(problem[0]) for problem in problems]
-    wrong = next((number for number, names in enumerate(known) if names != known[0]), None)
+    named = [column_names(problem[0]) for problem in problems]
+    wrong = next((number for number, names in enumerate(named) if names != named[0]), None)
     if wrong is not None:
         raise ArgumentError("X", f": data set {wrong} must have the columns of the first, in order")
-    return _like_rows(X), y, qid, known[0] if known else None
+    return _like_rows(X), y, qid, named[0] if named else None
 
 
 def _as_problem(number: int, problem: Any) -> tuple[Any, Any, Any]:
@@ -342,5 +342,5 @@ def _like_rows(rows: Sequence[Any]) -> list[Any]:
         )
     if any(map(scipy.sparse.issparse, rows)):
         return [scipy.sparse.csr_array(X) for X in rows]
-    dtype = np.result_type(*{X.dtype for X in rows})
+    dtype = np.result_type(np.float32, *{X.dtype for X in rows})
     return [np.require(X, dtype, ["C", "A"]) for X in rows]
