@@ -237,7 +237,8 @@ class group_solver {
         if (!(pair_weight_ >= smallest_weight && pair_weight_ <= largest_weight)) return false;
         double size = 0;
         for (std::ptrdiff_t i = 0; i < n_; ++i) size += size_sum(d_, z_.data() + i * width_);
-        if (!(size_sum(n_ * width_, z_.data()) < largest_size) || (size > 0 && size < smallest_size))
+        if (!(size_sum(n_ * width_, z_.data()) < largest_size) ||
+            (size > 0 && size < smallest_size))
             return false;
         by_rows_ = n_ < d_ && !loses_narrow();
         order_ = by_rows_ ? n_ : d_;
