@@ -11,38 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "data/ranking_problem.hpp"
-#include "features/node_map.hpp"
-#include "support/buffer.hpp"
+#include "solvers/group_rows.hpp"
 
 namespace pairgram {
-
-// Rows as they are given: dense ones in one or more blocks of neighbouring rows, or those of a CSR
-// matrix, where `indices` is not null.
-template <class T>
-struct given_rows {
-    std::ptrdiff_t n_columns;
-    buffer<const T*> blocks;    // a dense block for each group, or one for all
-    const T* values = nullptr;  // of a CSR matrix
-    const std::int64_t* bounds = nullptr;
-    const std::int32_t* indices = nullptr;
-};
-
-// Groups of queries of a problem, whose rows stand one group after the other in its order.
-struct query_groups {
-    std::ptrdiff_t n_groups;
-    const std::int64_t* queries;    // (n_groups + 1,) the first query of each
-    const std::int64_t* n_targets;  // (n_groups,)
-    const double* targets;          // (rows, n_targets) of group after group, by row
-};
 
 // What `fit_groups` also tells of each group's first target, if asked: the diagonal of G and G w,
 // (n_groups, n_features), and Σ W, (n_groups,).
 struct group_sums {
     double *squares = nullptr, *products = nullptr, *pair_weights = nullptr;
 };
-
-enum class group_state : std::int8_t { solved, no_pairs, unsolved };
 
 // Writes the weights (n_targets, n_features) of group after group, and the state of each. A group
 // is left `unsolved`, with NaN, where it has more than 2^19 values, or more than 256 rows and more

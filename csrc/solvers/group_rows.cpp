@@ -1,0 +1,182 @@
+#include "solvers/group_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "linear_algebra/blas.hpp"
+#include "solvers/cached_product.hpp"
+#include "support/simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double smallest_size = 1e-140;  // of all entries, whose squares are numbers
+constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
+constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
+constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
+constexpr std::ptrdiff_t most_narrow = 2000;                          // features that may be narrow
+constexpr double lost = 1e-6;                                         // share of a narrow feature
+constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
+constexpr std::ptrdiff_t rows_ahead = 12;           // that are on their way to the cache
+
+}  // namespace
+
+PAIRGRAM_CLONES double size_sum(std::ptrdiff_t n, const double* x) {
+    double sums[8] = {};
+    std::ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (std::ptrdiff_t j = 0; j < 8; ++j) sums[j] += std::abs(x[i + j]);
+    double sum = 0;
+    for (; i < n; ++i) sum += std::abs(x[i]);
+    return std::accumulate(sums, sums + 8, sum);
+}
+
+template <class T>
+group_rows<T>::group_rows(const ranking_problem& problem, const query_groups& groups,
+                          const given_rows<T>& rows, const node_map<double>* map)
+    : d(map ? map->n_outputs : rows.n_columns),
+      problem_(problem),
+      groups_(groups),
+      rows_(rows),
+      map_(map) {}
+
+template <class T>
+bool group_rows<T>::load(std::ptrdiff_t g, std::ptrdiff_t n_targets) {
+    first_query = static_cast<std::ptrdiff_t>(groups_.queries[g]);
+    last_query = static_cast<std::ptrdiff_t>(groups_.queries[g + 1]);
+    first = problem_.rows.begin(first_query);
+    n = problem_.rows.begin(last_query) - first;
+    if (n == 0 || n * d > most_values || std::min(n, d) > largest_order) return false;
+    width = in_column_groups(d + n_targets);
+    z.assign(n * width, 0.0);
+    const bool apart = rows_.blocks.size() > 1;
+    const T* const block = rows_.blocks[apart ? g : 0];
+    const auto start = apart ? first : 0;
+    if (!map_) {
+        load_block(block, start, z.data(), width);
+        return true;
+    }
+    inputs_.resize(n * rows_.n_columns);
+    load_block(block, start, inputs_.data(), rows_.n_columns);
+    if (!std::isfinite(size_sum(n * rows_.n_columns, inputs_.data()))) return false;
+    map_rows(*map_, n, inputs_.data(), rows_.n_columns, z.data(), width);
+    return true;
+}
+
+template <class T>
+void group_rows<T>::load_block(const T* block, std::ptrdiff_t start, double* to,
+                               std::ptrdiff_t ld) const {
+    const auto n_columns = rows_.n_columns;
+    const auto at = [&](std::ptrdiff_t i) { return block + (row(i) - start) * n_columns; };
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        if (problem_.rows.order && i + rows_ahead < n)
+            for (std::ptrdiff_t j = 0; j < n_columns; j += 64 / std::ptrdiff_t{sizeof(T)})
+                prefetch(at(i + rows_ahead) + j);
+        std::copy_n(at(i), n_columns, to + i * ld);
+    }
+}
+
+template <class T>
+void group_rows<T>::load_targets(const double* targets, std::ptrdiff_t n_targets,
+                                 std::ptrdiff_t from, std::ptrdiff_t n_loaded) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        std::copy_n(targets + (row(i) - first) * n_targets + from, n_loaded,
+                    z.data() + i * width + d);
+}
+
+template <class T>
+bool group_rows<T>::transform(std::ptrdiff_t column) {
+    const auto n_columns = width - column;
+    const bool pointwise = problem_.rule.kind == pair_kind::none;
+    pair_weight = 0;
+    n_lists = 0;
+    for (auto q = first_query; q < last_query; ++q) {
+        const auto n_rows = problem_.rows.size(q);
+        if (n_rows == 0) continue;
+        double* const rows = z.data() + begin(q) * width + column;
+        plan_query(problem_, q, nullptr, plan_);
+        sums_.reset(plan_.n_levels(), n_columns);
+        pivot_.assign(n_columns, 0.0);
+        if (!pointwise) std::copy_n(rows + heaviest_row(plan_) * width, n_columns, pivot_.begin());
+        for (std::ptrdiff_t i = 0; i < n_rows; ++i)
+            load_row(n_columns, rows + i * width, pivot_.data(), plan_.weight[i], rows + i * width,
+                     sums_.sum.data() + plan_.level[i] * n_columns);
+        transform_rows<double>(n_rows, n_columns, plan_.level.data(), plan_.weight.data(),
+                               plan_.within.data(), plan_, join_of(problem_.rule.kind), rows, width,
+                               sums_);
+        if (!has_pairs(q)) continue;
+        ++n_lists;
+        pair_weight += plan_.pair_weight > 0 ? plan_.pair_weight : vanished;
+    }
+    return n_lists > 0;
+}
+
+// Whether the planned query has two rows that count, of two labels where these matter; or one,
+// where rows count one by one.
+template <class T>
+bool group_rows<T>::has_pairs(std::ptrdiff_t query) const {
+    if (!(problem_.rows.query_weight(query) > 0)) return false;
+    const auto kind = problem_.rule.kind;
+    const auto& weights =
+        kind == pair_kind::none || kind == pair_kind::kept ? plan_.weight : plan_.level_weight;
+    const auto counted =
+        std::count_if(weights.begin(), weights.end(), [](double v) { return v > 0; });
+    return counted >= (kind == pair_kind::none ? 1 : 2);
+}
+
+template <class T>
+bool group_rows<T>::is_usable() const {
+    if (!(pair_weight >= smallest_weight && pair_weight <= largest_weight)) return false;
+    const double size = size_sum(n * width, z.data());
+    return std::isfinite(size) && !(size > 0 && size < smallest_size);
+}
+
+template <class T>
+bool group_rows<T>::loses_narrow() const {
+    if (d > most_narrow) return false;
+    buffer<double> squares(d, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < d; ++j) squares[j] += z[i * width + j] * z[i * width + j];
+    double widest = 0, narrowest = std::numeric_limits<double>::infinity();
+    for (const double square : squares) {
+        widest = std::max(widest, square);
+        if (square > 0) narrowest = std::min(narrowest, square);
+    }
+    return epsilon * widest > lost * narrowest;
+}
+
+template <class T>
+bool group_rows<T>::add_gram(double* system, std::ptrdiff_t ld) const {
+    if (d > largest_own) {
+        blas::syrk(d, n, 1.0, z.data(), width, 0.0, system, ld);
+        return false;
+    }
+    for (std::ptrdiff_t a = 0; a < d; a += column_group)
+        add_cached_product(std::min(column_group, d - a), width - a, n, 1.0,
+                           {z.data() + a, 1, width}, z.data() + a, width, system + a * ld + a, ld);
+    return true;
+}
+
+buffer<std::ptrdiff_t> tasks_of(const ranking_problem& problem, const query_groups& groups,
+                                std::ptrdiff_t n_features) {
+    buffer<std::ptrdiff_t> first_group{0};
+    std::ptrdiff_t values = 0;
+    for (std::ptrdiff_t g = 0; g < groups.n_groups; ++g) {
+        values +=
+            (problem.rows.begin(groups.queries[g + 1]) - problem.rows.begin(groups.queries[g])) *
+            (n_features + groups.n_targets[g]);
+        if (values < values_at_once && g + 1 < groups.n_groups) continue;
+        first_group.push_back(g + 1);
+        values = 0;
+    }
+    return first_group;
+}
+
+template class group_rows<double>;
+template class group_rows<float>;
+
+}  // namespace pairgram

@@ -1,0 +1,98 @@
+// The rows of groups of queries, such as users: gathered, mapped and transformed group by group, so
+// that they stay in the cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "data/half_laplacian.hpp"
+#include "data/ranking_problem.hpp"
+#include "features/node_map.hpp"
+#include "support/buffer.hpp"
+
+namespace pairgram {
+
+// Dense rows in one block, or in a block for each group.
+template <class T>
+struct given_rows {
+    std::ptrdiff_t n_columns;
+    buffer<const T*> blocks;
+};
+
+// Groups of queries of a problem, whose rows stand one group after the other in its order.
+struct query_groups {
+    std::ptrdiff_t n_groups;
+    const std::int64_t* queries;    // (n_groups + 1,) the first query of each
+    const std::int64_t* n_targets;  // (n_groups,)
+    const double* targets;          // (rows, n_targets) of group after group, by row
+};
+
+enum class group_state : std::int8_t { solved, no_pairs, unsolved };
+
+// The rows of one group after the other, in the same memory. Groups with more than 2^19 values, or
+// more than 256 rows and more than 256 features, are left to other code.
+template <class T>
+class group_rows {
+  public:
+    group_rows(const ranking_problem& problem, const query_groups& groups,
+               const given_rows<T>& rows, const node_map<double>* map);
+
+    std::ptrdiff_t d, n = 0, width = 0;  // features, rows, and columns of z in whole groups
+    std::ptrdiff_t first = 0;            // position of the first row
+    std::ptrdiff_t first_query = 0, last_query = 0;
+    buffer<double> z;            // (n, width) [features, targets, zeros], then [H̃, ỹ, zeros]
+    double pair_weight = 0;      // Σ W, NaN where weights of pairs vanish
+    std::ptrdiff_t n_lists = 0;  // queries with pairs
+
+    // Loads the features of a group and makes room for targets. False where they are too many, or
+    // where a map may hide that they are not finite.
+    bool load(std::ptrdiff_t g, std::ptrdiff_t n_targets);
+
+    // Loads some targets of the group, of so many, from the given one on.
+    void load_targets(const double* targets, std::ptrdiff_t n_targets, std::ptrdiff_t from,
+                      std::ptrdiff_t n_loaded);
+
+    // The columns of z from the given one on become those of [H̃, ỹ], query by query; false where no
+    // pair counts.
+    bool transform(std::ptrdiff_t column);
+
+    // Whether the transformed rows and their pair weights are numbers of a usual size.
+    bool is_usable() const;
+
+    // Whether products of rows with each other lose narrow features, which those of features do
+    // not.
+    bool loses_narrow() const;
+
+    // Upper triangle of system (d, ·; stride ld) = H̃ᵀ[H̃, ỹ]. With more than 48 features, ỹ is left
+    // out. False then.
+    bool add_gram(double* system, std::ptrdiff_t ld) const;
+
+    std::ptrdiff_t row(std::ptrdiff_t i) const { return problem_.rows.row(first + i); }
+    std::ptrdiff_t begin(std::ptrdiff_t query) const { return problem_.rows.begin(query) - first; }
+    const ranking_problem& problem() const { return problem_; }
+
+  private:
+    void load_block(const T* block, std::ptrdiff_t start, double* to, std::ptrdiff_t ld) const;
+    bool has_pairs(std::ptrdiff_t query) const;
+
+    const ranking_problem& problem_;
+    const query_groups& groups_;
+    const given_rows<T>& rows_;
+    const node_map<double>* map_;
+    query_plan plan_;
+    level_sums sums_;
+    buffer<double> inputs_, pivot_;
+};
+
+// The sum of the sizes of n numbers; NaN or infinity where one is, or where it overflows.
+double size_sum(std::ptrdiff_t n, const double* x);
+
+// Systems of this order and below are solved by loops, larger ones by LAPACK.
+constexpr std::ptrdiff_t largest_own = 48;
+
+// Where tasks begin among groups of so many values: neighbouring groups of one task stay in the
+// cache. The end of the last follows.
+buffer<std::ptrdiff_t> tasks_of(const ranking_problem& problem, const query_groups& groups,
+                                std::ptrdiff_t n_features);
+
+}  // namespace pairgram
