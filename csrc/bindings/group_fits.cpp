@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/problem.hpp"
+#include "solvers/group_search.hpp"
 
 namespace pairgram {
 
@@ -45,68 +49,123 @@ bool have_own_rows(const query_rows& rows, const array<std::int64_t>& queries) {
     return true;
 }
 
+// Groups of the rows of a problem, with their targets, a map of the rows or none, and the rows.
+template <class T>
+struct checked_groups {
+    query_groups groups;
+    given_rows<T> rows;
+    const node_map<double>* map;
+    py::ssize_t n_features, n_values = 0, n_models = 0;
+
+    checked_groups(const bound_problem& problem, const array<std::int64_t>& queries,
+                   const array<std::int64_t>& n_targets, const array<double>& targets,
+                   const std::vector<array<T>>& blocks, const py::object& given_map) {
+        const auto& all = problem.view.rows;
+        check(queries.ndim() == 1 && queries.size() > 1,
+              "queries must be 1-d, one more than groups");
+        const auto n_groups = queries.size() - 1;
+        const auto* const first = pointer(queries);
+        check(first[0] == 0 && std::is_sorted(first, first + n_groups + 1) &&
+                  first[n_groups] == all.n_queries,
+              "queries must ascend from 0 to the number of queries");
+        check(n_targets.ndim() == 1 && n_targets.size() == n_groups, "n_targets: 1-d, one a group");
+        check(targets.ndim() == 1, "targets must be 1-d");
+        for (py::ssize_t g = 0; g < n_groups; ++g) {
+            const auto n = n_targets.data()[g];
+            check(n > 0, "a group must have a target or more");
+            n_values += n * (all.begin(first[g + 1]) - all.begin(first[g]));
+            n_models += n;
+        }
+        check(targets.size() == n_values, "targets must have the rows and targets of the groups");
+        rows = rows_of(blocks, problem, queries);
+        check((n_models == n_groups && rows.blocks.size() == 1) || have_own_rows(all, queries),
+              "groups with several targets, or blocks of their own, need rows that stand together");
+        check(given_map.is_none() || py::isinstance<bound_node_map<double>>(given_map),
+              "map must be None or a NodeMap of float64");
+        map = given_map.is_none() ? nullptr : &given_map.cast<const bound_node_map<double>*>()->map;
+        check(!map || map->n_inputs == rows.n_columns, "rows must be the map's inputs");
+        n_features = map ? map->n_outputs : rows.n_columns;
+        groups = {n_groups, first, pointer(n_targets), pointer(targets)};
+    }
+};
+
 template <class T>
 py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
               const array<std::int64_t>& n_targets, const array<double>& targets,
-              const given_rows<T>& rows, const py::object& map, double alpha, bool tells,
+              const std::vector<array<T>>& blocks, const py::object& map, double alpha, bool tells,
               int n_threads) {
-    const auto& view = problem.view;
-    check(queries.ndim() == 1 && queries.size() > 1, "queries must be 1-d, one more than groups");
-    const auto n_groups = queries.size() - 1;
-    const auto* const first = pointer(queries);
-    check(first[0] == 0 && std::is_sorted(first, first + n_groups + 1) &&
-              first[n_groups] == view.rows.n_queries,
-          "queries must ascend from 0 to the number of queries");
-    check(n_targets.ndim() == 1 && n_targets.size() == n_groups, "n_targets: 1-d, one a group");
-    check(targets.ndim() == 1, "targets must be 1-d");
-    py::ssize_t n_values = 0, n_models = 0;
-    for (py::ssize_t g = 0; g < n_groups; ++g) {
-        const auto n = n_targets.data()[g];
-        check(n > 0, "a group must have a target or more");
-        n_values += n * (view.rows.begin(first[g + 1]) - view.rows.begin(first[g]));
-        n_models += n;
-    }
-    check(targets.size() == n_values, "targets must have the rows and targets of the groups");
-    check((n_models == n_groups && rows.blocks.size() == 1) || have_own_rows(view.rows, queries),
-          "groups with several targets, or blocks of their own, need rows that stand together");
-    check(map.is_none() || py::isinstance<bound_node_map<double>>(map),
-          "map must be None or a NodeMap of float64");
-    const auto* own = map.is_none() ? nullptr : &map.cast<const bound_node_map<double>*>()->map;
-    check(!own || own->n_inputs == rows.n_columns, "rows must be the map's inputs");
-    const auto n_features = own ? own->n_outputs : rows.n_columns;
-    array<double> weights({n_models, static_cast<py::ssize_t>(n_features)});
+    const checked_groups<T> given(problem, queries, n_targets, targets, blocks, map);
+    const auto n_groups = given.groups.n_groups;
+    array<double> weights({given.n_models, given.n_features});
     array<std::int8_t> states(n_groups);
     auto* const out = weights.mutable_data();
     auto* const state = reinterpret_cast<group_state*>(states.mutable_data());
     group_sums sums;
-    array<double> squares({tells ? n_groups : 0, static_cast<py::ssize_t>(n_features)}),
-        products({tells ? n_groups : 0, static_cast<py::ssize_t>(n_features)}),
-        pair_weights(tells ? n_groups : 0);
+    array<double> squares({tells ? n_groups : 0, given.n_features}),
+        products({tells ? n_groups : 0, given.n_features}), pair_weights(tells ? n_groups : 0);
     if (tells)
         sums = {squares.mutable_data(), products.mutable_data(), pair_weights.mutable_data()};
-    const query_groups groups{n_groups, first, pointer(n_targets), pointer(targets)};
     {
-        const without_gil release(n_values * n_features);
-        fit_groups(view, groups, rows, own, alpha, out, state, sums, n_threads);
+        const without_gil release(given.n_values * given.n_features);
+        fit_groups(problem.view, given.groups, given.rows, given.map, alpha, out, state, sums,
+                   n_threads);
     }
     return py::make_tuple(weights, states, squares, products, pair_weights);
 }
 
 template <class T>
-py::tuple fit_dense(const bound_problem& problem, const array<std::int64_t>& queries,
-                    const array<std::int64_t>& n_targets, const array<double>& targets,
-                    const std::vector<array<T>>& blocks, const py::object& map, double alpha,
-                    bool tells, int n_threads) {
-    return fit(problem, queries, n_targets, targets, rows_of(blocks, problem, queries), map, alpha,
-               tells, n_threads);
+py::tuple search(const bound_problem& problem, const array<std::int64_t>& queries,
+                 const array<double>& targets, const std::vector<array<T>>& blocks,
+                 std::pair<py::ssize_t, py::ssize_t> range, const optional_array<double>& alphas,
+                 const array<double>& multiples, const array<double>& powers, bool started,
+                 std::tuple<double, double, double> limits, const py::object& map, bool tells,
+                 int n_threads) {
+    const array<std::int64_t> n_targets(std::max<py::ssize_t>(queries.size() - 1, 0));
+    auto* const of_each = const_cast<std::int64_t*>(n_targets.data());
+    std::fill_n(of_each, n_targets.size(), std::int64_t{1});
+    const checked_groups<T> given(problem, queries, n_targets, targets, blocks, map);
+    const auto [first, last] = range;
+    check(0 <= first && first < last && last <= given.groups.n_groups, "range must have groups");
+    check(!alphas || (alphas->ndim() == 1 && alphas->size() > 0), "alphas must be 1-d");
+    check(multiples.ndim() == 1 && powers.ndim() == 1, "multiples and powers must be 1-d");
+    const auto m = alphas ? alphas->size() : multiples.size() + powers.size();
+    const search_grid grid{
+        m,       pointer(alphas),     multiples.size(),    pointer(multiples), pointer(powers),
+        started, std::get<0>(limits), std::get<1>(limits), std::get<2>(limits)};
+    const auto& all = problem.view.rows;
+    const auto* const bounds = queries.data();
+    const auto n_positions = all.begin(bounds[last]) - all.begin(bounds[first]);
+    const auto n = last - first, d = given.n_features;
+    array<double> found_alphas({n, m}), models({n, m, d}), scores({m, n_positions});
+    array<double> grams({tells ? n : 0, d, d}), pair_weights(tells ? n : 0);
+    array<std::int8_t> states(n);
+    std::fill_n(scores.mutable_data(), scores.size(), std::numeric_limits<double>::quiet_NaN());
+    const found_paths out{first,
+                          last,
+                          found_alphas.mutable_data(),
+                          models.mutable_data(),
+                          scores.mutable_data(),
+                          tells ? grams.mutable_data() : nullptr,
+                          pair_weights.mutable_data(),
+                          reinterpret_cast<group_state*>(states.mutable_data())};
+    {
+        const without_gil release;
+        search_groups(problem.view, given.groups, given.rows, given.map, grid, out, n_threads);
+    }
+    return py::make_tuple(states, found_alphas, models, scores, grams, pair_weights);
 }
 
 template <class T>
 void bind_fit(py::module_& m) {
-    m.def("fit_groups", &fit_dense<T>, py::arg("problem"), py::arg("queries").noconvert(),
+    m.def("fit_groups", &fit<T>, py::arg("problem"), py::arg("queries").noconvert(),
           py::arg("n_targets").noconvert(), py::arg("targets").noconvert(),
           py::arg("blocks").noconvert(), py::kw_only(), py::arg("map") = py::none(),
           py::arg("alpha"), py::arg("tells") = false, py::arg("n_threads"));
+    m.def("search_groups", &search<T>, py::arg("problem"), py::arg("queries").noconvert(),
+          py::arg("targets").noconvert(), py::arg("blocks").noconvert(), py::kw_only(),
+          py::arg("range"), py::arg("alphas").noconvert(), py::arg("multiples").noconvert(),
+          py::arg("powers").noconvert(), py::arg("started"), py::arg("limits"),
+          py::arg("map") = py::none(), py::arg("tells") = false, py::arg("n_threads"));
 }
 
 }  // namespace

@@ -141,6 +141,20 @@ py::tuple summary(const array<double>& values, const array<double>& weights,
     return py::make_tuple(means, deviations, split_of ? py::object(by_split) : py::none());
 }
 
+array<double> means_of_groups(const array<double>& values, const array<double>& weights,
+                              const array<std::int64_t>& bounds) {
+    check(values.ndim() == 2, "values must be (n_models, n_queries)");
+    check_one_per("weights: 1-d, one a query", weights, values.shape(1));
+    const auto groups = queries_of(bounds, std::nullopt, values.shape(1));
+    array<double> means({values.shape(0), static_cast<py::ssize_t>(groups.n_queries)});
+    auto* const out = means.mutable_data();
+    const metric_values of{values.shape(0), values.shape(1), pointer(values), pointer(weights), 0,
+                           nullptr};
+    const without_gil release(values.size());
+    mean_of_groups(of, groups.n_queries, groups.offsets, out);
+    return means;
+}
+
 // Changes the scores in place; see ties.hpp.
 void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
                       const optional_array<std::int64_t>& order, const array<double>& amplification,
@@ -167,6 +181,8 @@ void bind_metrics(py::module_& m) {
     m.def("sort_words", &first_words, py::arg("words").noconvert(), py::arg("top"));
     m.def("summarize", &summary, py::arg("values").noconvert(), py::arg("weights").noconvert(),
           py::arg("split_of").noconvert() = py::none(), py::arg("n_splits") = 0);
+    m.def("mean_of_groups", &means_of_groups, py::arg("values").noconvert(),
+          py::arg("weights").noconvert(), py::arg("bounds").noconvert());
     m.def("join_ties", &join_tied_scores, py::arg("scores").noconvert(),
           py::arg("offsets").noconvert(), py::arg("order").noconvert(),
           py::arg("amplification").noconvert(), py::arg("spread"), py::arg("rounding"),

@@ -64,4 +64,14 @@ void summarize(const metric_values& of, double* means, double* deviations, doubl
     }
 }
 
+void mean_of_groups(const metric_values& of, std::ptrdiff_t n_groups, const std::int64_t* bounds,
+                    double* means) {
+    for (std::ptrdiff_t m = 0; m < of.n_models; ++m)
+        for (std::ptrdiff_t g = 0; g < n_groups; ++g)
+            means[m * n_groups + g] =
+                moments_of(bounds[g + 1] - bounds[g], of.values + m * of.n_queries + bounds[g],
+                           of.weights + bounds[g])
+                    .mean;
+}
+
 }  // namespace pairgram

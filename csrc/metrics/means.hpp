@@ -21,4 +21,8 @@ struct metric_values {
 // What no query of a weight > 0 defines is NaN.
 void summarize(const metric_values& of, double* means, double* deviations, double* by_split);
 
+// means (n_models, n_groups) over the queries [bounds[g], bounds[g + 1]) of each group, as above.
+void mean_of_groups(const metric_values& of, std::ptrdiff_t n_groups, const std::int64_t* bounds,
+                    double* means);
+
 }  // namespace pairgram

@@ -319,6 +319,9 @@ def summarize(
     split_of: NDArray[np.int64] | None = None,
     n_splits: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
+def mean_of_groups(
+    values: NDArray[np.float64], weights: NDArray[np.float64], bounds: NDArray[np.int64]
+) -> NDArray[np.float64]: ...
 def join_ties(
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
@@ -396,6 +399,30 @@ def fit_groups(
     # weights, states: 0 solved, 1 no pairs, 2 unsolved; with `tells` sums
     NDArray[np.float64],
     NDArray[np.int8],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]: ...
+def search_groups(
+    problem: RankingProblem,
+    queries: NDArray[np.int64],  # the first of every group, and the end of the last
+    targets: NDArray[np.float64],  # of every row
+    blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
+    *,
+    range: tuple[int, int],  # the groups to search
+    alphas: NDArray[np.float64] | None,
+    multiples: NDArray[np.float64],
+    powers: NDArray[np.float64],
+    started: bool,
+    limits: tuple[float, float, float],  # rounding, most_held, least_share
+    map: NodeMap64 | None = None,
+    tells: bool = False,
+    n_threads: int,
+) -> tuple[
+    # states, alphas, models, scores by position; with `tells` Gram matrices and weights of pairs
+    NDArray[np.int8],
+    NDArray[np.float64],
+    NDArray[np.float64],
     NDArray[np.float64],
     NDArray[np.float64],
     NDArray[np.float64],

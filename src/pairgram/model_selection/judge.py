@@ -568,22 +568,22 @@ def choose(
     ValueError
         If all means are NaN. `otherwise` adds a further possible cause to the message.
     """
-    ordered = _ordered(means, metric)
-    if (ordered == -np.inf).all():
+    found = ordered(means, metric)
+    if (found == -np.inf).all():
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
             "metric needs, such as two rows with different labels among those that "
             f"are held out together{otherwise}"
         )
-    return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
+    return int(np.argmax(found)), np.searchsorted(np.sort(-found), -found) + 1
 
 
 def best_of(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> int:
     """Return the index of the first best mean, of which one is a number."""
-    return int(np.argmax(_ordered(means, metric)))
+    return int(np.argmax(ordered(means, metric)))
 
 
-def _ordered(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> Vector:
+def ordered(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> Vector:
     """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
     sign = 1 if metric.greater_is_better else -1
     return np.where(np.isnan(means), -np.inf, sign * means)

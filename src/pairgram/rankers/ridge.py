@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -58,13 +58,14 @@ from pairgram.rankers.preparation import (
     Spec,
 )
 from pairgram.rankers.prior import Prior
+from pairgram.rankers.set_search import choose_for_sets
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
-from pairgram.solvers.group_fits import SOLVED, RowSets, in_one_block, solve_sets
+from pairgram.solvers.group_fits import SOLVED, RowSets, in_one_block, search_sets, solve_sets
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
@@ -197,15 +198,26 @@ class RidgeSpec(LeastSquares):
         plain = rows.kernel is None and rows.missing is None and rows.kinds == (None,)
         free = self.constraints is None and not self.covariance and self.form == "auto"
         drawn = rows.feature_map is None or draws_only(rows.feature_map)
-        return plain and free and drawn and self.search is None and self.scales == (False,)
+        one = rows.is_one and len(self.settings) == len(self.gammas) == 1
+        return plain and free and drawn and one and self.scales == (False,) and self._holds_out
+
+    @property
+    def _holds_out(self) -> bool:
+        """Whether compiled code holds rows out as the search says, if there is one."""
+        search = self.search
+        if search is None:
+            return True
+        of_queries = not self.settings[0].joins_all_rows
+        return search.cv is None and of_queries and not search.by_evidence
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
         if not self.takes_sets or sets.told.get("groups") is not None:
             return None
         (settings,), rows = self.settings, self.rows
-        assert self.alphas is not None
         if settings.kind not in ("none", "kept"):
+            sets = sets.each_target()
+        if self.search is not None:
             sets = sets.each_target()
         given = sets.row_sets(settings.joins_all_rows)
         if given is None:
@@ -224,16 +236,34 @@ class RidgeSpec(LeastSquares):
                 return None
         coordinates = Coordinates.of_features(data, self.settings)
         given = given._replace(data=coordinates.data)
-        found = solve_sets(given, settings, self.alphas[0], rows.n_threads)
-        if found is None:
-            return None
+        own: dict[str, Any] = {}
+        if self.search is None:
+            assert self.alphas is not None
+            solved = solve_sets(given, settings, self.alphas[0], rows.n_threads)
+            if solved is None:
+                return None
+            weights, states = solved.weights, solved.states
+        else:
+            alphas, scoring = self._descending, self.search.scoring
+            chosen = choose_for_sets(given, settings, alphas, scoring, rows.n_threads)
+            if chosen is None:
+                return None
+            weights, states = chosen.models, chosen.states
+            own = {"best_score_": chosen.scores, "alpha_": chosen.alphas}
+            if self.search.Cs is not None:
+                own["C_"] = 1 / own.pop("alpha_")
         n_rows = np.diff(data.queries.offsets[given.bounds])
-        forms = np.where(n_rows < found.weights.shape[1], "dual", "primal")
-        shared = self._kept(data, prior, {"coef_": coordinates.coefs(found.weights)})
+        forms = np.where(n_rows < weights.shape[1], "dual", "primal")
+        shared = self._kept(data, prior, {"coef_": coordinates.coefs(weights)})
         coefs = shared.pop("coef_")
         shared |= {"prior_": None if prior is None else prior.kept, "_column_sums": None}
-        states, forms = (np.repeat(values, given.n_targets) for values in (found.states, forms))
-        return FittedSets(coefs, {"form_": forms}, shared | sets.told_of_fits, states, settings)
+        states, own["form_"] = (np.repeat(values, given.n_targets) for values in (states, forms))
+        return FittedSets(coefs, own, shared | sets.told_of_fits, states, settings)
+
+    @property
+    def _descending(self) -> Vector | None:
+        """The ridges to choose from, descending; None for those that depend on the data."""
+        return None if self.alphas is None else np.sort(self.alphas)[::-1].copy()
 
     def fit(
         self, data: RankingData, prior: Prior | None, held: RankingData | None = None
@@ -409,6 +439,8 @@ class RidgeSpec(LeastSquares):
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         self._require_evidence(held is not None, data.group_of is not None)
+        if held is None and self.takes_sets and (known := self._searched_as_set(data)):
+            return self._chosen([known[0]], known[1], prior)
         judge: PathJudge | None = None
         candidates: list[_Candidate] = []
         iterate: bool | None = None
@@ -440,6 +472,31 @@ class RidgeSpec(LeastSquares):
                 candidates.append(found)
         assert judge is not None
         return self._chosen(candidates, judge.metric, prior)
+
+    def _searched_as_set(self, data: RankingData) -> tuple[_Candidate, Metric] | None:
+        """Return the only candidate and its metric, if compiled code searches small rows."""
+        small = len(data.y) * data.n_features <= LARGEST_SET
+        if not small or data.group_of is not None or data.preferences is not None:
+            return None
+        (settings,), n_threads, alphas = self.settings, self.rows.n_threads, self._descending
+        coordinates = Coordinates.of_features(data, self.settings)
+        sets = RowSets.of(coordinates.data)
+        found = search_sets(sets, settings, alphas, n_threads, some=(0, 1), tells=True)
+        if found is None or found.states[0] != SOLVED:
+            return None  # other code says what is wrong
+        form = coordinates.smaller_form()
+        judge = self._judge(data, min(coordinates.data.X.shape), form, None)
+        assert isinstance(judge, HeldOutRows)
+        scores = np.empty_like(found.scores)
+        order = data.queries.order
+        scores[:, slice(None) if order is None else order] = found.scores
+        judged = judge.judge.judge(judge.judge.shared(scores))
+        one = replace(coordinates, told=form)
+        told = data, one, settings, False, found.alphas[0], found.models[0], judged
+        sums = None
+        if form == "primal" and data.feature_map is None:
+            sums = found.column_sums
+        return _Candidate(*told, sums), judge.judge.metric
 
     def _require_evidence(self, validates: bool, has_groups: bool) -> None:
         """Raise a ValueError if the evidence is to choose, and cannot. The noise takes groups."""
@@ -540,7 +597,7 @@ class RidgeSpec(LeastSquares):
         Decompositions are not kept: in the dual form each takes at least 8 n² bytes.
         """
         make = partial(_Candidate, data, coordinates, settings, scale)
-        given = None if self.alphas is None else np.sort(self.alphas)[::-1].copy()
+        given = self._descending
         if coordinates.constraints is not None or coordinates.iterate:
             assert isinstance(judge, HoldOut)
             judged_along = judge.judge_steps if coordinates.iterate else judge.judge_constrained
@@ -591,7 +648,7 @@ class RidgeSpec(LeastSquares):
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         solved_in = chosen.coordinates, chosen.settings, float(chosen.alphas[at]), chosen.scale
         given = None if of_sums else chosen.data
-        sums = chosen.coordinates.known_sums(chosen.settings, models["coef_"])
+        sums = chosen.known_sums(models["coef_"])
         decomposes = self.constraints is None or self.alphas is None
         if decomposes and not chosen.scale and not chosen.coordinates.iterate:
             self._warn_of_narrow_columns(chosen.data, sums)
@@ -746,6 +803,13 @@ class _Candidate(NamedTuple):
     alphas: Vector  # descending
     solved: Vector  # in the coordinates, (n_alphas, n_dimensions)
     judged: Judged
+    column_sums: Callable[[Vector], ColumnSums] | None = None
+
+    def known_sums(self, coef: Vector) -> ColumnSums | None:
+        """Return the column sums of a model, if statistics of all rows are known."""
+        if self.column_sums is None:
+            return self.coordinates.known_sums(self.settings, coef)
+        return self.column_sums(coef)
 
     def told(self, names: Sequence[str]) -> list[Any]:
         """Return settings by their names."""

@@ -17,7 +17,13 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
-from pairgram.solvers.ridge_path import ColumnSums
+from pairgram.solvers.leave_out import LARGEST_HELD, SMALLEST_SHARE
+from pairgram.solvers.ridge_path import (
+    DEFAULT_POWERS,
+    ROUNDING,
+    STARTING_MULTIPLES,
+    ColumnSums,
+)
 
 SOLVED, NO_PAIRS, UNSOLVED = (
     0,
@@ -69,6 +75,75 @@ class Solved(NamedTuple):
         return ColumnSums(squares[0], products[0], float(weight[0]), self.weights[0])
 
 
+class Searched(NamedTuple):
+    """The ridge paths of some sets, and held-out scores.
+
+    Attributes
+    ----------
+    states : ndarray of shape (n_sets,), int8
+    alphas : ndarray of shape (n_sets, n_alphas), descending
+    models : ndarray of shape (n_sets, n_alphas, n_features)
+    scores : ndarray of shape (n_alphas, n_rows)
+        Of every row of these sets by the models without its query, or without the row where a set
+        is one query. They stand by set and query. NaN where a set is not solved.
+    grams : ndarray of shape (n_sets or 0, n_features, n_features)
+        Upper triangles of the statistics G, if asked for.
+    weights : ndarray of shape (n_sets or 0,)
+        The sums of pair weights, if asked for.
+    """
+
+    states: NDArray[np.int8]
+    alphas: Vector
+    models: Vector
+    scores: Vector
+    grams: Vector
+    weights: Vector
+
+    def column_sums(self, coef: Vector) -> ColumnSums:
+        """Return the sums of the only set, for a model of it."""
+        G = np.triu(self.grams[0]) + np.triu(self.grams[0], 1).T
+        return ColumnSums(G.diagonal().copy(), G @ coef, float(self.weights[0]), coef.copy())
+
+
+def search_sets(
+    sets: RowSets,
+    settings: PairSettings,
+    alphas: Vector | None,
+    n_threads: int | None,
+    *,
+    some: tuple[int, int],
+    tells: bool = False,
+) -> Searched | None:
+    """Hold every query out of the paths of some sets; None if compiled code cannot take the rows.
+
+    Each set has one target. `alphas` descend; for None there is a grid for each set. `tells` asks
+    for statistics.
+    """
+    told = _compiled(sets, settings)
+    if told is None:
+        return None
+    started = sets.data.offset is not None
+    problem, blocks, targets, node_map = told
+    with single_threaded_blas:
+        return Searched(
+            *_core.search_groups(
+                problem,
+                sets.bounds,
+                targets,
+                blocks,
+                range=some,
+                alphas=alphas,
+                multiples=STARTING_MULTIPLES if started else STARTING_MULTIPLES[:0],
+                powers=np.exp2(DEFAULT_POWERS.astype(np.float64)),
+                started=started,
+                limits=(ROUNDING, LARGEST_HELD, SMALLEST_SHARE),
+                map=node_map,
+                tells=tells,
+                n_threads=resolve_n_threads(n_threads),
+            )
+        )
+
+
 def solve_sets(
     sets: RowSets,
     settings: PairSettings,
@@ -81,6 +156,29 @@ def solve_sets(
 
     The pairs must not depend on labels where a set has several targets. `tells` asks for sums.
     """
+    told = _compiled(sets, settings)
+    if told is None:
+        return None
+    problem, blocks, targets, node_map = told
+    with single_threaded_blas:
+        found = _core.fit_groups(
+            problem,
+            sets.bounds,
+            sets.n_targets,
+            targets,
+            blocks,
+            map=node_map,
+            alpha=float(alpha),
+            tells=tells,
+            n_threads=resolve_n_threads(n_threads),
+        )
+    return Solved(*found[:2], found[2:])
+
+
+def _compiled(
+    sets: RowSets, settings: PairSettings
+) -> tuple[_core.RankingProblem, list[NDArray[Any]], Vector, Any] | None:
+    """Return the problem, rows, targets and map for compiled code, or None if it takes no such."""
     data, blocks = sets.data, sets.blocks
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
@@ -100,16 +198,7 @@ def solve_sets(
     if data.offset is not None:
         sizes = np.diff(data.queries.offsets[sets.bounds])
         targets = targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
-    told = data.problem(settings), sets.bounds, sets.n_targets, targets, list(blocks)
-    with single_threaded_blas:
-        found = _core.fit_groups(
-            *told,
-            map=node_map,
-            alpha=float(alpha),
-            tells=tells,
-            n_threads=resolve_n_threads(n_threads),
-        )
-    return Solved(*found[:2], found[2:])
+    return data.problem(settings), list(blocks), targets, node_map
 
 
 def in_one_block(sets: RowSets) -> RowSets:

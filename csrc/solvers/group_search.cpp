@@ -1,0 +1,340 @@
+#include "solvers/group_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "linear_algebra/blas.hpp"
+#include "solvers/cached_product.hpp"
+#include "solvers/hold_out.hpp"
+#include "solvers/ties.hpp"
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double nothing_left = 1e-14;  // of the weight of all rows
+
+// Searches group after group in the same memory.
+template <class T>
+class group_searcher {
+  public:
+    group_searcher(const ranking_problem& problem, const query_groups& groups,
+                   const given_rows<T>& rows, const node_map<double>* map, const search_grid& grid)
+        : rows_(problem, groups, rows, map), targets_(groups.targets), grid_(grid) {}
+
+    group_state search(std::ptrdiff_t g, std::ptrdiff_t n_positions, const found_paths& out) {
+        const auto d = rows_.d, m = grid_.n_alphas;
+        if (!rows_.load(g, 1)) return group_state::unsolved;
+        rows_.load_targets(targets_ + rows_.first, 1, 0, 1);
+        const auto n = rows_.n;
+        features_.resize(n * (d + 1));
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            std::copy_n(rows_.z.data() + i * rows_.width, d + 1, features_.data() + i * (d + 1));
+        if (!rows_.transform(0)) return group_state::no_pairs;
+        if (!rows_.is_usable() || rows_.loses_narrow() || !decompose())
+            return group_state::unsolved;
+        const auto at = g - out.first;
+        set_alphas();
+        const ridge_path path{rank_, values_.data(), projection_.data(),
+                              static_cast<std::ptrdiff_t>(alphas_.size()), alphas_.data()};
+        const auto n_added = path.n_alphas - m;
+        scores_.assign(path.n_alphas * n, 0.0);
+        if (!hold_out_units(path)) return group_state::unsolved;
+        join(path);
+        const auto first = rows_.first - rows_.problem().rows.begin(first_query_);
+        for (std::ptrdiff_t j = 0; j < m; ++j)
+            std::copy_n(scores_.data() + (j + n_added) * n, n,
+                        out.scores + j * n_positions + first);
+        std::copy_n(alphas_.data() + n_added, m, out.alphas + at * m);
+        write_models(path, n_added, out.models + at * m * d);
+        if (out.grams) {
+            std::copy_n(gram_.data(), d * d, out.grams + at * d * d);
+            out.pair_weights[at] = rows_.pair_weight;
+        }
+        return group_state::solved;
+    }
+
+    void begin_at(std::ptrdiff_t first_query) { first_query_ = first_query; }
+
+  private:
+    // V and Λ of the smaller matrix, 0 in place of the projection of directions that are null but
+    // for rounding.
+    bool decompose() {
+        const auto n = rows_.n, d = rows_.d, width = rows_.width;
+        const double* const z = rows_.z.data();
+        const bool by_rows = n < d;
+        rank_ = by_rows ? n : d;
+        columns_ = in_column_groups(rank_);
+        values_.resize(rank_);
+        projection_.assign(rank_, 0.0);
+        basis_.assign(d * columns_, 0.0);
+        turned_.assign(n * columns_, 0.0);
+        buffer<double> vectors(rank_ * rank_);
+        if (by_rows) {
+            gram_.assign(d * d, 0.0);
+            blas::gemm(blas::trans::no, blas::trans::yes, n, n, d, 1.0, z, width, z, width, 0.0,
+                       vectors.data(), n);
+        } else {
+            gram_.assign(d * width, 0.0);
+            rows_.add_gram(gram_.data(), width);
+            for (std::ptrdiff_t i = 0; i < d; ++i)
+                std::copy_n(gram_.data() + i * width, d, vectors.data() + i * d);
+            gram_.assign(vectors.begin(), vectors.end());
+        }
+        if (!blas::eigen(rank_, vectors.data(), values_.data())) return false;
+        const double largest = std::max(values_[rank_ - 1], 0.0);
+        const double least = epsilon * static_cast<double>(std::max(rank_, d)) * largest;
+        for (std::ptrdiff_t k = 0; k < rank_; ++k) {
+            const bool null = !(values_[k] > least);
+            const double* const vector = vectors.data() + k * rank_;
+            values_[k] = std::max(values_[k], 0.0);
+            if (null && by_rows) {
+                values_[k] = 0;
+                continue;
+            }
+            const double root = std::sqrt(values_[k]);
+            for (std::ptrdiff_t j = 0; j < d && !by_rows; ++j)
+                basis_[j * columns_ + k] = gram_[j * d + j] > 0 ? vector[j] : 0.0;
+            for (std::ptrdiff_t i = 0; i < n && by_rows; ++i) {
+                turned_[i * columns_ + k] = root * vector[i];
+                for (std::ptrdiff_t j = 0; j < d; ++j)
+                    basis_[j * columns_ + k] += vector[i] / root * z[i * width + j];
+            }
+        }
+        if (!by_rows) turn(n, z, width, turned_.data());
+        for (std::ptrdiff_t k = 0; k < rank_; ++k)
+            if (values_[k] > least)
+                for (std::ptrdiff_t i = 0; i < n; ++i)
+                    projection_[k] += turned_[i * columns_ + k] * z[i * width + d];
+        return true;
+    }
+
+    // out (n, columns) += rows (n, d; stride ld) times the basis. The bits of a row do not depend
+    // on its place, so equal rows have equal scores.
+    void turn(std::ptrdiff_t n, const double* rows, std::ptrdiff_t ld, double* out) const {
+        add_cached_product(n, columns_, rows_.d, 1.0, {rows, ld, 1}, basis_.data(), columns_, out,
+                           columns_);
+    }
+
+    // One that is at least λ_max comes first, where it is not there: ties are found by it.
+    void set_alphas() {
+        const double found = *std::max_element(values_.begin(), values_.end());
+        const double largest = found > 0 ? found : 1.0;
+        alphas_.clear();
+        if (grid_.given) {
+            if (!(grid_.given[0] >= found)) alphas_.push_back(found);
+            alphas_.insert(alphas_.end(), grid_.given, grid_.given + grid_.n_alphas);
+            return;
+        }
+        for (std::ptrdiff_t j = 0; j < grid_.n_multiples; ++j)
+            alphas_.push_back(largest * grid_.multiples[j]);
+        for (std::ptrdiff_t j = 0; j < grid_.n_alphas - grid_.n_multiples; ++j)
+            alphas_.push_back(largest / 1e4 * grid_.powers[j]);
+    }
+
+    bool hold_out_units(const ridge_path& path) {
+        const auto& rows = rows_.problem().rows;
+        std::ptrdiff_t n_filled = 0;
+        for (auto q = rows_.first_query; q < rows_.last_query; ++q) n_filled += rows.size(q) > 0;
+        if (n_filled > 1) return rows_.n_lists > 1 && hold_out_queries(path);
+        return rows_.n > 1 && hold_out_rows(path);
+    }
+
+    bool hold_out_queries(const ridge_path& path) {
+        const auto& rows = rows_.problem().rows;
+        const auto n = rows_.n, d = rows_.d, n_queries = rows_.last_query - rows_.first_query;
+        const bool pointwise = rows_.problem().rule.kind == pair_kind::none;
+        // Rows are taken from the first of their query, so that a large offset costs no digits.
+        buffer<double> pivots(n_queries * d, 0.0), of_pivots(n_queries * columns_, 0.0);
+        buffer<double> of_rows(n * columns_, 0.0);
+        for (std::ptrdiff_t q = 0; q < n_queries && !pointwise; ++q) {
+            const auto begin = rows_.begin(rows_.first_query + q),
+                       end = rows_.begin(rows_.first_query + q + 1);
+            if (begin == end) continue;
+            std::copy_n(features_.data() + begin * (d + 1), d, pivots.data() + q * d);
+            for (auto i = begin; i < end; ++i)
+                for (std::ptrdiff_t j = 0; j < d; ++j)
+                    features_[i * (d + 1) + j] -= pivots[q * d + j];
+        }
+        turn(n, features_.data(), d + 1, of_rows.data());
+        turn(n_queries, pivots.data(), d, of_pivots.data());
+        const path_models models(path);
+        const auto stride = models.stride;
+        double held = 0;
+        for (std::ptrdiff_t q = 0; q < n_queries; ++q) {
+            const auto begin = rows_.begin(rows_.first_query + q),
+                       size = rows.size(rows_.first_query + q);
+            if (size == 0) continue;
+            lost_.resize(size * (rank_ + 1));
+            for (std::ptrdiff_t i = 0; i < size; ++i) {
+                std::copy_n(turned_.data() + (begin + i) * columns_, rank_,
+                            lost_.data() + i * (rank_ + 1));
+                lost_[i * (rank_ + 1) + rank_] = rows_.z[(begin + i) * rows_.width + d];
+            }
+            const double* const without = units_.without_rows(path, models, size, lost_.data());
+            held = std::max(held, units_.held_eigenvalue());
+            found_.assign((size + 1) * stride, 0.0);
+            add_cached_product(size, stride, rank_, 1.0,
+                               {of_rows.data() + begin * columns_, columns_, 1}, without, stride,
+                               found_.data(), stride);
+            add_cached_product(1, stride, rank_, 1.0,
+                               {of_pivots.data() + q * columns_, columns_, 1}, without, stride,
+                               found_.data() + size * stride, stride);
+            for (std::ptrdiff_t i = 0; i < size; ++i)
+                for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
+                    scores_[j * n + begin + i] = found_[i * stride + j] + found_[size * stride + j];
+        }
+        return !(std::sqrt(held * path.largest()) >
+                 grid_.most_held * path.alphas[path.n_alphas - 1]);
+    }
+
+    // What the scatter of rows of so much weight is multiplied by.
+    double scatter_factor(double weight) const {
+        const bool pointwise = rows_.problem().rule.kind == pair_kind::none;
+        if (!(weight > 0)) return 0;
+        switch (rows_.problem().rule.weighting) {
+            case weighting_kind::pairs:
+                return pointwise ? 1 : weight;
+            case weighting_kind::documents:
+                return 1;
+            case weighting_kind::queries:
+                return (pointwise ? 1 : 2) / weight;
+        }
+        return 0;
+    }
+
+    // The pairs with ties of one query are ridge regression with an intercept that has no ridge.
+    // Scores are measured from the mean of the other rows.
+    bool hold_out_rows(const ridge_path& whole) {
+        const auto& problem = rows_.problem();
+        const auto n = rows_.n, d = rows_.d, ld = rank_ + 1;
+        const bool pointwise = problem.rule.kind == pair_kind::none;
+        if (!pointwise && (problem.rule.kind != pair_kind::kept || grid_.started)) return false;
+        auto query = rows_.first_query;
+        while (problem.rows.size(query) == 0) ++query;
+        buffer<double> v(n), mean(d + 1, 0.0), z(n * columns_, 0.0), scales(n), held(n);
+        for (std::ptrdiff_t i = 0; i < n; ++i) v[i] = problem.rows.row_weight(rows_.row(i));
+        const double weight = std::accumulate(v.begin(), v.end(), 0.0);
+        const double own = problem.rows.query_weight(query), factor = scatter_factor(weight) * own;
+        if (!(factor > 0)) return false;
+        if (!pointwise) {
+            const buffer<double> pivot(features_.begin(), features_.begin() + d + 1);
+            for (std::ptrdiff_t i = 0; i < n; ++i)
+                for (std::ptrdiff_t j = 0; j <= d; ++j) {
+                    features_[i * (d + 1) + j] -= pivot[j];
+                    mean[j] += v[i] / weight * features_[i * (d + 1) + j];
+                }
+            for (std::ptrdiff_t i = 0; i < n; ++i)
+                for (std::ptrdiff_t j = 0; j <= d; ++j) features_[i * (d + 1) + j] -= mean[j];
+        }
+        turn(n, features_.data(), d + 1, z.data());
+        buffer<double> scored(n * rank_), values(values_), projection(projection_);
+        for (double& value : values) value /= factor;
+        for (double& value : projection) value /= factor;
+        lost_.resize(n * ld);
+        buffer<std::int64_t> offsets(n + 1);
+        std::iota(offsets.begin(), offsets.end(), std::int64_t{0});
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            const double left = weight - v[i] > nothing_left * weight ? weight - v[i] : 0.0;
+            scales[i] = scatter_factor(left) * own;
+            const double share = !pointwise && scales[i] > 0 ? v[i] / left : 0.0;
+            const double of_mean = share > 0 ? share / (1 + std::sqrt(weight / left)) : 0.0;
+            const double root = std::sqrt(v[i]);
+            for (std::ptrdiff_t k = 0; k < rank_; ++k) {
+                const double value = z[i * columns_ + k];
+                scored[i * rank_ + k] = value + share * value;
+                lost_[i * ld + k] = root * (value + of_mean * value);
+            }
+            const double target = features_[i * (d + 1) + d];
+            lost_[i * ld + rank_] = root * (target + of_mean * target);
+        }
+        const ridge_path path{rank_, values.data(), projection.data(), whole.n_alphas,
+                              whole.alphas};
+        hold_out(path, {n, offsets.data(), lost_.data(), scored.data(), scales.data()},
+                 scores_.data(), held.data(), 1);
+        return true;
+    }
+
+    // Rows that tie whatever the ridge get equal scores.
+    void join(const ridge_path& path) {
+        const auto n = rows_.n, n_queries = rows_.last_query - rows_.first_query;
+        buffer<std::int64_t> offsets(n_queries + 1);
+        double spread = 0;
+        const bool pointwise = rows_.problem().rule.kind == pair_kind::none;
+        for (std::ptrdiff_t q = 0; q < n_queries; ++q) {
+            const auto begin = rows_.begin(rows_.first_query + q),
+                       end = rows_.begin(rows_.first_query + q + 1);
+            offsets[q + 1] = end;
+            if (begin == end) continue;
+            double lowest = target(begin), highest = lowest;
+            for (auto i = begin; i < end; ++i) {
+                lowest = std::min(lowest, target(i));
+                highest = std::max(highest, target(i));
+            }
+            spread = std::max(spread, pointwise ? std::max(std::abs(lowest), std::abs(highest))
+                                                : highest - lowest);
+        }
+        const double largest = path.largest();
+        const double least =
+            std::max(grid_.least_share * largest, std::numeric_limits<double>::min());
+        buffer<double> amplification(path.n_alphas);
+        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
+            amplification[j] = largest / std::max(path.alphas[j], least);
+        join_ties({n_queries, offsets.data(), nullptr}, path.n_alphas, n,
+                  {grid_.rounding, spread, amplification.data()}, scores_.data(), 1);
+    }
+
+    double target(std::ptrdiff_t i) const { return targets_[rows_.row(i)]; }
+
+    // out (n_alphas, d)
+    void write_models(const ridge_path& path, std::ptrdiff_t n_added, double* out) {
+        const auto d = rows_.d;
+        const path_models models(path);
+        found_.assign(d * models.stride, 0.0);
+        add_cached_product(d, models.stride, rank_, 1.0, {basis_.data(), columns_, 1},
+                           models.coef.data(), models.stride, found_.data(), models.stride);
+        for (std::ptrdiff_t j = 0; j < grid_.n_alphas; ++j)
+            for (std::ptrdiff_t k = 0; k < d; ++k)
+                out[j * d + k] = found_[k * models.stride + j + n_added];
+    }
+
+    group_rows<T> rows_;
+    const double* targets_;
+    const search_grid& grid_;
+    std::ptrdiff_t first_query_ = 0, rank_ = 0, columns_ = 0;  // in whole groups of columns
+    buffer<double> features_;             // (n, d + 1) and the target, as they were given
+    buffer<double> gram_;                 // (d, d)
+    buffer<double> values_, projection_;  // (rank,)
+    buffer<double> basis_, turned_;       // (d, columns), and (n, columns) of transformed rows
+    buffer<double> alphas_, scores_, lost_, found_;
+    unit_models units_;
+};
+
+}  // namespace
+
+template <class T>
+void search_groups(const ranking_problem& problem, const query_groups& groups,
+                   const given_rows<T>& rows, const node_map<double>* map, const search_grid& grid,
+                   const found_paths& out, int n_threads) {
+    const auto first_query = static_cast<std::ptrdiff_t>(groups.queries[out.first]);
+    const auto n_positions =
+        problem.rows.begin(groups.queries[out.last]) - problem.rows.begin(first_query);
+    parallel_for(out.last - out.first, n_threads, [&](std::ptrdiff_t i) {
+        group_searcher<T> searcher(problem, groups, rows, map, grid);
+        searcher.begin_at(first_query);
+        out.states[i] = searcher.search(out.first + i, n_positions, out);
+    });
+}
+
+template void search_groups<double>(const ranking_problem&, const query_groups&,
+                                    const given_rows<double>&, const node_map<double>*,
+                                    const search_grid&, const found_paths&, int);
+template void search_groups<float>(const ranking_problem&, const query_groups&,
+                                   const given_rows<float>&, const node_map<double>*,
+                                   const search_grid&, const found_paths&, int);
+
+}  // namespace pairgram

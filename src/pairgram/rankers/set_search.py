@@ -1,0 +1,139 @@
+"""The choice of a ridge for each of many sets of rows, by scores of rows that are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import pairgram._core as _core
+from pairgram._support import limits
+from pairgram._support.checks import Rows, Vector
+from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries
+from pairgram.metrics.metric import check_labels
+from pairgram.model_selection.judge import Judge, metric_of, ordered
+from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, search_sets
+from pairgram.solvers.ridge_path import DEFAULT_POWERS
+
+if TYPE_CHECKING:
+    from pairgram.data.dataset import RankingData
+    from pairgram.metrics.evaluation import Scoring
+
+
+class Chosen(NamedTuple):
+    """The choice of every set: states, alphas and mean scores, (n_sets,), and the models."""
+
+    states: Any
+    alphas: Vector
+    scores: Vector
+    models: Vector  # (n_sets, n_features)
+
+
+def choose_for_sets(
+    sets: RowSets,
+    settings: PairSettings,
+    alphas: Vector | None,
+    scoring: Scoring,
+    n_threads: int | None,
+) -> Chosen | None:
+    """Choose a ridge for every set; None if compiled code cannot take the rows.
+
+    Every query of a set is held out in turn, or every row where it has one query. As many sets are
+    searched at once as memory for their scores suffices.
+    """
+    n_sets, parts = len(sets.n_targets), []
+    n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
+    for first, last in _parts(sets, n_alphas):
+        found = search_sets(sets, settings, alphas, n_threads, some=(first, last))
+        if found is None:
+            return None
+        means, states = _means(sets, first, last, found.scores, scoring, n_threads)
+        states = np.where(found.states == SOLVED, states, found.states)
+        best = np.argmax(means, axis=0)
+        at = np.arange(last - first)
+        states[np.isneginf(means[best, at])] = UNSOLVED
+        models = found.models[at, best]
+        models[states != SOLVED] = np.nan
+        scores = means[best, at] * np.where(states == SOLVED, 1.0, np.nan)
+        parts.append(Chosen(states, found.alphas[at, best], scores, models))
+    assert n_sets
+    return Chosen(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _parts(sets: RowSets, n_alphas: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of sets whose scores and models fit in `Limits.batch_bytes`, or single ones."""
+    d = sets.blocks[0].shape[1] if sets.data.feature_map is None else sets.data.n_features
+    rows = sets.data.queries.offsets[sets.bounds]
+    ends = 8.0 * n_alphas * (rows + d * np.arange(len(rows)))
+    first = 0
+    while first < len(rows) - 1:
+        last = int(np.searchsorted(ends, ends[first] + limits.now.batch_bytes, side="right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
+
+
+def _means(
+    sets: RowSets, first: int, last: int, scores: Vector, scoring: Scoring, n_threads: int | None
+) -> tuple[Vector, Any]:
+    """Return the mean metric of every ridge and set, larger where better, −inf where it has none.
+
+    The states of sets with labels that the metric cannot take are `UNSOLVED`.
+    """
+    part, set_of = _held_rows(sets.data, sets.bounds, first, last)
+    bounds = part.queries.offsets[sets.bounds[first : last + 1] - sets.bounds[first]]
+    lists = np.add.reduceat(part.queries.sizes > 0, sets.bounds[first:last] - sets.bounds[first])
+    means = np.full((len(scores), last - first), -np.inf)
+    states = np.full(last - first, UNSOLVED)
+    bad = np.logical_or.reduceat(~np.isfinite(scores), bounds[:-1], axis=1)
+    with np.errstate(invalid="ignore"):
+        grades = (part.y >= 0) & (part.y == np.rint(part.y)) & (part.y < 64)
+    graded = np.logical_and.reduceat(grades, bounds[:-1])
+    kinds = np.where(lists == 1, 2, 0) + (graded if scoring is None else 0)
+    for kind in np.unique(kinds).tolist():
+        own = kinds == kind
+        rows = np.flatnonzero(own[set_of])
+        held = part.take(rows) if len(rows) < len(part.y) else part
+        metric = metric_of(scoring, held.y, kind >= 2)
+        try:
+            held = replace(held, y=metric.judged_labels(held.y, held.propensity))
+            check_labels((metric,), held.y, are_all=True)
+        except ValueError:
+            continue  # fits alone tell whose labels are wrong
+        judge = Judge(held, metric, None, None, n_threads, held, None)
+        given = np.nan_to_num(scores[:, rows], nan=0.0)
+        values, weights, _, queries, seen = judge.values(given)
+        counted = rows if seen is None else rows[seen]
+        of_query = set_of[counted][queries.offsets[:-1]] if queries.order is None else None
+        assert of_query is not None
+        numbers = np.flatnonzero(own)
+        ends = np.append(np.searchsorted(of_query, numbers), len(of_query))
+        found = _core.mean_of_groups(np.ascontiguousarray(values), weights, ends)
+        means[:, own] = ordered(found, metric)
+        states[own] = SOLVED
+    means[bad] = -np.inf
+    return means, states
+
+
+def _held_rows(data: RankingData, bounds: Rows, first: int, last: int) -> tuple[RankingData, Rows]:
+    """Return the rows of some sets without X, set after set, and the number of the set of each."""
+    queries = data.queries
+    offsets = queries.offsets[bounds[first] : bounds[last] + 1]
+    begin, end = int(offsets[0]), int(offsets[-1])
+    rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
+    weights, of_queries = data.row_weights, data.query_weights
+    part = replace(
+        data,
+        X=np.empty((end - begin, 0)),
+        y=data.y[rows],
+        queries=Queries(offsets - begin),
+        row_weights=None if weights is None else weights[rows],
+        query_weights=None if of_queries is None else of_queries[bounds[first] : bounds[last]],
+        offset=None if data.offset is None else data.offset[rows],
+        feature_map=None,
+    )
+    sizes = np.diff(queries.offsets[bounds[first : last + 1]])
+    return part, np.repeat(np.arange(last - first), sizes)
