@@ -91,6 +91,20 @@ array<std::int64_t> bounds_of_runs(const array<std::int64_t>& ids, int n_threads
     return as_array(bounds);
 }
 
+py::tuple rows_of_runs(const array<std::int64_t>& ids, const array<std::int64_t>& bounds) {
+    check(ids.ndim() == 1, "ids must be 1-d");
+    check(bounds.ndim() == 1 && bounds.size() == ids.size() + 1, "bounds: 1-d, one more than ids");
+    const auto* const bound = pointer(bounds);
+    check(bound[0] == 0 && std::is_sorted(bound, bound + bounds.size()),
+          "bounds must ascend from 0");
+    const auto found = [&] {
+        const without_gil release(bound[ids.size()]);
+        return group_runs(ids.size(), pointer(ids), bound);
+    }();
+    return py::make_tuple(as_array(found.first_run), as_array(found.offsets),
+                          as_array(found.order));
+}
+
 array<double> diagonal_of_laplacian(const bound_problem& problem) {
     std::vector<double> diagonal;
     {
@@ -132,6 +146,7 @@ void solve_in_place(const bound_problem& problem, array<double>& columns,
 
 void bind_problem(py::module_& m) {
     m.def("run_bounds", &bounds_of_runs, py::arg("ids").noconvert(), py::arg("n_threads"));
+    m.def("group_runs", &rows_of_runs, py::arg("ids").noconvert(), py::arg("bounds").noconvert());
     py::class_<bound_problem>(m, "RankingProblem")
         .def(py::init(&make_problem), py::arg("labels").noconvert(), py::arg("offsets").noconvert(),
              py::kw_only(), py::arg("order").noconvert() = py::none(),

@@ -37,6 +37,36 @@ void add_changes(std::ptrdiff_t begin, std::ptrdiff_t end, const std::int64_t* i
     }
 }
 
+// The number of a run's id among those before, or of a new one.
+class numbered_ids {
+  public:
+    std::ptrdiff_t operator()(std::int64_t id) {
+        if (2 * ids_.size() >= places_.size()) grow();
+        const auto place = find(id);
+        if (places_[place] < 0) {
+            places_[place] = static_cast<std::int64_t>(ids_.size());
+            ids_.push_back(id);
+        }
+        return static_cast<std::ptrdiff_t>(places_[place]);
+    }
+
+  private:
+    std::size_t find(std::int64_t id) const {
+        auto hash = static_cast<std::uint64_t>(id) * 0x9e3779b97f4a7c15u;
+        for (auto place = (hash ^ (hash >> 32)) & (places_.size() - 1);;
+             place = (place + 1) & (places_.size() - 1))
+            if (places_[place] < 0 || ids_[places_[place]] == id) return place;
+    }
+
+    void grow() {
+        places_.assign(std::max<std::size_t>(4 * places_.size(), 1024), -1);
+        for (std::size_t number = 0; number < ids_.size(); ++number)
+            places_[find(ids_[number])] = static_cast<std::int64_t>(number);
+    }
+
+    buffer<std::int64_t> places_, ids_;  // numbers by hash, −1 where there is none
+};
+
 }  // namespace
 
 void check_rows(const query_rows& queries, std::ptrdiff_t n_rows) {
@@ -73,6 +103,31 @@ buffer<std::int64_t> run_bounds(std::ptrdiff_t n_rows, const std::int64_t* ids, 
     for (const auto& part : changes) bounds.insert(bounds.end(), part.begin(), part.end());
     bounds.push_back(n_rows);
     return bounds;
+}
+
+rows_by_id group_runs(std::ptrdiff_t n_runs, const std::int64_t* ids, const std::int64_t* bounds) {
+    rows_by_id out;
+    buffer<std::ptrdiff_t> number(n_runs);
+    buffer<std::int64_t> next;
+    numbered_ids number_of;
+    for (std::ptrdiff_t run = 0; run < n_runs; ++run) {
+        number[run] = number_of(ids[run]);
+        if (size_of(number[run]) == next.size()) {
+            out.first_run.push_back(run);
+            next.push_back(0);
+        }
+        next[number[run]] += bounds[run + 1] - bounds[run];
+    }
+    out.offsets.push_back(0);
+    for (auto& size : next) {
+        out.offsets.push_back(out.offsets.back() + size);
+        size = out.offsets[out.offsets.size() - 2];
+    }
+    out.order.resize(bounds[n_runs]);
+    for (std::ptrdiff_t run = 0; run < n_runs; ++run)
+        for (auto row = bounds[run]; row < bounds[run + 1]; ++row)
+            out.order[next[number[run]]++] = row;
+    return out;
 }
 
 }  // namespace pairgram

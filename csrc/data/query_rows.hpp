@@ -41,4 +41,15 @@ void check_rows(const query_rows& queries, std::ptrdiff_t n_rows);
 // equal ids begin and end.
 buffer<std::int64_t> run_bounds(std::ptrdiff_t n_rows, const std::int64_t* ids, int n_threads);
 
+// Rows brought together by id. Groups stand in the order of their first rows, and so do their rows.
+struct rows_by_id {
+    buffer<std::int64_t> first_run;  // (n_groups,)
+    buffer<std::int64_t> offsets;    // (n_groups + 1,)
+    buffer<std::int64_t> order;      // (n_rows,)
+};
+
+// Groups runs of rows, of which run r has the rows [bounds[r], bounds[r + 1]) and ids[r], by a
+// table of hashes. O(n_rows).
+rows_by_id group_runs(std::ptrdiff_t n_runs, const std::int64_t* ids, const std::int64_t* bounds);
+
 }  // namespace pairgram

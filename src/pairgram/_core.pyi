@@ -139,6 +139,14 @@ class RankingProblem:
         omega: NDArray[np.float64] | None = None,
     ) -> None: ...
 
+def group_runs(
+    ids: NDArray[np.int64], bounds: NDArray[np.int64]
+) -> tuple[
+    # the first run of every group, and offsets and order of rows
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+]: ...
 def run_bounds(ids: NDArray[np.int64], n_threads: int) -> NDArray[np.int64]: ...
 
 class SparsePairs:

@@ -268,21 +268,12 @@ class Queries:
         run_ids = ids[bounds[:-1]]
         if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
             return cls(bounds, ids=run_ids if names is None else names)
-        _, first, inverse = np.unique(run_ids, return_index=True, return_inverse=True)
-        by_first_row = np.argsort(first)
-        unique_ids = run_ids[first[by_first_row]]
-        if names is not None:
-            unique_ids = names[unique_ids]
-        if len(first) == len(run_ids):  # every query is one run of rows
-            return cls(bounds, ids=unique_ids)
-        rank = np.argsort(by_first_row)
-        query_of_row = np.repeat(rank[inverse], np.diff(bounds))
-        sizes = np.bincount(query_of_row, minlength=len(first))
-        offsets = _offsets(sizes)
-        # NumPy sorts short integers by radix, which takes a tenth of the time.
-        numbers = query_of_row.astype(np.uint16) if len(first) <= 1 << 16 else query_of_row
-        order = np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
-        return cls(offsets, order, unique_ids)
+        numbers = run_ids
+        if numbers.dtype != np.int64:
+            _, numbers = np.unique(run_ids, return_inverse=True)
+        first, offsets, order = _core.group_runs(np.ascontiguousarray(numbers), bounds)
+        unique_ids = run_ids[first] if names is None else names[run_ids[first]]
+        return cls(offsets, None if len(first) == len(run_ids) else order, unique_ids)
 
     @property
     def n_queries(self) -> int:
