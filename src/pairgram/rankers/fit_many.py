@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,7 +164,10 @@ def fit_many(
 def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | None) -> BatchFit:
     """Fit a clone of the estimator to every set and target."""
     own = type(estimator).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
-    found = estimator._spec().fit_sets(sets) if own and hasattr(estimator, "_spec") else None
+    found = None
+    if own and hasattr(estimator, "_spec"):
+        with suppress(Exception):  # of which fits alone tell whose it is
+            found = estimator._spec().fit_sets(sets)
     n_models = len(sets.keys)
     errors = np.full(n_models, None, dtype=object)
     fitted: dict[int, Any] = {}

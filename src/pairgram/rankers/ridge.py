@@ -302,9 +302,7 @@ class RidgeSpec(LeastSquares):
             return None
         coordinates = Coordinates.of_features(data.as_scope(settings), self.settings)
         sets = RowSets.of(coordinates.data)
-        form = coordinates.smaller_form()
-        known = settings.pairs is not None and parts_of(data.feature_map)[1] is None
-        tells = known and form == "primal"
+        form, tells = self._form_of_set(coordinates, settings)
         found = solve_sets(sets, settings, alpha, self.rows.n_threads, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
@@ -481,10 +479,10 @@ class RidgeSpec(LeastSquares):
         (settings,), n_threads, alphas = self.settings, self.rows.n_threads, self._descending
         coordinates = Coordinates.of_features(data, self.settings)
         sets = RowSets.of(coordinates.data)
-        found = search_sets(sets, settings, alphas, n_threads, some=(0, 1), tells=True)
+        form, tells = self._form_of_set(coordinates, settings)
+        found = search_sets(sets, settings, alphas, n_threads, some=(0, 1), tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        form = coordinates.smaller_form()
         judge = self._judge(data, min(coordinates.data.X.shape), form, None)
         assert isinstance(judge, HeldOutRows)
         scores = np.empty_like(found.scores)
@@ -493,10 +491,13 @@ class RidgeSpec(LeastSquares):
         judged = judge.judge.judge(judge.judge.shared(scores))
         one = replace(coordinates, told=form)
         told = data, one, settings, False, found.alphas[0], found.models[0], judged
-        sums = None
-        if form == "primal" and data.feature_map is None:
-            sums = found.column_sums
-        return _Candidate(*told, sums), judge.judge.metric
+        return _Candidate(*told, found.column_sums if tells else None), judge.judge.metric
+
+    def _form_of_set(self, coordinates: Coordinates, settings: PairSettings) -> tuple[str, bool]:
+        """Return the form in which compiled code solves rows, and whether sums are kept."""
+        form = coordinates.smaller_form()
+        known = settings.pairs is not None and parts_of(coordinates.data.feature_map)[1] is None
+        return form, known and form == "primal"
 
     def _require_evidence(self, validates: bool, has_groups: bool) -> None:
         """Raise a ValueError if the evidence is to choose, and cannot. The noise takes groups."""
