@@ -240,9 +240,9 @@ def test_a_ridge_of_0_is_one_of_the_grid():
     refitted = refit_scores(X, y, qid, [0.0], get_metric("ndcg@10"))
     assert_allclose(search.scores_[1], refitted[0], rtol=1e-12)
     (one,) = fit_many(RankRLSCV([1.0, 0.0]), [(X, y, qid)]).models
+    assert (one.coef_ == search.coef_).all() and one.best_score_ == search.best_score_
     twice = np.column_stack([X, X])  # of which the solution is not unique
     assert np.isfinite(RankRLSCV([1.0, 0.0], cv=3).fit(twice, y, qid=qid).scores_[0])
-    assert_allclose(one.scores_, search.scores_, rtol=1e-12)
     pairs = RankRLSCV([0.0], cv="leave-pair-out", scope="global").fit(X[:40], y[:40])
     assert 0 < pairs.best_score_ <= 1
 

@@ -166,7 +166,7 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
     own = type(estimator).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
     found = None
     if own and hasattr(estimator, "_spec"):
-        with suppress(Exception):  # of which fits alone tell whose it is
+        with suppress(ValueError):  # fits alone tell whose labels are wrong
             found = estimator._spec().fit_sets(sets)
     n_models = len(sets.keys)
     errors = np.full(n_models, None, dtype=object)

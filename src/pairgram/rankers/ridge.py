@@ -251,7 +251,9 @@ class RidgeSpec(LeastSquares):
             weights, states = chosen.models, chosen.states
             own = {"best_score_": chosen.scores, "alpha_": chosen.alphas}
             if self.search.Cs is not None:
-                own["C_"] = 1 / own.pop("alpha_")
+                assert self.alphas is not None
+                at = np.argmax(own.pop("alpha_")[:, None] == self.alphas, axis=1)
+                own["C_"] = self.search.Cs[at]
         n_rows = np.diff(data.queries.offsets[given.bounds])
         forms = np.where(n_rows < weights.shape[1], "dual", "primal")
         shared = self._kept(data, prior, {"coef_": coordinates.coefs(weights)})

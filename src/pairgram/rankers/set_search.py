@@ -64,13 +64,13 @@ def choose_for_sets(
 
 
 def _parts(sets: RowSets, n_alphas: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sets whose scores and models fit in `Limits.batch_bytes`, or single ones."""
+    """Yield ranges of sets whose scores and models fit in `Limits.search_bytes`, or single ones."""
     d = sets.blocks[0].shape[1] if sets.data.feature_map is None else sets.data.n_features
     rows = sets.data.queries.offsets[sets.bounds]
     ends = 8.0 * n_alphas * (rows + d * np.arange(len(rows)))
     first = 0
     while first < len(rows) - 1:
-        last = int(np.searchsorted(ends, ends[first] + limits.now.batch_bytes, side="right")) - 1
+        last = int(np.searchsorted(ends, ends[first] + limits.now.search_bytes, side="right")) - 1
         last = max(first + 1, last)
         yield first, last
         first = last

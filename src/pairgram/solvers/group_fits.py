@@ -203,7 +203,5 @@ def _compiled(
 
 def in_one_block(sets: RowSets) -> RowSets:
     """Return sets whose rows stand in one array, a copy if they do not yet."""
-    if len(sets.blocks) == 1:
-        return sets
-    X = np.concatenate(sets.blocks)
+    X = sets.blocks[0] if len(sets.blocks) == 1 else np.concatenate(sets.blocks)
     return sets._replace(data=replace(sets.data, X=X), blocks=[X])
