@@ -14,7 +14,8 @@ namespace pairgram {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr double smallest_size = 1e-140;  // of all entries, whose squares are numbers
+// Of all entries, whose squares are numbers.
+constexpr double smallest_size = 1e-140, largest_size = 1e150;
 constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
 constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
 constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
@@ -131,8 +132,9 @@ bool group_rows<T>::has_pairs(std::ptrdiff_t query) const {
 template <class T>
 bool group_rows<T>::is_usable() const {
     if (!(pair_weight >= smallest_weight && pair_weight <= largest_weight)) return false;
-    const double size = size_sum(n * width, z.data());
-    return std::isfinite(size) && !(size > 0 && size < smallest_size);
+    double size = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) size += size_sum(d, z.data() + i * width);
+    return size_sum(n * width, z.data()) < largest_size && !(size > 0 && size < smallest_size);
 }
 
 template <class T>
