@@ -227,6 +227,10 @@ def call(name, **changes):
         return _core.evaluate_metrics(**(arguments | changes))
     arguments |= {"pairs": "dropped", "weighting": "pairs"}
     features = {"features": rng.normal(size=(N, 2)), "targets": labels[:, None].copy()}
+    if name == "fit_groups":
+        counts = {"queries": np.array([0, 1, 2]), "n_targets": np.ones(2, int)}
+        blocks = [features["features"]]
+        features = counts | {"targets": labels, "blocks": blocks, "alpha": 1.0, "n_threads": 1}
     if name == "leave_query_out":
         features |= {"basis": np.eye(2), "eigenvalues": np.ones(2), "projection": np.ones(2)}
         features |= {"alphas": np.array([2.0, 1.0])}
