@@ -26,7 +26,6 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    fit_many,
     make_ranking,
 )
 from pairgram._support.limits import limits_of
@@ -90,11 +89,6 @@ def cases(is_long: bool) -> Iterator[Case]:
     yield rows_of(ELMRank(scope="query", n_estimators=5, random_state=0), 400 * more, 50, 20)
     yield rows_of(ELMRankCV(scope="query", random_state=0, cv=5), 400 * more, 50, 20)
     yield rows_of(ELMRankCV(n_nodes=500, scope="query", random_state=0, cv=5), 100, 50, 20)
-    X, y, qid = make_ranking(2_000 * more, 40, 20, random_state=0)
-    ends = range(0, len(y), 40)
-    problems = [(X[k : k + 40], y[k : k + 40], qid[k : k + 40] % 4) for k in ends]
-    name = f"fit_many(RankRLSCV()), {len(problems):,} problems"
-    yield Case(name, lambda: fit_many(RankRLSCV(), problems), 1.0)  # it asks after a sixtieth
 
 
 def told(case: Case) -> float:

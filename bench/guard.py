@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_limits
 import by_hand
 import data
 import dual
+import many
 import pairgram
 from common import markdown_table, progress, vector_set
 
@@ -153,17 +154,12 @@ def _svm() -> Ways:
     return lambda: svm.fit(X, y, qid=qid), lambda: rls.fit(X, y, qid=qid)
 
 
-@work("fit_many of 1,000 small problems, beside a loop over 100 of them")
+@work("fit_many of 1,000 small problems, beside NumPy's batches")
 def _fit_many() -> Ways:
-    rng = np.random.default_rng(0)
-    problems = [
-        (rng.normal(size=(30, 10)), rng.integers(0, 3, 30).astype(float)) for _ in range(1_000)
-    ]
-    model = pairgram.RankRLS(n_threads=1)
-    return (
-        lambda: pairgram.fit_many(model, problems, n_threads=1),
-        lambda: [pairgram.RankRLS(n_threads=1).fit(X, y) for X, y in problems[:100]],
-    )
+    X, y = many.make_sets(1_000, 30, 10)
+    model, by = pairgram.RankRLS(n_threads=1), np.repeat(np.arange(1_000), 30)
+    rows, labels = X.reshape(-1, 10), y.ravel()
+    return lambda: pairgram.fit_many(model, rows, labels, by=by), lambda: many.batched(X, y)
 
 
 @work("predict, beside X @ w")

@@ -129,6 +129,19 @@ def test_residuals_of_wide_rows_are_those_of_dense_matrices(script):
     assert wide.residuals(rows, [2.0], 1.01 * exact[None]) > 1e-4
 
 
+def test_tables_of_many_data_sets(script, monkeypatch, capsys):
+    many = script("many")
+    few = {"shapes": (6, 8, 3), "wide": (6, 5, 9)}
+    monkeypatch.setattr(many, "SHAPES", tuple(few.values()))
+    monkeypatch.setattr(sys, "argv", ["many.py", "--small", "--repeat", "1", "--threads", "1"])
+    many.main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert len(tables) == 8 + 4 + 10 + 4
+    for cells in tables:
+        if cells[0].strip() not in ("way", "what", "data sets", "---"):
+            assert all(float(cell) > 0 for cell in cells[1:])
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_tables_of_certainty(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["certainty.py", "coverage", "--seeds", "2", "--repeat", "1"])

@@ -1,5 +1,7 @@
 """Ridges of many groups of rows against dense matrices, in many digits where units differ."""
 
+from itertools import pairwise
+
 import mpmath
 import numpy as np
 import pytest
@@ -60,7 +62,7 @@ def test_groups_have_the_weights_of_dense_systems(pairs, problem, weighting, alp
     bounds = sorted([0, n_queries, *(min(cut, n_queries) for cut in cuts)])
     named = {"pairs": pairs, "weighting": weighting, "alpha": alpha}
     weights, states, *sums = fit_groups(problem, bounds, **named, tells=True)
-    for g, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for g, (begin, end) in enumerate(pairwise(bounds)):
         rows = rows_of(problem, begin, end)
         if not len(rows):
             assert states[g] == UNSOLVED and np.isnan(weights[g]).all()
@@ -149,7 +151,7 @@ def test_a_group_has_the_same_bits_on_any_threads_in_a_block_of_its_own_and_alon
     Y = np.random.default_rng(1).normal(size=(len(problem.y), 3))
     weights, states, *_ = fit_groups(problem, bounds, Y)
     assert not states.any()
-    groups = [rows_of(problem, *pair) for pair in zip(bounds[:-1], bounds[1:], strict=True)]
+    groups = [rows_of(problem, *pair) for pair in pairwise(bounds)]
     blocks = [problem.X[rows].copy() for rows in groups]
     for changed in ({"n_threads": 3}, {"blocks": blocks}):
         np.testing.assert_array_equal(fit_groups(problem, bounds, Y, **changed)[0], weights)
