@@ -71,8 +71,9 @@ struct checked_groups {
         check(n_targets.ndim() == 1 && n_targets.size() == n_groups, "n_targets: 1-d, one a group");
         check(targets.ndim() == 1, "targets must be 1-d");
         for (py::ssize_t g = 0; g < n_groups; ++g) {
-            const auto n = n_targets.data()[g];
-            check(n > 0, "a group must have a target or more");
+            const auto n = pointer(n_targets)[g];
+            check(n > 0 && n <= std::max<py::ssize_t>(targets.size(), 1),
+                  "a group must have a target or more, and a number for each of them");
             n_values += n * (all.begin(first[g + 1]) - all.begin(first[g]));
             n_models += n;
         }

@@ -109,9 +109,9 @@ bool group_rows<T>::transform(std::ptrdiff_t column) {
         transform_rows<double>(n_rows, n_columns, plan_.level.data(), plan_.weight.data(),
                                plan_.within.data(), plan_, join_of(problem_.rule.kind), rows, width,
                                sums_);
-        if (!has_pairs(q)) continue;
-        ++n_lists;
-        pair_weight += plan_.pair_weight > 0 ? plan_.pair_weight : vanished;
+        const bool counts = has_pairs(q);
+        n_lists += counts;
+        pair_weight += counts && !(plan_.pair_weight > 0) ? vanished : plan_.pair_weight;
     }
     return n_lists > 0;
 }
