@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/problem.hpp"
+#include "bindings/losses.hpp"
 #include "solvers/group_search.hpp"
+#include "solvers/group_svms.hpp"
 
 namespace pairgram {
 
@@ -90,28 +91,69 @@ struct checked_groups {
     }
 };
 
+// What fits of groups write.
+struct fitted_groups {
+    array<double> weights, squares, products, pair_weights;
+    array<std::int8_t> states;
+    group_sums sums;
+
+    template <class T>
+    fitted_groups(const checked_groups<T>& given, bool tells)
+        : weights({given.n_models, given.n_features}),
+          squares({tells ? given.groups.n_groups : 0, given.n_features}),
+          products({tells ? given.groups.n_groups : 0, given.n_features}),
+          pair_weights(tells ? given.groups.n_groups : 0),
+          states(given.groups.n_groups) {
+        if (tells)
+            sums = {squares.mutable_data(), products.mutable_data(), pair_weights.mutable_data()};
+    }
+
+    group_state* state() { return reinterpret_cast<group_state*>(states.mutable_data()); }
+};
+
 template <class T>
 py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
               const array<std::int64_t>& n_targets, const array<double>& targets,
               const std::vector<array<T>>& blocks, const py::object& map, double alpha, bool tells,
               int n_threads) {
     const checked_groups<T> given(problem, queries, n_targets, targets, blocks, map);
-    const auto n_groups = given.groups.n_groups;
-    array<double> weights({given.n_models, given.n_features});
-    array<std::int8_t> states(n_groups);
-    auto* const out = weights.mutable_data();
-    auto* const state = reinterpret_cast<group_state*>(states.mutable_data());
-    group_sums sums;
-    array<double> squares({tells ? n_groups : 0, given.n_features}),
-        products({tells ? n_groups : 0, given.n_features}), pair_weights(tells ? n_groups : 0);
-    if (tells)
-        sums = {squares.mutable_data(), products.mutable_data(), pair_weights.mutable_data()};
+    fitted_groups found(given, tells);
+    auto *const out = found.weights.mutable_data();
+    auto* const states = found.state();
     {
         const without_gil release(given.n_values * given.n_features);
-        fit_groups(problem.view, given.groups, given.rows, given.map, alpha, out, state, sums,
-                   n_threads);
+        fit_groups(problem.view, given.groups, given.rows, given.map, alpha, out, states,
+                   found.sums, n_threads);
     }
-    return py::make_tuple(weights, states, squares, products, pair_weights);
+    return py::make_tuple(found.weights, found.states, found.squares, found.products,
+                          found.pair_weights);
+}
+
+template <class T>
+py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& queries,
+                   const array<std::int64_t>& n_targets, const array<double>& offsets,
+                   const std::vector<array<T>>& blocks, const py::object& map,
+                   const std::string& loss, double C, double steepness, double tol,
+                   py::ssize_t max_iter, const optional_array<double>& origin, bool tells,
+                   int n_threads) {
+    const checked_groups<T> given(problem, queries, n_targets, offsets, blocks, map);
+    check(given.n_models == given.groups.n_groups, "n_targets must be ones");
+    if (origin) check_one_per("origin must be 1-d, one per feature", *origin, given.n_features);
+    const svm_settings settings{loss_of(problem, loss), C, tol, steepness, max_iter,
+                                pointer(origin)};
+    fitted_groups found(given, tells);
+    buffer<newton_history> histories(given.groups.n_groups);
+    auto *const out = found.weights.mutable_data();
+    auto* const states = found.state();
+    {
+        const without_gil release(given.n_values * given.n_features);
+        fit_group_svms(problem.view, given.groups, given.rows, given.map, settings, out, states,
+                       histories.data(), found.sums, n_threads);
+    }
+    py::list of_groups;
+    for (auto& history : histories) of_groups.append(py::cast(std::move(history)));
+    return py::make_tuple(found.weights, found.states, found.squares, found.products,
+                          found.pair_weights, of_groups);
 }
 
 template <class T>
@@ -162,6 +204,12 @@ void bind_fit(py::module_& m) {
           py::arg("n_targets").noconvert(), py::arg("targets").noconvert(),
           py::arg("blocks").noconvert(), py::kw_only(), py::arg("map") = py::none(),
           py::arg("alpha"), py::arg("tells") = false, py::arg("n_threads"));
+    m.def("fit_group_svms", &fit_svms<T>, py::arg("problem"), py::arg("queries").noconvert(),
+          py::arg("n_targets").noconvert(), py::arg("offsets").noconvert(),
+          py::arg("blocks").noconvert(), py::kw_only(), py::arg("map") = py::none(),
+          py::arg("loss"), py::arg("C"), py::arg("steepness"), py::arg("tol"),
+          py::arg("max_iter"), py::arg("origin").noconvert() = py::none(),
+          py::arg("tells") = false, py::arg("n_threads"));
     m.def("search_groups", &search<T>, py::arg("problem"), py::arg("queries").noconvert(),
           py::arg("targets").noconvert(), py::arg("blocks").noconvert(), py::kw_only(),
           py::arg("range"), py::arg("alphas").noconvert(), py::arg("multiples").noconvert(),

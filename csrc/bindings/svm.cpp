@@ -18,16 +18,11 @@ namespace {
 
 using bound_operator = one_user<pair_operator>;
 
-std::unique_ptr<bound_operator> make_operator(const bound_problem& problem, const std::string& loss,
-                                              bool of_clicks) {
-    const auto wanted = of_clicks ? pair_kind::omega : pair_kind::dropped;
-    check(problem.view.rule.kind == wanted,
-          "problem must have pairs='dropped', or those of clicks");
-    const auto kind = named<pair_loss>("loss", loss, pair_losses);
-    check(!of_clicks || kind != pair_loss::logistic, "loss must not be logistic for clicks");
+std::unique_ptr<bound_operator> make_operator(const bound_problem& problem,
+                                              const std::string& loss) {
+    const auto kind = loss_of(problem, loss);
     const without_gil release(problem.n_rows());
-    return std::make_unique<bound_operator>(
-        problem.view, kind, of_clicks ? preference::of_clicks : preference::of_labels);
+    return std::make_unique<bound_operator>(problem.view, kind);
 }
 
 template <class T>
@@ -271,7 +266,7 @@ void define_loss_of_rows(py::module_& m) {
 void bind_svm(py::module_& m) {
     py::class_<bound_operator, std::shared_ptr<bound_operator>> pairs(m, "PairOperator");
     pairs.def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
-              py::arg("loss") = "squared_hinge", py::arg("of_clicks") = false);
+              py::arg("loss") = "squared_hinge");
     define_loss<pair_operator>(pairs);
     py::class_<bound_features, std::shared_ptr<bound_features>>(m, "RowFeatures")
         .def("sum", &sum_array, py::arg("z").noconvert(), py::arg("n_threads") = 1);

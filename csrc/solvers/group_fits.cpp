@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "linear_algebra/blas.hpp"
 #include "solvers/cached_product.hpp"
@@ -83,22 +82,7 @@ class group_solver {
                                                            : group_state::unsolved;
     }
 
-    // The sums of the group that was solved last, of weights w; see group_sums.
-    void tell(std::ptrdiff_t g, const double* w, const group_sums& out) const {
-        const auto d = rows_.d;
-        double *const squares = out.squares + g * d, *const products = out.products + g * d;
-        std::fill_n(squares, d, 0.0);
-        std::fill_n(products, d, 0.0);
-        for (std::ptrdiff_t i = 0; i < rows_.n; ++i) {
-            const double* const row = rows_.z.data() + i * rows_.width;
-            const double score = std::inner_product(row, row + d, w, 0.0);
-            for (std::ptrdiff_t j = 0; j < d; ++j) {
-                squares[j] += row[j] * row[j];
-                products[j] += row[j] * score;
-            }
-        }
-        out.pair_weights[g] = rows_.pair_weight;
-    }
+    const group_rows<T>& rows() const { return rows_; }
 
   private:
     // The Cholesky factor of the smaller system for so many targets; false where other code is
@@ -184,7 +168,7 @@ void fit_groups(const ranking_problem& problem, const query_groups& groups,
                 std::fill_n(out, groups.n_targets[g] * n_features,
                             std::numeric_limits<double>::quiet_NaN());
             else if (sums.squares)
-                solver.tell(g, out, sums);
+                solver.rows().tell(g, out, sums);
         }
     });
 }

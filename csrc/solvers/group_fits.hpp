@@ -15,12 +15,6 @@
 
 namespace pairgram {
 
-// What `fit_groups` also tells of each group's first target, if asked: the diagonal of G and G w,
-// (n_groups, n_features), and Σ W, (n_groups,).
-struct group_sums {
-    double *squares = nullptr, *products = nullptr, *pair_weights = nullptr;
-};
-
 // Writes the weights (n_targets, n_features) of group after group, and the state of each. A group
 // is left `unsolved`, with NaN, where it has more than 2^19 values, or more than 256 rows and more
 // than 256 features; where its rows or sums are not finite or nearly vanish; and where its system

@@ -163,6 +163,22 @@ bool group_rows<T>::add_gram(double* system, std::ptrdiff_t ld) const {
     return true;
 }
 
+template <class T>
+void group_rows<T>::tell(std::ptrdiff_t g, const double* w, const group_sums& out) const {
+    double *const squares = out.squares + g * d, *const products = out.products + g * d;
+    std::fill_n(squares, d, 0.0);
+    std::fill_n(products, d, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double* const row = z.data() + i * width;
+        const double score = std::inner_product(row, row + d, w, 0.0);
+        for (std::ptrdiff_t j = 0; j < d; ++j) {
+            squares[j] += row[j] * row[j];
+            products[j] += row[j] * score;
+        }
+    }
+    out.pair_weights[g] = pair_weight;
+}
+
 buffer<std::ptrdiff_t> tasks_of(const ranking_problem& problem, const query_groups& groups,
                                 std::ptrdiff_t n_features) {
     buffer<std::ptrdiff_t> first_group{0};

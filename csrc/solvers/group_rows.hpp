@@ -27,6 +27,12 @@ struct query_groups {
     const double* targets;          // (rows, n_targets) of group after group, by row
 };
 
+// What is also told, if asked for, of each group's first target: the diagonal of G and G w,
+// (n_groups, n_features), and Σ W, (n_groups,).
+struct group_sums {
+    double *squares = nullptr, *products = nullptr, *pair_weights = nullptr;
+};
+
 enum class group_state : std::int8_t { solved, no_pairs, unsolved };
 
 // The rows of one group after the other, in the same memory. Groups with more than 2^19 values, or
@@ -66,6 +72,9 @@ class group_rows {
     // Upper triangle of system (d, ·; stride ld) = H̃ᵀ[H̃, ỹ]. With more than 48 features, ỹ is left
     // out. False then.
     bool add_gram(double* system, std::ptrdiff_t ld) const;
+
+    // The sums of the transformed group of this number, of weights w.
+    void tell(std::ptrdiff_t g, const double* w, const group_sums& out) const;
 
     std::ptrdiff_t row(std::ptrdiff_t i) const { return problem_.rows.row(first + i); }
     std::ptrdiff_t begin(std::ptrdiff_t query) const { return problem_.rows.begin(query) - first; }

@@ -112,7 +112,7 @@ struct pair_operator::workspace {
     }
 };
 
-pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss, preference pairs)
+pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
     : loss_(loss),
       reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
       offsets_(problem.rows.offsets, problem.rows.offsets + problem.rows.n_queries + 1),
@@ -134,7 +134,7 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss, pre
         std::iota(order_.begin() + begin, order_.begin() + begin + n, std::ptrdiff_t{0});
         for (auto i = begin; i < begin + n; ++i)
             win_[i] = weight_[i] = rows.row_weight(rows.row(i));
-        if (pairs == preference::of_clicks)
+        if (problem.rule.sums_labels())
             count_clicks(problem, q);
         else
             count_pairs(problem, q);

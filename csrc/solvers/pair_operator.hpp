@@ -30,15 +30,14 @@
 
 namespace pairgram {
 
-enum class preference { of_labels, of_clicks };
-
 class pair_operator final : public score_loss {
   public:
+    // The pairs are those of labels, where the problem's drop ties, or of clicks, where they are sums.
     // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs. For
     // clicks it is 1 / Σ_ij a_i v_i v_j with i = j among them, as for least squares.
     // Whatever the order of the problem's rows, those of the operator stand query after query: its
     // row i is the problem's rows.row(i).
-    pair_operator(const ranking_problem& problem, pair_loss loss, preference pairs);
+    pair_operator(const ranking_problem& problem, pair_loss loss);
 
     std::ptrdiff_t n_queries() const override {
         return static_cast<std::ptrdiff_t>(factor_.size());

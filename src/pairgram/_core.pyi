@@ -411,6 +411,31 @@ def fit_groups(
     NDArray[np.float64],
     NDArray[np.float64],
 ]: ...
+def fit_group_svms(
+    problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
+    queries: NDArray[np.int64],  # the first of every group, and the end of the last
+    n_targets: NDArray[np.int64],  # ones
+    offsets: NDArray[np.float64],  # of every row
+    blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
+    *,
+    map: NodeMap64 | None = None,
+    loss: str,
+    C: float,
+    steepness: float,
+    tol: float,
+    max_iter: int,
+    origin: NDArray[np.float64] | None = None,  # added to all weights
+    tells: bool = False,
+    n_threads: int,
+) -> tuple[
+    # what fit_groups returns, and the history of every group
+    NDArray[np.float64],
+    NDArray[np.int8],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    list[Convergence],
+]: ...
 def search_groups(
     problem: RankingProblem,
     queries: NDArray[np.int64],  # the first of every group, and the end of the last
@@ -484,7 +509,6 @@ class PairOperator:
         problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
         *,
         loss: str = "squared_hinge",  # or squared, logistic
-        of_clicks: bool = False,
     ) -> None: ...
     def set_scores(
         self, scores: NDArray[np.float64], n_threads: int = 1

@@ -29,6 +29,10 @@ COMPILED = [
     pg.RankRLSCV([0.1, 10.0, 1.0], pairs="without_ties", scoring="kendall"),
     pg.RankRLSCV(pairs=None, prior=np.array([1.0, -2.0, 0.0, 3.0])),
     pg.PairwiseELMCV([0.3, 0.1], n_nodes=30, activation="tanh", random_state=0),
+    pg.RankSVM(),
+    pg.RankSVM(0.1, weighting="queries", loss="logistic", tol=1e-6),
+    pg.RankSVM(3.0, loss="squared", feature_map=pg.RandomNodes(50, random_state=0)),
+    pg.RankSVM(prior=np.array([1.0, -2.0, 0.0, 3.0])),
 ]
 ALONE = [
     pg.RankRLS(scale=True),
@@ -36,7 +40,6 @@ ALONE = [
     pg.RankRLS(inputs="quantile"),
     pg.RankRLSCV(cv=2, scoring="kendall"),
     pg.RankRLSCV(scale=True),
-    pg.RankSVM(),
     pg.ELMRank(n_nodes=7, random_state=0),
     pg.ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, cv=2, random_state=0),
     pg.PairwiseELMCV(cv=2, n_nodes=30, activation="tanh", random_state=0),

@@ -383,7 +383,7 @@ def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss(hea
     weight = np.where(np.diff(qid, prepend=-1) != 0, heaviest, weight)
     offsets = np.concatenate(([0], np.cumsum(np.unique(qid, return_counts=True)[1])))
     problem = _core.RankingProblem(a, offsets, row_weights=weight, pairs="omega", weighting="pairs")
-    pairs = _core.PairOperator(problem, of_clicks=True)
+    pairs = _core.PairOperator(problem)
     same_list = (qid[:, None] == qid) & ~np.eye(len(qid), dtype=bool)
     W = np.where(same_list, (a * weight)[:, None] * weight, 0.0)
     np.testing.assert_allclose(sum(pairs.pair_weights), W.sum())

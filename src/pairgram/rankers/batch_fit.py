@@ -84,7 +84,7 @@ class Models(Sequence[Any]):
             return self.alone.get(number)
         model = copy.copy(self.first)
         model.coef_ = self.coefs[number]
-        vars(model).update({name: values[number].item() for name, values in self.own.items()})
+        vars(model).update({name: values.item(number) for name, values in self.own.items()})
         return model
 
     def in_places(self, places: Rows) -> Models:

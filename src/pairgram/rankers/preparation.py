@@ -28,7 +28,7 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import Sides, is_known, set_threads, sides_of
+from pairgram.features.base import Sides, draws_only, is_known, set_threads, sides_of
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
     GAPS,
@@ -58,6 +58,7 @@ from pairgram.model_selection.splits import FORWARD, Folds, held_by_default, ref
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
+from pairgram.solvers.group_fits import RowSets, in_one_block
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.columns import TableRows
 from pairgram.tables.survey import Moments
@@ -151,6 +152,33 @@ class Preparation:
     def is_one(self) -> bool:
         """Whether there is no choice of inputs or maps."""
         return len(self.kinds) == len(self.maps) == 1
+
+    @property
+    def takes_sets(self) -> bool:
+        """Whether compiled code takes sets of the rows, of which the feature map reads none."""
+        plain = self.kernel is None and self.missing is None and self.kinds == (None,)
+        return plain and self.is_one and (self.feature_map is None or draws_only(self.feature_map))
+
+    def of_sets(self, sets: DataSets, one_list: bool) -> tuple[RowSets, Prior | None] | None:
+        """Return sets with the map, and with the scores of the prior as offsets.
+
+        Each set is one query if it is `one_list`. None if compiled code cannot take the sets.
+        """
+        given = None if sets.told.get("groups") is not None else sets.row_sets(one_list)
+        if given is None or (self.feature_map is None and self.prior is None):
+            return None if given is None else (given, None)
+        given = in_one_block(given)
+        data, prior = given.data, None
+        if self.feature_map is not None:
+            data = self.with_map(data)
+        if self.prior is not None:
+            prior = Prior.of(self.prior, whole_map(data), self.no_columns)
+            scorer = prior.of_filled(sets.names)
+            try:
+                data = data.plus_offset(scorer.scores(data.X, data, self.n_threads))
+            except ValueError:  # such as of rows of one set that are not finite
+                return None
+        return given._replace(data=data), prior
 
     def ways(self) -> Iterator[tuple[str | None, Preparation]]:
         """Yield every kind of inputs with the preparation for every map."""

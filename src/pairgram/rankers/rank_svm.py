@@ -32,6 +32,7 @@ from pairgram.model_selection.judge import (
     search_results,
 )
 from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.data_sets import DataSets, FittedSets
 from pairgram.rankers.preparation import (
     GivenArrays,
     GivenTable,
@@ -41,6 +42,7 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.solvers.costs import newton_seconds
+from pairgram.solvers.group_fits import LARGEST_SET, SOLVED, RowSets, solve_svm_sets
 from pairgram.solvers.svm_training import (
     SolverSettings,
     Training,
@@ -120,12 +122,63 @@ class SvmSpec(Spec):
         """Fit one feature map and one C."""
         assert self.Cs is not None
         data = rows.fitted(self.rows.kinds[0], self.rows)
+        C, origin = float(self.Cs[0]), _origin(rows.prior)
+        if self.rows.takes_sets and not data.is_read:
+            known = self._solved_as_set(data.pattern, C, origin)
+            if known is not None:
+                return known
         self._warn_of_time(data, 1)
         training = Training.make(data, self.settings, exact=False)
         feature_map = whole_map(data.pattern)
-        fitted, history = _solution(training, float(self.Cs[0]), _origin(rows.prior))
+        fitted, history = _solution(training, C, origin)
         inputs, feature_map = parts_of(feature_map)
         return fitted | {"inputs_": inputs, "feature_map_": feature_map}, [history]
+
+    def _solved_as_set(
+        self, data: RankingData, C: float, origin: Vector | None
+    ) -> tuple[dict[str, Any], list[_core.Convergence]] | None:
+        """Return what `_solved` does, if compiled code solves small rows."""
+        if len(data.y) * data.n_features > LARGEST_SET:
+            return None
+        found = solve_svm_sets(RowSets.of(data), self.settings, C, origin, tells=True)
+        if found is None or found[0].states[0] != SOLVED:
+            return None  # other code says what is wrong
+        solved, histories = found
+        _, feature_map = whole_parts(data)
+        fitted = fit_attributes(histories[0], False) | {
+            "coef_": solved.weights[0],
+            "_column_sums": solved.column_sums() if feature_map is None else None,
+            "inputs_": None,
+            "feature_map_": feature_map,
+        }
+        return fitted, histories
+
+    def fit_sets(self, sets: DataSets) -> FittedSets | None:
+        """Return the models of many sets of rows; None if they are to be fitted one by one."""
+        if self.search is not None or not self.rows.takes_sets:
+            return None
+        assert self.Cs is not None
+        prepared = self.rows.of_sets(sets.each_target(), False)
+        if prepared is None:
+            return None
+        given, prior = prepared
+        found = solve_svm_sets(given, self.settings, float(self.Cs[0]), _origin(prior))
+        if found is None:
+            return None
+        solved, histories = found
+        told = [fit_attributes(history, False) for history in histories]
+        own = {name: np.array([one[name] for one in told]) for name in told[0]}
+        inputs, feature_map = whole_parts(given.data)
+        shared = {
+            "inputs_": inputs,
+            "feature_map_": feature_map,
+            "prior_": None if prior is None else prior.kept,
+            "_column_sums": None,
+            "_loss": self.settings.loss,
+        }
+        shared |= sets.told_of_fits
+        settings = self.settings.pair_settings
+        return FittedSets(solved.weights, own, shared, solved.states, settings)
 
     def _searched(
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
@@ -262,17 +315,17 @@ def _held_out(
     return judge.judge_models(data, [training.data] * len(found), list(found)), histories
 
 
-def _origin(prior: Prior | None) -> Vector | float:
-    """Return the weights of the prior, or 0."""
-    return 0.0 if prior is None or prior.coef is None else prior.coef
+def _origin(prior: Prior | None) -> Vector | None:
+    """Return the weights of the prior, or None."""
+    return None if prior is None else prior.coef
 
 
 def _solution(
-    training: Training, C: float, origin: Vector | float
+    training: Training, C: float, origin: Vector | None
 ) -> tuple[dict[str, Any], _core.Convergence]:
     """Return the attributes of the model for one C, and how it was found."""
     ((w,),), (history,) = training.solve([training.whole()], np.array([C]))
-    coef = origin + w
+    coef = w if origin is None else origin + w
     attributes = fit_attributes(history, training.features.is_read)
     return {"coef_": coef, "_column_sums": training.column_sums(coef)} | attributes, history
 

@@ -23,7 +23,6 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
-from pairgram.features.base import draws_only
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
@@ -65,7 +64,7 @@ from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
-from pairgram.solvers.group_fits import SOLVED, RowSets, in_one_block, search_sets, solve_sets
+from pairgram.solvers.group_fits import LARGEST_SET, SOLVED, RowSets, search_sets, solve_sets
 from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
 from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
 from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
@@ -87,8 +86,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.validation import Validation
 
-# A fit of more feature values is not one of compiled sets.
-LARGEST_SET = 1 << 19
 # A table takes memory for its Gram matrix, that of a block, and a solution.
 TABLE_GRAM = 3
 
@@ -194,12 +191,9 @@ class RidgeSpec(LeastSquares):
     @property
     def takes_sets(self) -> bool:
         """Whether compiled code can solve sets of rows, of which the feature map reads none."""
-        rows = self.rows
-        plain = rows.kernel is None and rows.missing is None and rows.kinds == (None,)
         free = self.constraints is None and not self.covariance and self.form == "auto"
-        drawn = rows.feature_map is None or draws_only(rows.feature_map)
-        one = rows.is_one and len(self.settings) == len(self.gammas) == 1
-        return plain and free and drawn and one and self.scales == (False,) and self._holds_out
+        one = len(self.settings) == len(self.gammas) == 1 and self.scales == (False,)
+        return self.rows.takes_sets and free and one and self._holds_out
 
     @property
     def _holds_out(self) -> bool:
@@ -212,28 +206,18 @@ class RidgeSpec(LeastSquares):
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
-        if not self.takes_sets or sets.told.get("groups") is not None:
+        if not self.takes_sets:
             return None
         (settings,), rows = self.settings, self.rows
         if settings.kind not in ("none", "kept"):
             sets = sets.each_target()
         if self.search is not None:
             sets = sets.each_target()
-        given = sets.row_sets(settings.joins_all_rows)
-        if given is None:
+        prepared = rows.of_sets(sets, settings.joins_all_rows)
+        if prepared is None:
             return None
-        if rows.feature_map is not None or rows.prior is not None:
-            given = in_one_block(given)
-        data, prior = given.data, None
-        if rows.feature_map is not None:
-            data = rows.with_map(data)
-        if rows.prior is not None:
-            prior = Prior.of(rows.prior, whole_map(data), rows.no_columns)
-            scorer = prior.of_filled(sets.names)
-            try:
-                data = data.plus_offset(scorer.scores(data.X, data, rows.n_threads))
-            except ValueError:  # such as of rows of one set that are not finite
-                return None
+        given, prior = prepared
+        data = given.data
         coordinates = Coordinates.of_features(data, self.settings)
         given = given._replace(data=coordinates.data)
         own: dict[str, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -25,11 +25,13 @@ from pairgram.solvers.ridge_path import (
     ColumnSums,
 )
 
-SOLVED, NO_PAIRS, UNSOLVED = (
-    0,
-    1,
-    2,
-)  # the last says that compiled code leaves the set to other code
+if TYPE_CHECKING:
+    from pairgram.solvers.svm_training import SolverSettings
+
+# The last says that compiled code leaves the set to other code.
+SOLVED, NO_PAIRS, UNSOLVED = 0, 1, 2
+# A fit of more feature values is not one of compiled sets.
+LARGEST_SET = 1 << 19
 
 
 class RowSets(NamedTuple):
@@ -123,13 +125,13 @@ def search_sets(
     if told is None:
         return None
     started = sets.data.offset is not None
-    problem, blocks, targets, node_map = told
+    problem, blocks, node_map = told
     with single_threaded_blas:
         return Searched(
             *_core.search_groups(
                 problem,
                 sets.bounds,
-                targets,
+                _targets(sets, settings),
                 blocks,
                 range=some,
                 alphas=alphas,
@@ -159,13 +161,13 @@ def solve_sets(
     told = _compiled(sets, settings)
     if told is None:
         return None
-    problem, blocks, targets, node_map = told
+    problem, blocks, node_map = told
     with single_threaded_blas:
         found = _core.fit_groups(
             problem,
             sets.bounds,
             sets.n_targets,
-            targets,
+            _targets(sets, settings),
             blocks,
             map=node_map,
             alpha=float(alpha),
@@ -175,10 +177,47 @@ def solve_sets(
     return Solved(*found[:2], found[2:])
 
 
+def solve_svm_sets(
+    sets: RowSets,
+    settings: SolverSettings,
+    C: float,
+    origin: Vector | None,
+    *,
+    tells: bool = False,
+) -> tuple[Solved, list[_core.Convergence]] | None:
+    """Solve RankSVM for every set, of one target, and tell how; None if compiled code cannot.
+
+    The weights `origin` are added to all. `tells` asks for sums.
+    """
+    told = _compiled(sets, settings.pair_settings)
+    if told is None:
+        return None
+    problem, blocks, node_map = told
+    offset = np.zeros(len(sets.data.y)) if sets.data.offset is None else sets.data.offset
+    with single_threaded_blas:
+        *found, histories = _core.fit_group_svms(
+            problem,
+            sets.bounds,
+            sets.n_targets,
+            offset,
+            blocks,
+            map=node_map,
+            loss=settings.loss,
+            C=C,
+            steepness=settings.steepness,
+            tol=float(settings.tol),
+            max_iter=int(settings.max_iter),
+            origin=origin,
+            tells=tells,
+            n_threads=resolve_n_threads(settings.n_threads),
+        )
+    return Solved(*found[:2], found[2:]), histories
+
+
 def _compiled(
     sets: RowSets, settings: PairSettings
-) -> tuple[_core.RankingProblem, list[NDArray[Any]], Vector, Any] | None:
-    """Return the problem, rows, targets and map for compiled code, or None if it takes no such."""
+) -> tuple[_core.RankingProblem, list[NDArray[Any]], Any] | None:
+    """Return the problem, rows and map for compiled code, or None if it takes no such."""
     data, blocks = sets.data, sets.blocks
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
@@ -192,13 +231,18 @@ def _compiled(
         if settings.pairs is not None and nodes is not None and nodes.before is None:
             (X,) = blocks
             blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
-    targets = settings.targets(sets.labels)
+    return data.problem(settings), list(blocks), node_map
+
+
+def _targets(sets: RowSets, settings: PairSettings) -> Vector:
+    """Return the targets of every set, less the offsets."""
+    data, targets = sets.data, settings.targets(sets.labels)
     if settings.is_of_clicks:
         targets = data.label_targets(settings)
-    if data.offset is not None:
-        sizes = np.diff(data.queries.offsets[sets.bounds])
-        targets = targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
-    return data.problem(settings), list(blocks), targets, node_map
+    if data.offset is None:
+        return targets
+    sizes = np.diff(data.queries.offsets[sets.bounds])
+    return targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
 
 
 def in_one_block(sets: RowSets) -> RowSets:

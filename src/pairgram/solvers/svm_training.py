@@ -490,7 +490,7 @@ def pair_operator(
         found: _core.ComparisonLoss = data.preferences.loss(len(data.y), settings.loss)
         return found
     problem = data.problem(settings.pair_settings)
-    return _core.PairOperator(problem, loss=settings.loss, of_clicks=settings.of_clicks)
+    return _core.PairOperator(problem, loss=settings.loss)
 
 
 def fit_attributes(history: _core.Convergence, is_read: bool) -> dict[str, Any]:
