@@ -118,7 +118,7 @@ py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
               int n_threads) {
     const checked_groups<T> given(problem, queries, n_targets, targets, blocks, map);
     fitted_groups found(given, tells);
-    auto *const out = found.weights.mutable_data();
+    auto* const out = found.weights.mutable_data();
     auto* const states = found.state();
     {
         const without_gil release(given.n_values * given.n_features);
@@ -143,7 +143,7 @@ py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& quer
                                 pointer(origin)};
     fitted_groups found(given, tells);
     buffer<newton_history> histories(given.groups.n_groups);
-    auto *const out = found.weights.mutable_data();
+    auto* const out = found.weights.mutable_data();
     auto* const states = found.state();
     {
         const without_gil release(given.n_values * given.n_features);
@@ -207,9 +207,9 @@ void bind_fit(py::module_& m) {
     m.def("fit_group_svms", &fit_svms<T>, py::arg("problem"), py::arg("queries").noconvert(),
           py::arg("n_targets").noconvert(), py::arg("offsets").noconvert(),
           py::arg("blocks").noconvert(), py::kw_only(), py::arg("map") = py::none(),
-          py::arg("loss"), py::arg("C"), py::arg("steepness"), py::arg("tol"),
-          py::arg("max_iter"), py::arg("origin").noconvert() = py::none(),
-          py::arg("tells") = false, py::arg("n_threads"));
+          py::arg("loss"), py::arg("C"), py::arg("steepness"), py::arg("tol"), py::arg("max_iter"),
+          py::arg("origin").noconvert() = py::none(), py::arg("tells") = false,
+          py::arg("n_threads"));
     m.def("search_groups", &search<T>, py::arg("problem"), py::arg("queries").noconvert(),
           py::arg("targets").noconvert(), py::arg("blocks").noconvert(), py::kw_only(),
           py::arg("range"), py::arg("alphas").noconvert(), py::arg("multiples").noconvert(),

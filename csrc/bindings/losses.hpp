@@ -20,7 +20,8 @@ inline pair_loss loss_of(const bound_problem& problem, const std::string& name) 
     check(rule.kind == pair_kind::dropped || rule.sums_labels(),
           "problem must have pairs='dropped', or those of clicks");
     const auto loss = named<pair_loss>("loss", name, pair_losses);
-    check(!rule.sums_labels() || loss != pair_loss::logistic, "loss must not be logistic for clicks");
+    check(!rule.sums_labels() || loss != pair_loss::logistic,
+          "loss must not be logistic for clicks");
     return loss;
 }
 

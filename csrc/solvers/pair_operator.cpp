@@ -17,6 +17,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t task_rows = 4096;
+constexpr std::ptrdiff_t few_rows = 48;  // a multiple of 8
 
 // Running sums per level, of which those over all smaller levels are asked for.
 template <int Width>
@@ -91,6 +92,30 @@ void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* 
     }
 }
 
+// The same for few rows, by going through all pairs of them, in whole groups of lanes.
+PAIRGRAM_CLONES void sweep_few(std::ptrdiff_t n, double reach, const double* score,
+                               const std::int32_t* level, const double* winner, const double* loser,
+                               double* below, double* above) {
+    double scores[few_rows], lower[few_rows], higher[few_rows];
+    std::int32_t levels[few_rows];
+    const auto padded = (n + 7) / 8 * 8;
+    for (std::ptrdiff_t i = 0; i < padded; ++i) {
+        scores[i] = score[std::min(i, n - 1)];
+        levels[i] = level[std::min(i, n - 1)];
+        lower[i] = higher[i] = 0;
+    }
+    for (std::ptrdiff_t p = 0; p < n; ++p) {
+        const double won = winner[p], lost = loser[p], at = score[p];
+        const auto own = level[p];
+        for (std::ptrdiff_t i = 0; i < padded; ++i) {
+            higher[i] += (levels[i] < own) & (at - scores[i] < reach) ? won : 0.0;
+            lower[i] += (levels[i] > own) & (scores[i] - at < reach) ? lost : 0.0;
+        }
+    }
+    std::copy_n(lower, n, below);
+    std::copy_n(higher, n, above);
+}
+
 // Pairs of a winner and n rows from `first` on, which stand from `at` on among pairs of others.
 struct pairs_of_winner {
     std::ptrdiff_t winner, first, at, n;
@@ -103,12 +128,16 @@ PAIRGRAM_CLONES void subtract(std::ptrdiff_t n, double factor, const double* x, 
 }  // namespace
 
 struct pair_operator::workspace {
-    buffer<double> x, y, below, above, below_weight, above_weight;  // (n,)
-    buffer<double> tree;
+    double *x, *y, *below, *above, *below_weight, *above_weight;  // (n,)
+    buffer<double> values, tree;
 
     void reserve(std::ptrdiff_t n) {
-        for (auto* values : {&x, &y, &below, &above, &below_weight, &above_weight})
-            if (values->size() < size_of(n)) values->resize(n);
+        if (values.size() < size_of(6 * n)) values.resize(6 * n);
+        double* at = values.data();
+        for (auto** of : {&x, &y, &below, &above, &below_weight, &above_weight}) {
+            *of = at;
+            at += n;
+        }
     }
 };
 
@@ -199,12 +228,14 @@ void pair_operator::sum_partners(std::ptrdiff_t query, const double* winner, con
                                  workspace& w) const {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
     const auto n_levels = n_levels_[query];
+    const auto* const score = sorted_score_.data() + begin;
+    const auto* const level = sorted_level_.data() + begin;
     const auto run = [&](auto* kind) {
-        sweep<std::remove_pointer_t<decltype(kind)>>(
-            n, n_levels, reach_, sorted_score_.data() + begin, sorted_level_.data() + begin, winner,
-            loser, w.tree, w.below.data(), w.above.data());
+        sweep<std::remove_pointer_t<decltype(kind)>>(n, n_levels, reach_, score, level, winner,
+                                                     loser, w.tree, w.below, w.above);
     };
     if (n_levels == 0) return run(static_cast<no_levels*>(nullptr));
+    if (n <= few_rows) return sweep_few(n, reach_, score, level, winner, loser, w.below, w.above);
     if (n_levels <= 4) return run(static_cast<few_levels<4>*>(nullptr));
     if (n_levels <= 8) return run(static_cast<few_levels<8>*>(nullptr));
     w.tree.resize(n_levels + 1);
@@ -244,7 +275,7 @@ double pair_operator::set_query(std::ptrdiff_t query, const double* scores, doub
         w.x[i] = win[i] * score[i];
         w.y[i] = v[i] * score[i];
     }
-    sum_partners(query, w.x.data(), w.y.data(), w);
+    sum_partners(query, w.x, w.y, w);
     double loss = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const double below = win[i] * w.below_weight[i], above = v[i] * w.above_weight[i];
@@ -275,7 +306,7 @@ void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double
         w.x[i] = win[i] * value;
         w.y[i] = v[i] * value;
     }
-    sum_partners(query, w.x.data(), w.y.data(), w);
+    sum_partners(query, w.x, w.y, w);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const double own = degree_[begin + i] * (u[order[i]] - pivot);
         out[order[i]] = 2 * c * (own - (v[i] * w.above[i] + win[i] * w.below[i]));
@@ -331,7 +362,7 @@ double pair_operator::set_logistic(std::ptrdiff_t query, const double* scores, d
                 const auto [i, first, at, m] = *run;
                 loss += c * v[i] * dot(m, v + first, value + at);
                 w.y[i] += dot(m, v + first, slope + at);
-                subtract(m, v[i], slope + at, w.y.data() + first);
+                subtract(m, v[i], slope + at, w.y + first);
             }
         });
     for (std::ptrdiff_t i = 0; i < n; ++i) gradient[order[i]] = c * v[i] * w.y[i];
@@ -356,10 +387,10 @@ void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, dou
             logistic_curves(n_pairs, d, pull);
             for (; run < last; ++run) {
                 const auto [i, first, at, m] = *run;
-                const double* const x = w.x.data();
+                const double* const x = w.x;
                 for (std::ptrdiff_t k = 0; k < m; ++k) pull[at + k] *= x[i] - x[first + k];
                 w.y[i] += dot(m, v + first, pull + at);
-                subtract(m, v[i], pull + at, w.y.data() + first);
+                subtract(m, v[i], pull + at, w.y + first);
             }
         });
     for (std::ptrdiff_t i = 0; i < n; ++i) out[order[i]] = c * v[i] * w.y[i];

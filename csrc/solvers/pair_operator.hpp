@@ -32,11 +32,11 @@ namespace pairgram {
 
 class pair_operator final : public score_loss {
   public:
-    // The pairs are those of labels, where the problem's drop ties, or of clicks, where they are sums.
-    // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs. For
-    // clicks it is 1 / Σ_ij a_i v_i v_j with i = j among them, as for least squares.
-    // Whatever the order of the problem's rows, those of the operator stand query after query: its
-    // row i is the problem's rows.row(i).
+    // The pairs are those of labels, where the problem's drop ties, or of clicks, where they are
+    // sums. c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs.
+    // For clicks it is 1 / Σ_ij a_i v_i v_j with i = j among them, as for least squares. Whatever
+    // the order of the problem's rows, those of the operator stand query after query: its row i is
+    // the problem's rows.row(i).
     pair_operator(const ranking_problem& problem, pair_loss loss);
 
     std::ptrdiff_t n_queries() const override {

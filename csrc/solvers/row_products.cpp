@@ -55,6 +55,7 @@ void sum_in_slots(const buffer<piece>& pieces, std::ptrdiff_t width, double* out
                   const Use& use) {
     const auto n = static_cast<std::ptrdiff_t>(pieces.size());
     const auto used = std::min(n_slots, n);
+    if (used == 1) return use(pieces[0], out);
     buffer<double> slots(used * width, 0.0);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
         for (auto p = slot; p < n; p += n_slots) {
