@@ -108,6 +108,9 @@ struct fitted_groups {
             sums = {squares.mutable_data(), products.mutable_data(), pair_weights.mutable_data()};
     }
 
+    py::tuple told() const {
+        return py::make_tuple(weights, states, py::make_tuple(squares, products, pair_weights));
+    }
     group_state* state() { return reinterpret_cast<group_state*>(states.mutable_data()); }
 };
 
@@ -125,8 +128,7 @@ py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
         fit_groups(problem.view, given.groups, given.rows, given.map, alpha, out, states,
                    found.sums, n_threads);
     }
-    return py::make_tuple(found.weights, found.states, found.squares, found.products,
-                          found.pair_weights);
+    return found.told();
 }
 
 template <class T>
@@ -152,8 +154,7 @@ py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& quer
     }
     py::list of_groups;
     for (auto& history : histories) of_groups.append(py::cast(std::move(history)));
-    return py::make_tuple(found.weights, found.states, found.squares, found.products,
-                          found.pair_weights, of_groups);
+    return py::make_tuple(found.told(), of_groups);
 }
 
 template <class T>

@@ -10,6 +10,9 @@ __version__: str
 def set_deadline(seconds: float | None) -> None: ...
 
 _T = TypeVar("_T", np.float32, np.float64)
+_Array = NDArray[np.float64]
+# Weights, states (0 solved, 1 no pairs, 2 unsolved), and, if asked for, sums.
+_OfGroups = tuple[_Array, NDArray[np.int8], tuple[_Array, _Array, _Array]]
 
 class InputColumns:
     """Columns that are made of rows; csrc/inputs/input_columns.hpp says how."""
@@ -403,14 +406,7 @@ def fit_groups(
     alpha: float,
     tells: bool = False,
     n_threads: int,
-) -> tuple[
-    # weights, states: 0 solved, 1 no pairs, 2 unsolved; with `tells` sums
-    NDArray[np.float64],
-    NDArray[np.int8],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-]: ...
+) -> _OfGroups: ...
 def fit_group_svms(
     problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
     queries: NDArray[np.int64],  # the first of every group, and the end of the last
@@ -427,15 +423,7 @@ def fit_group_svms(
     origin: NDArray[np.float64] | None = None,  # added to all weights
     tells: bool = False,
     n_threads: int,
-) -> tuple[
-    # what fit_groups returns, and the history of every group
-    NDArray[np.float64],
-    NDArray[np.int8],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    list[Convergence],
-]: ...
+) -> tuple[_OfGroups, list[Convergence]]: ...
 def search_groups(
     problem: RankingProblem,
     queries: NDArray[np.int64],  # the first of every group, and the end of the last

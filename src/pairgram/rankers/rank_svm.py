@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram._core as _core
+from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
@@ -42,11 +43,12 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.solvers.costs import newton_seconds
-from pairgram.solvers.group_fits import LARGEST_SET, SOLVED, RowSets, solve_svm_sets
+from pairgram.solvers.group_fits import SOLVED, RowSets
 from pairgram.solvers.svm_training import (
     SolverSettings,
     Training,
     fit_attributes,
+    solve_svm_sets,
     warn_if_not_converged,
 )
 from pairgram.tables.blocks import Arrays, Dataset
@@ -123,35 +125,29 @@ class SvmSpec(Spec):
         assert self.Cs is not None
         data = rows.fitted(self.rows.kinds[0], self.rows)
         C, origin = float(self.Cs[0]), _origin(rows.prior)
-        if self.rows.takes_sets and not data.is_read:
-            known = self._solved_as_set(data.pattern, C, origin)
-            if known is not None:
-                return known
-        self._warn_of_time(data, 1)
-        training = Training.make(data, self.settings, exact=False)
-        feature_map = whole_map(data.pattern)
-        fitted, history = _solution(training, C, origin)
-        inputs, feature_map = parts_of(feature_map)
+        found = self._solved_as_set(data, C, origin)
+        if found is None:
+            self._warn_of_time(data, 1)
+            found = _solution(Training.make(data, self.settings, exact=False), C, origin)
+        fitted, history = found
+        inputs, feature_map = parts_of(whole_map(data.pattern))
         return fitted | {"inputs_": inputs, "feature_map_": feature_map}, [history]
 
     def _solved_as_set(
-        self, data: RankingData, C: float, origin: Vector | None
-    ) -> tuple[dict[str, Any], list[_core.Convergence]] | None:
-        """Return what `_solved` does, if compiled code solves small rows."""
-        if len(data.y) * data.n_features > LARGEST_SET:
+        self, rows: Dataset[RankingData], C: float, origin: Vector | None
+    ) -> tuple[dict[str, Any], _core.Convergence] | None:
+        """Return what `_solution` does, if compiled code solves small rows."""
+        data = rows.pattern
+        if rows.is_read or 8 * len(data.y) * data.n_features > limits.now.smallest_single:
             return None
         found = solve_svm_sets(RowSets.of(data), self.settings, C, origin, tells=True)
         if found is None or found[0].states[0] != SOLVED:
             return None  # other code says what is wrong
-        solved, histories = found
-        _, feature_map = whole_parts(data)
-        fitted = fit_attributes(histories[0], False) | {
-            "coef_": solved.weights[0],
-            "_column_sums": solved.column_sums() if feature_map is None else None,
-            "inputs_": None,
-            "feature_map_": feature_map,
-        }
-        return fitted, histories
+        solved, (history,) = found
+        mapped = whole_parts(data)[1] is not None
+        sums = None if mapped else solved.column_sums()
+        fitted = {"coef_": solved.weights[0], "_column_sums": sums}
+        return fitted | fit_attributes(history, False), history
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
@@ -219,7 +215,9 @@ class SvmSpec(Spec):
             names = pattern.names if pattern.feature_map is None else None
             warn_of_narrow_columns(training.squares(), names)
         C = float(chosen.Cs[at])
-        fitted, history = _solution(training, C, _origin(rows.prior))
+        told = C, _origin(rows.prior)
+        final = self._solved_as_set(chosen.data, *told) or _solution(training, *told)
+        fitted, history = final
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]

@@ -23,7 +23,7 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.preferences import require_default
-from pairgram.features.inputs import parts_of, whole_map, whole_parts
+from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
 from pairgram.metrics.comparisons import ComparisonMetric

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -24,9 +24,6 @@ from pairgram.solvers.ridge_path import (
     STARTING_MULTIPLES,
     ColumnSums,
 )
-
-if TYPE_CHECKING:
-    from pairgram.solvers.svm_training import SolverSettings
 
 # The last says that compiled code leaves the set to other code.
 SOLVED, NO_PAIRS, UNSOLVED = 0, 1, 2
@@ -121,7 +118,7 @@ def search_sets(
     Each set has one target. `alphas` descend; for None there is a grid for each set. `tells` asks
     for statistics.
     """
-    told = _compiled(sets, settings)
+    told = as_compiled(sets, settings)
     if told is None:
         return None
     started = sets.data.offset is not None
@@ -158,7 +155,7 @@ def solve_sets(
 
     The pairs must not depend on labels where a set has several targets. `tells` asks for sums.
     """
-    told = _compiled(sets, settings)
+    told = as_compiled(sets, settings)
     if told is None:
         return None
     problem, blocks, node_map = told
@@ -174,47 +171,10 @@ def solve_sets(
             tells=tells,
             n_threads=resolve_n_threads(n_threads),
         )
-    return Solved(*found[:2], found[2:])
+    return Solved(*found)
 
 
-def solve_svm_sets(
-    sets: RowSets,
-    settings: SolverSettings,
-    C: float,
-    origin: Vector | None,
-    *,
-    tells: bool = False,
-) -> tuple[Solved, list[_core.Convergence]] | None:
-    """Solve RankSVM for every set, of one target, and tell how; None if compiled code cannot.
-
-    The weights `origin` are added to all. `tells` asks for sums.
-    """
-    told = _compiled(sets, settings.pair_settings)
-    if told is None:
-        return None
-    problem, blocks, node_map = told
-    offset = np.zeros(len(sets.data.y)) if sets.data.offset is None else sets.data.offset
-    with single_threaded_blas:
-        *found, histories = _core.fit_group_svms(
-            problem,
-            sets.bounds,
-            sets.n_targets,
-            offset,
-            blocks,
-            map=node_map,
-            loss=settings.loss,
-            C=C,
-            steepness=settings.steepness,
-            tol=float(settings.tol),
-            max_iter=int(settings.max_iter),
-            origin=origin,
-            tells=tells,
-            n_threads=resolve_n_threads(settings.n_threads),
-        )
-    return Solved(*found[:2], found[2:]), histories
-
-
-def _compiled(
+def as_compiled(
     sets: RowSets, settings: PairSettings
 ) -> tuple[_core.RankingProblem, list[NDArray[Any]], Any] | None:
     """Return the problem, rows and map for compiled code, or None if it takes no such."""

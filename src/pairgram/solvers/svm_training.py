@@ -22,6 +22,7 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.features.inputs import parts_of
+from pairgram.solvers.group_fits import RowSets, Solved, as_compiled
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.statistics import SMALLEST_SQUARES
@@ -194,8 +195,7 @@ class Training:
         counts.require(n_rows)
         large = 8 * n_rows * n_features > limits.now.smallest_single
         single = settings.tol >= limits.now.finest_single and large
-        fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
-        has_gram = fits and n_features <= limits.now.widest_gram
+        has_gram = _has_gram(n_features)
         samples = not (exact or given.is_read or pattern.preferences is not None)
         if samples and has_gram and n_features >= limits.now.sampled_features:
             training = cls._from_sample(data, settings, single)
@@ -324,6 +324,51 @@ class Training:
     def data(self) -> Dataset[RankingData]:
         """The rows with their stored features, and with labels of the same order."""
         return self.features.through(_data_of)
+
+
+def solve_svm_sets(
+    sets: RowSets,
+    settings: SolverSettings,
+    C: float,
+    origin: Vector | None,
+    *,
+    tells: bool = False,
+) -> tuple[Solved, list[_core.Convergence]] | None:
+    """Solve RankSVM for every set, of one target, and tell how; None if compiled code cannot.
+
+    The weights `origin` are added to all. `tells` asks for sums.
+    """
+    data, told = sets.data, None
+    if _has_gram(data.n_features) and data.n_features < limits.now.sampled_features:
+        told = as_compiled(sets, settings.pair_settings)
+    if told is None:
+        return None
+    problem, blocks, node_map = told
+    offset = np.zeros(len(data.y)) if data.offset is None else data.offset
+    with single_threaded_blas:
+        found, histories = _core.fit_group_svms(
+            problem,
+            sets.bounds,
+            sets.n_targets,
+            offset,
+            blocks,
+            map=node_map,
+            loss=settings.loss,
+            C=C,
+            steepness=settings.steepness,
+            tol=float(settings.tol),
+            max_iter=int(settings.max_iter),
+            origin=origin,
+            tells=tells,
+            n_threads=resolve_n_threads(settings.n_threads),
+        )
+    return Solved(*found), histories
+
+
+def _has_gram(n_features: int) -> bool:
+    """Tell whether the preconditioner is made of the Gram matrix, and not of its diagonal."""
+    fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
+    return fits and n_features <= limits.now.widest_gram
 
 
 def _in_places(data: RankingData) -> RankingData:
