@@ -1,5 +1,7 @@
 """fit_many against a plain loop of fits."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -165,14 +167,14 @@ def test_targets_are_fitted_to_the_rows_where_they_were_measured(pairs, gaps):
         np.testing.assert_allclose(batch.coef_[target], alone.coef_, rtol=1e-11, atol=1e-13)
 
 
-def test_errors_are_those_of_fits_alone():
+@every(estimator=[pg.RankRLS(pairs="without_ties"), pg.RankSVM()])
+def test_errors_are_those_of_fits_alone(estimator):
     X, y, user, qid, _ = rows_of_users(9)
     keys = pd.unique(user)
     X[np.flatnonzero(user == keys[2])[3], 1] = np.inf
     X[user == keys[3]] = 1e200 * X[user == keys[3]]
     y[user == keys[4]] = 2.0
     y[np.flatnonzero(user == keys[5])[0]] = np.nan
-    estimator = pg.RankRLS(pairs="without_ties")
     with pytest.warns(
         FitFailedWarning, match=f"4 of 9 data sets .* first is that of key {keys[2]}"
     ):
@@ -195,6 +197,26 @@ def test_errors_are_those_of_fits_alone():
     with pytest.warns(FitFailedWarning, match="9 of 9"):
         nothing = pg.fit_many(estimator, X, 0 * y, by=user, fallback=0.5)
     assert (nothing.predict(X, user) == 0.5).all()
+
+
+def caught(function, *arguments, **named):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        return function(*arguments, **named), len(found)
+
+
+@pytest.mark.parametrize("estimator", [pg.RankSVM(), pg.RankSVM(1e3, max_iter=1)], ids=repr)
+def test_newton_steps_of_a_batch_are_those_of_fits_alone(estimator):
+    X, y, user, _, _ = rows_of_users()
+    batch, n_warned = caught(pg.fit_many, estimator, X, y, by=user)
+    for key in batch.keys.tolist():
+        alone, n_own = caught(clone(estimator).fit, X[user == key], y[user == key])
+        n_warned -= n_own
+        assert batch[key].n_iter_ == alone.n_iter_ == len(alone.history_["step"])
+        assert batch[key].n_hessian_products_ == alone.n_hessian_products_
+        for name, values in alone.history_.items():
+            assert (batch[key].history_[name] == values).all()
+    assert n_warned == 0
 
 
 def test_singular_systems_have_the_solution_of_smallest_norm():

@@ -99,11 +99,11 @@ def fit_many(
 
     Notes
     -----
-    Compiled code fits `RankRLS`, `PointwiseELM` and `PairwiseELM` without a kernel, ``scale``,
-    constraints or a map that is fitted to rows, to dense rows of which a data set has at most 2^19
-    feature values, and at most 256 rows or 256 features. Nodes and other drawn maps are drawn once
-    for all. A model has the bits of a fit of its rows alone. Other models and data sets are fitted
-    one by one.
+    Compiled code fits `RankRLS`, `RankSVM`, `PointwiseELM` and `PairwiseELM` without a kernel,
+    ``scale``, constraints or a map that is fitted to rows, to dense rows of which a data set has at
+    most 2^19 feature values, and at most 256 rows or 256 features; for `RankSVM` 2^17 values, 4,096
+    rows and 256 features. Nodes and other drawn maps are drawn once for all. A model has the bits
+    of a fit of its rows alone. Other models and data sets are fitted one by one.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
         kind = type(estimator).__name__
         warn_caller(
             f"fit_many fits {kind} by a loop over {n_models} data sets: compiled code takes "
-            "RankRLS and extreme learning machines without kernel, scale, constraints or a map "
-            "that is fitted to rows",
+            "RankRLS, RankSVM and extreme learning machines without kernel, scale, constraints or "
+            "a map that is fitted to rows",
             UserWarning,
         )
     left = np.flatnonzero(states != SOLVED).tolist()

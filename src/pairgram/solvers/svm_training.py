@@ -344,7 +344,8 @@ def solve_svm_sets(
     if told is None:
         return None
     problem, blocks, node_map = told
-    offset = np.zeros(len(data.y)) if data.offset is None else data.offset
+    # Labels that are not numbers, which the problem cannot hold, leave their set to other code.
+    offset = np.where(np.isfinite(sets.labels), 0.0 if data.offset is None else data.offset, np.nan)
     with single_threaded_blas:
         found, histories = _core.fit_group_svms(
             problem,
