@@ -8,7 +8,6 @@ their own. A prior gives both.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from pairgram import RankRLS, evaluate, fit_many
 
@@ -27,7 +26,7 @@ for size in sizes:
     qid = np.repeat(np.arange(60), size)
     everybody = RankRLS(10.0).fit(*map(np.concatenate, zip(*rows, strict=True)), qid=qid)
     own = fit_many(RankRLS(10.0), rows).models
-    both = fit_many(RankRLS(150.0, prior=FrozenEstimator(everybody)), rows).models
+    both = fit_many(RankRLS(150.0), rows, prior=everybody).models
     for name, models in zip(ways, ([everybody] * 60, own, both), strict=True):
         found = [
             evaluate("kendall", y[size:], model.predict(X[size:]))["kendall"]
