@@ -15,7 +15,6 @@ namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr std::ptrdiff_t targets_at_once = 64;
-constexpr double least_root = 1e-7;  // share of a pivot's root that is no rounding error
 
 // Upper triangle of A (n, n; stride ld) = U with A = UᵀU. False where a pivot is rounding error of
 // its diagonal entry.
@@ -101,15 +100,8 @@ class group_solver {
                        rows_.width, 0.0, system_.data(), ld_);
         for (std::ptrdiff_t i = 0; i < order_; ++i) system_[i * ld_ + i] += alpha_;
         const double least = std::max(1e-14, 8 * epsilon * static_cast<double>(order_));
-        if (order_ > largest_own ? !blas::factor_upper(order_, system_.data(), ld_, least)
-                                 : !factor(order_, system_.data(), ld_, least))
-            return false;
-        double widest = 0, narrowest = std::numeric_limits<double>::infinity();
-        for (std::ptrdiff_t i = 0; i < order_; ++i) {
-            widest = std::max(widest, system_[i * (ld_ + 1)]);
-            narrowest = std::min(narrowest, system_[i * (ld_ + 1)]);
-        }
-        return alpha_ > 0 || narrowest >= least_root * widest;
+        return order_ > largest_own ? blas::factor_upper(order_, system_.data(), ld_, least)
+                                    : factor(order_, system_.data(), ld_, least);
     }
 
     // out (n_targets, d): the models of the targets that are loaded.

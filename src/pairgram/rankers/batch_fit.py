@@ -462,6 +462,8 @@ def collected(
     coefs = np.full((n_models, *width), np.nan) if coefs is None else coefs
     for number, model in alone.items():
         coefs[number] = model.coef_
+        for name, values in own.items():
+            values[number] = getattr(model, name, np.nan)
     return Models(first, coefs, own, alone)
 
 

@@ -78,7 +78,13 @@ from pairgram.solvers.passes import (
 )
 from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.posteriors_of_fits import posterior_of
-from pairgram.solvers.ridge_path import DEFAULT_POWERS, ColumnSums, blas_guard, default_alphas
+from pairgram.solvers.ridge_path import (
+    DEFAULT_POWERS,
+    LARGEST_GRADED,
+    ColumnSums,
+    blas_guard,
+    default_alphas,
+)
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
 
@@ -86,6 +92,8 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
     from pairgram.rankers.validation import Validation
 
+# A ridge that is so many times the squares of a column leaves nothing of it.
+SHRUNK = 1e6
 # A table takes memory for its Gram matrix, that of a block, and a solution.
 TABLE_GRAM = 3
 
@@ -296,12 +304,17 @@ class RidgeSpec(LeastSquares):
         coef = coordinates.coefs(found.weights)[0]
         return coef, {"form_": form, "_column_sums": sums}
 
-    def _warn_of_narrow_columns(self, data: RankingData, sums: ColumnSums | None) -> None:
-        """Warn if a decomposition loses narrow columns."""
+    def _warn_of_narrow_columns(
+        self, data: RankingData, sums: ColumnSums | None, alpha: float = np.inf
+    ) -> None:
+        """Warn if narrow columns are lost: by a decomposition, or by a ridge far above them."""
         known = self.rows.kernel is None and parts_of(data.feature_map)[1] is None
         if not known:
             return
         squares = column_squares(data, self.settings[0]) if sums is None else sums.squares
+        kept = len(squares) <= LARGEST_GRADED and sums is not None
+        if kept and alpha < SHRUNK * squares[squares > 0].min(initial=np.inf):
+            return
         warn_of_narrow_columns(squares, data.names if data.feature_map is None else None)
 
     def _posterior(
@@ -594,7 +607,10 @@ class RidgeSpec(LeastSquares):
         basis = judge.needs_basis(settings, coordinates.name == "dual")
         statistics = partial(coordinates.statistics, settings, n_threads)
         ridge = statistics().decompose(scale=scale, basis=basis)
-        alphas = ridge.default_alphas(data.offset is not None) if given is None else given
+        alphas = given
+        if alphas is None:
+            reach = self._n_candidates == 1  # all have as many
+            alphas = ridge.default_alphas(data.offset is not None, reach)
         splits, scores = judge.refits(settings, ridge), None
         if splits is not None:
             at = PathTies.of(judge.data, settings, ridge, alphas).alphas
@@ -638,7 +654,7 @@ class RidgeSpec(LeastSquares):
         sums = chosen.known_sums(models["coef_"])
         decomposes = self.constraints is None or self.alphas is None
         if decomposes and not chosen.scale and not chosen.coordinates.iterate:
-            self._warn_of_narrow_columns(chosen.data, sums)
+            self._warn_of_narrow_columns(chosen.data, sums, float(chosen.alphas[at]))
         posterior = self._posterior(given, solved_in, models["coef_"])
         fitted = {
             "scoring_": metric,

@@ -41,7 +41,12 @@ from pairgram.solvers.costs import (
 )
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import ColumnSums, RidgePath, smallest_eigenvalue
+from pairgram.solvers.ridge_path import (
+    LARGEST_GRADED,
+    ColumnSums,
+    RidgePath,
+    smallest_eigenvalue,
+)
 from pairgram.solvers.systems import Systems
 
 if TYPE_CHECKING:
@@ -370,7 +375,9 @@ class Coordinates:
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if of_pairs:
                 _centre(H, self.data.as_scope(settings[0]))
-        if exact and H.shape[1] <= MOST_NARROW and loses_narrow(_squares(H)):
+        most = MOST_NARROW if exact else LARGEST_GRADED
+        counted = H if self.data.row_weights is None else H[self.data.v > 0]
+        if H.shape[1] <= most and loses_narrow(_squares(counted)):
             return self
         data = replace(self.data, X=H, feature_map=linear_kernel_map(H, n_threads))
 

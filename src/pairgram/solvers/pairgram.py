@@ -705,7 +705,9 @@ class Pairgram:
         G, g, origin = self._from(prior)
         factor = self._total.scale_factors() if scale else None
         ridge = RidgePath.of(G, g, factor, self.n_threads)
-        self._total.warn_of_narrow_columns(scale)
+        reaches = alphas is not None and ridge.band is None and ridge.eigen.narrowest > 0
+        if not reaches:
+            self._total.warn_of_narrow_columns(scale)
         if alphas is None:
             alphas = ridge.default_alphas(prior is not None)
         return origin + ridge.coef(alphas)
