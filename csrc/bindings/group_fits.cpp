@@ -144,7 +144,7 @@ py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& quer
     const svm_settings settings{loss_of(problem, loss), C, tol, steepness, max_iter,
                                 pointer(origin)};
     fitted_groups found(given, tells);
-    buffer<newton_history> histories(given.groups.n_groups);
+    std::vector<newton_history> histories(size_of(given.groups.n_groups));
     auto* const out = found.weights.mutable_data();
     auto* const states = found.state();
     {
@@ -152,9 +152,7 @@ py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& quer
         fit_group_svms(problem.view, given.groups, given.rows, given.map, settings, out, states,
                        histories.data(), found.sums, n_threads);
     }
-    py::list of_groups;
-    for (auto& history : histories) of_groups.append(py::cast(std::move(history)));
-    return py::make_tuple(found.told(), of_groups);
+    return py::make_tuple(found.told(), std::move(histories));
 }
 
 template <class T>

@@ -15,6 +15,7 @@ constexpr std::ptrdiff_t n_slots = 32;               // partial sums, whatever t
 constexpr std::ptrdiff_t piece_bytes = 1 << 18;      // of rows that are read for one product
 constexpr std::ptrdiff_t cached_bytes = 1 << 22;     // of a query that is read once for both
 constexpr std::ptrdiff_t threaded_values = 1 << 17;  // fewer take less time than a thread's start
+constexpr std::ptrdiff_t few_queries = 8;            // do not occupy all threads
 constexpr std::ptrdiff_t sparse_rows_at_once = 4096;
 
 // out += z[0] a + z[1] b + z[2] c + z[3] d.
@@ -165,53 +166,35 @@ void dense_features<T>::sum(const double* z, double* out, int n_threads) const {
 template <class T>
 void dense_features<T>::hessian_product(const score_loss& loss, const double* s, double* scores,
                                         double* out, int n_threads) const {
-    if (loss.n_queries() == 1 && !make_)
-        return row_features::hessian_product(loss, s, scores, out, n_threads);
-    buffer<piece> whole, parts;
-    buffer<std::ptrdiff_t> long_queries;
+    buffer<piece> pieces;
+    std::ptrdiff_t longest = 0;
     for (std::ptrdiff_t q = 0; q < loss.n_queries(); ++q) {
         const auto begin = loss.first_row(q), end = loss.first_row(q + 1);
         if (!loss.has_pairs(q)) {
             std::fill(scores + begin, scores + end, 0.0);
-        } else if (end - begin > cached_) {
-            long_queries.push_back(q);
-            cut_rows(begin, end, at_once_, parts);
-        } else if (!whole.empty() && whole.back().last_query == q &&
-                   end - whole.back().begin <= at_once_) {
-            whole.back().end = end;
-            whole.back().last_query = q + 1;
+            continue;
+        }
+        longest = std::max(longest, end - begin);
+        if (!pieces.empty() && pieces.back().last_query == q &&
+            end - pieces.back().begin <= at_once_) {
+            pieces.back().end = end;
+            pieces.back().last_query = q + 1;
         } else {
-            whole.push_back({begin, end, q, q + 1});
+            pieces.push_back({begin, end, q, q + 1});
         }
     }
+    const bool is_long = longest > cached_ && (make_ || longest > n_rows() / few_queries);
+    if (is_long || (loss.n_queries() == 1 && !make_))
+        return row_features::hessian_product(loss, s, scores, out, n_threads);
     const linear_models model(1, width(), s);
     buffer<double> z(n_rows());
     std::fill(out, out + width(), 0.0);
-    const auto score_piece = [&](const piece& p, buffer<T>& made) {
+    sum_in_slots(pieces, width(), out, threads(n_threads), [&](const piece& p, double* sum) {
+        buffer<T> made;
         const auto part = rows(p.begin, p.end, made);
         model.score(part, 0, part.n_rows, scores + p.begin, part.n_rows);
-        return part;
-    };
-    sum_in_slots(whole, width(), out, threads(n_threads), [&](const piece& p, double* sum) {
-        buffer<T> made;
-        const auto part = score_piece(p, made);
         loss.product(p.first_query, p.last_query, scores + p.begin, z.data() + p.begin);
         add_rows(part, 0, part.n_rows, z.data() + p.begin, sum);
-    });
-    if (long_queries.empty()) return;
-    parallel_for(static_cast<std::ptrdiff_t>(parts.size()), threads(n_threads),
-                 [&](std::ptrdiff_t p) {
-                     buffer<T> made;
-                     score_piece(parts[p], made);
-                 });
-    parallel_for(static_cast<std::ptrdiff_t>(long_queries.size()), n_threads,
-                 [&](std::ptrdiff_t i) {
-                     const auto q = long_queries[i], begin = loss.first_row(q);
-                     loss.product(q, q + 1, scores + begin, z.data() + begin);
-                 });
-    sum_in_slots(parts, width(), out, threads(n_threads), [&](const piece& p, double* sum) {
-        buffer<T> made;
-        add_rows(rows(p.begin, p.end, made), 0, p.end - p.begin, z.data() + p.begin, sum);
     });
 }
 

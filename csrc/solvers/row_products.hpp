@@ -52,7 +52,8 @@ class row_features {
 };
 
 // Dense rows, which are in memory or are made whenever they are read. The Hessian product takes
-// query by query while its rows are in cache; a query that the cache does not hold is read twice.
+// query by query while its rows are in cache; a query that the cache does not hold is read twice,
+// and so are all rows where such a query has an eighth of them, or where rows are made.
 template <class T>
 class dense_features : public row_features {
   public:
