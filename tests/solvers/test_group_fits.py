@@ -61,7 +61,7 @@ def test_groups_have_the_weights_of_dense_systems(pairs, problem, weighting, alp
     n_queries = len(problem.offsets) - 1
     bounds = sorted([0, n_queries, *(min(cut, n_queries) for cut in cuts)])
     named = {"pairs": pairs, "weighting": weighting, "alpha": alpha}
-    weights, states, *sums = fit_groups(problem, bounds, **named, tells=True)
+    weights, states, sums = fit_groups(problem, bounds, **named, tells=True)
     for g, (begin, end) in enumerate(pairwise(bounds)):
         rows = rows_of(problem, begin, end)
         if not len(rows):
