@@ -90,6 +90,15 @@ def test_models_have_the_bits_of_fits_alone(estimator, dtype):
     same_as_alone(batch, estimator, X, y, user, qid=qid, sample_weight=weights)
 
 
+@pytest.mark.parametrize("estimator", [pg.RankRLS(), pg.RankSVM(), pg.RankRLSCV()], ids=repr)
+def test_weights_of_queries(estimator):
+    X, y, user, qid, _ = rows_of_users()
+    weights = 1.0 + (7 * user + qid) % 5
+    batch = pg.fit_many(estimator, X, y, by=user, qid=qid, query_weight=weights)
+    assert not batch.models.alone
+    same_as_alone(batch, estimator, X, y, user, qid=qid, query_weight=weights)
+
+
 @pytest.mark.parametrize("estimator", COMPILED, ids=repr)
 def test_lists_and_threads_change_no_bit(estimator):
     X, y, user, qid, _ = rows_of_users()

@@ -379,7 +379,9 @@ class RankRLSCV(Certain, LinearSearch):
     ----------
     alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
         The ridges to choose from. None stands for the 34 values ``λ_max(G) / 1e4 · 2^k`` with
-        k = −18 … 15, computed for every combination of the other settings. (With conjugate
+        k = −18 … 15, computed for every combination of the other settings. Where columns differ so
+        much in spread that these do not reach the narrowest, and there is one combination, further
+        ones follow, each a quarter of the one before. (With conjugate
         gradients, λ_max(G) has a relative error of about 1e-8.) With a `prior` or offsets there are
         also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so that few data do not
         lead away from it. An alpha of 0 gives the solution of the smallest norm; if other solutions

@@ -1,0 +1,117 @@
+"""The compiled search of many sets: paths, and scores by models that never saw the rows."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import pairgram as pg
+from axes import every
+from pairgram import _core
+from problems import Problem, ranking_problem
+
+STATES, ALPHAS, MODELS, SCORES = range(4)
+
+
+def searched(sets, alphas, pairs="with_ties", weighting="pairs"):
+    """States, alphas, models and scores of sets of (X, y, qid, v)."""
+    X, y, _, v = (np.concatenate(parts) for parts in zip(*sets, strict=True))
+    sizes = [len(np.unique(one[2])) for one in sets]
+    bounds = np.concatenate(([0], np.cumsum(sizes)))
+    qid = np.concatenate([first + one[2] for first, one in zip(bounds, sets, strict=False)])
+    return _core.search_groups(
+        ranking_problem(Problem(X, y, qid, v, None), pairs, weighting),
+        bounds,
+        y,
+        [X],
+        range=(0, len(sets)),
+        alphas=alphas,
+        multiples=np.empty(0),
+        powers=np.empty(0),
+        started=False,
+        limits=(1.4e-14, 1e2, 1e-200),
+        n_threads=1,
+    )
+
+
+def drawn(rng, n_rows, n_features, n_queries):
+    qid = np.sort(rng.integers(0, n_queries, n_rows))
+    qid[-n_queries:] = np.arange(n_queries)
+    qid = np.sort(qid)
+    X = rng.normal(size=(n_rows, n_features)) + 3
+    y = rng.integers(0, 4, n_rows) * 1.0
+    return X, y, qid, rng.choice([0.5, 1.0, 2.0], n_rows)
+
+
+def centred(scores, qid):
+    return np.concatenate([scores[qid == q] - scores[qid == q].mean() for q in np.unique(qid)])
+
+
+@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference", None])
+@every(shape=[(40, 6, 7), (15, 40, 4), (300, 3, 60)], weighting=["pairs", "queries"])
+def test_scores_of_queries_are_those_of_refits(pairs, shape, weighting):
+    rng = np.random.default_rng(0)
+    sets, alphas = [drawn(rng, *shape) for _ in range(3)], np.array([50.0, 3.0, 0.1])
+    found = searched(sets, alphas, pairs=pairs, weighting=weighting)
+    assert (found[STATES] == 0).all() and (found[ALPHAS] == alphas).all()
+    first = 0
+    for number, (X, y, qid, v) in enumerate(sets):
+        scores = found[SCORES][:, first : first + len(y)]
+        first += len(y)
+        for j, alpha in enumerate(alphas):
+            model = pg.RankRLS(alpha, pairs=pairs, weighting=weighting)
+            whole = model.fit(X, y, qid=qid, sample_weight=v)
+            size = 1e-9 * np.abs(whole.coef_).max()
+            np.testing.assert_allclose(found[MODELS][number, j], whole.coef_, atol=size)
+            wanted = np.empty(len(y))
+            for q in np.unique(qid):
+                rest, own = qid != q, qid == q
+                model.fit(X[rest], y[rest], qid=qid[rest], sample_weight=v[rest])
+                wanted[own] = model.predict(X[own])
+            ours, wanted = (centred(part, qid) for part in (scores[j], wanted))
+            np.testing.assert_allclose(ours, wanted, atol=1e-9 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("pairs", ["with_ties", None])
+@every(shape=[(30, 4), (12, 30)], weighting=["pairs", "documents", "queries"])
+def test_scores_of_rows_are_those_of_refits(pairs, shape, weighting):
+    rng = np.random.default_rng(1)
+    sets = [drawn(rng, *shape, 1) for _ in range(3)]
+    alphas = np.array([40.0, 2.0, 0.3])
+    found = searched(sets, alphas, pairs=pairs, weighting=weighting)
+    assert (found[STATES] == 0).all()
+    for number, (X, y, qid, v) in enumerate(sets):
+        scores = found[SCORES][:, number * len(y) : (number + 1) * len(y)]
+        for j, alpha in enumerate(alphas):
+            model = pg.RankRLS(alpha, pairs=pairs, weighting=weighting)
+            wanted = np.empty(len(y))
+            for row in range(len(y)):
+                rest = np.arange(len(y)) != row
+                model.fit(X[rest], y[rest], qid=qid[rest], sample_weight=v[rest])
+                mean = np.average(X[rest], axis=0, weights=v[rest]) if pairs else 0.0
+                wanted[row] = model.coef_ @ (X[row] - mean)
+            np.testing.assert_allclose(scores[j], wanted, atol=1e-9 * np.abs(wanted).max())
+
+
+def test_what_other_code_searches():
+    rng = np.random.default_rng(2)
+    X, y, qid, v = drawn(rng, 30, 4, 5)
+    held = X.copy()
+    held[qid == 0, 1] *= 1e6  # the largest direction is that of one query
+    sets = [
+        (X, y, qid, v),
+        (X, 0 * y, qid, v),
+        (X, np.where(qid == 0, y, 1.0), qid, v),
+        (np.where(X[3, 2] == X, np.nan, X), y, qid, v),
+        (held, y, qid, v),
+    ]
+    states = searched(sets, np.array([1.0]), pairs="without_ties")[STATES]
+    assert states.tolist() == [0, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("estimator", [pg.RankRLSCV(), pg.RankRLSCV(scoring="map")], ids=str)
+def test_searches_do_not_pass_fit(estimator, monkeypatch):
+    X, y, user = pg.make_ranking(20, 12, 3, random_state=0)
+    whole = pg.fit_many(estimator, X, y, by=user, qid=np.arange(len(y)) % 3)
+    alone = clone(estimator).fit(X[user == 4], y[user == 4], qid=np.arange(len(y))[user == 4] % 3)
+    assert not whole.models.alone
+    assert (whole[4].coef_ == alone.coef_).all() and whole[4].alpha_ == alone.alpha_
