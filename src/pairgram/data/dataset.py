@@ -372,18 +372,17 @@ class RankingData:
     def _taken(self, rows: Rows | slice, index: Rows) -> RankingData:
         rows = as_slice(rows)
         kept, numbers = np.unique(index[rows], return_inverse=True)
-        order = None if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
-        queries = Queries.of_sizes(np.bincount(numbers), np.arange(len(kept)))
-        queries = replace(queries, order=order)  # queries keep their order
+        queries = Queries.make(len(numbers), qid=numbers)
+        old = kept if queries.ids is None else kept[queries.ids]
         return replace(
             self,
             X=self.X[rows],
             y=self.y[rows],
             queries=queries,
             row_weights=None if self.row_weights is None else self.row_weights[rows],
-            query_weights=None if self.query_weights is None else self.query_weights[kept],
+            query_weights=None if self.query_weights is None else self.query_weights[old],
             offset=None if self.offset is None else self.offset[rows],
-            group_of=None if self.group_of is None else self.group_of[kept],
+            group_of=None if self.group_of is None else self.group_of[old],
             preferences=None,  # whose row numbers are others
             propensity=None if self.propensity is None else self.propensity[rows],
         )

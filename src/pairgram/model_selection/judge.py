@@ -298,10 +298,16 @@ class Judge(BaseJudge):
             scores = scores + data.offset
         if data.row_weights is not None and (data.row_weights == 0).any():
             seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
+            kept, numbers = np.unique(data.queries.index()[seen], return_inverse=True)
             if split_of is not None:
-                split_of = split_of[np.unique(data.queries.index()[seen])]
+                split_of = split_of[kept]
+            order = None if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
+            lists = Queries.of_sizes(np.bincount(numbers), np.arange(len(kept)))
+            weights = None if data.query_weights is None else data.query_weights[kept]
             labelled = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X stays
             data, scores = labelled.take(seen), scores[:, seen]
+            # The lists keep their order, in which values are summed.
+            data = replace(data, queries=replace(lists, order=order), query_weights=weights)
         queries = data.queries
         known = np.isfinite(scores).all(axis=1)
         values = np.full((len(scores), queries.n_queries), np.nan)
