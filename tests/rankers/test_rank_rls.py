@@ -124,7 +124,7 @@ def test_default_cv_is_leave_query_out(pairs, scope):
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     from parts.data import PairSettings, RankingData
-    from parts.solvers import PairSums, leave_out
+    from parts.solvers import PairSums, leave_row_out
 
     X, y, v = problem.X, problem.y, problem.v
     n = len(y)
@@ -136,7 +136,7 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     if largest < 1e-9:
         return
     alphas = largest * np.array([1.0, 1e-2])
-    scores = leave_out.leave_row_out(data, total.settings, total.decompose(), alphas, lambda: total)
+    scores = leave_row_out(data, total.settings, total.decompose(), alphas, lambda: total)
     weights = np.ones(n) if v is None else v
     for i in range(n):
         rest = np.arange(n) != i

@@ -26,7 +26,7 @@ from pairgram import (
 )
 from parts.data import PairSettings, RankingData
 from parts.features import KernelMap, kernels as matrix
-from parts.solvers import DualGram, PairSums, leave_out
+from parts.solvers import DualGram, PairSums, leave_query_out, leave_row_out, split_scores
 from problems import Problem, problems
 from reference_dual import (
     PAIRS,
@@ -51,7 +51,7 @@ settings_drawn = st.builds(
 
 
 def held_out(data, total, ridge, alphas):
-    return leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda: total)
+    return leave_query_out(data, total.settings, ridge, alphas, lambda: total)
 
 
 def assert_refits(scores, problem, K, settings, alphas, tolerances=None):
@@ -174,10 +174,10 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
 
 
 @pytest.mark.usefixtures("decomposition")
-@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
-def test_leave_query_out_of_a_large_problem(set_limits, block_bytes):
+@pytest.mark.parametrize("block_rows", [1, 2048])
+def test_leave_query_out_of_a_large_problem(set_limits, block_rows):
     """With rows in blocks."""
-    set_limits(fold_bytes=block_bytes)
+    set_limits(held_rows=block_rows)
     X, y, qid = make_ranking(12, (1, 15), 3, random_state=0)
     qid = qid[np.random.default_rng(0).permutation(len(y))]
     problem = Problem(X, y, np.unique(qid, return_inverse=True)[1], None, None)
@@ -286,7 +286,7 @@ def test_leave_row_out(pairs, weighting):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
-    scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
+    scores = leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
     for row in range(n):
         train = np.delete(np.arange(n), row)
         share = v[train] / v[train].sum()
@@ -309,7 +309,7 @@ def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
     total = DualGram(data, settings) if kernel else PairSums.of(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
-    scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
+    scores = leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
     assert np.isnan(scores[2:]).any(axis=1).all()
     for row in range(3):
         train = np.delete(np.arange(30), row)
@@ -343,7 +343,7 @@ def test_splits(problem, settings, scope):
     ]
     total = DualGram(data, settings)
     alphas = np.array([10.0, 0.1])
-    scores = leave_out.split_scores(data, total, splits, lambda rest: rest.decompose().coef(alphas))
+    scores = split_scores(data, total, splits, lambda rest: rest.decompose().coef(alphas))
     for actual, expected in zip(scores, refits(problem, K, settings, alphas, splits), strict=True):
         assert_scores(actual, expected, problem.y)
 
@@ -492,7 +492,7 @@ def test_memory_is_that_of_the_formula(set_limits, dtype):
     X, y, qid = rng.normal(size=(n, 5)).astype(dtype), rng.normal(size=n), np.arange(n) // 8
     system = dual_of(kernel_matrix(X))
     fit, search = RankRLS(kernel="rbf"), RankRLSCV([1.0, 0.1], kernel="rbf")
-    set_limits(fold_bytes=8 * n * 16, tile=64)
+    set_limits(held_rows=16, tile=64)
     assert peak_words(lambda: system.solve(0.1), n) < 1.1
     assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
     assert peak_words(lambda: system.decompose(basis=True), n) < 3.1
@@ -512,7 +512,7 @@ def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, word
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
     v = rng.uniform(1, 2, n) if weighted else None
     search = RankRLSCV([1.0], kernel="rbf", cv=cv)
-    set_limits(tile=64, regression_bytes=8 * n * 8, pair_entries=n * 8)
+    set_limits(tile=64, held_rows=8, pair_entries=n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
     free_memory(words * 8.0 * n**2 - 1)
     with pytest.raises(MemoryError, match=rf"\({8 * words} n² bytes"):

@@ -94,15 +94,13 @@ class Limits:
     group_flops: float = 4.5e7
     # and those of all groups may take this many bytes.
     groups_bytes: int = 1 << 30
-    # Blocks of folds take about this many bytes in the basis of the dual form.
-    fold_bytes: int = 64 << 20
+    # Held-out rows are solved in blocks of about this many.
+    held_rows: int = 2048
     # Folds of at most this share of the rows are held out by the band form. It takes about half of
     # the time that eigenvectors do, but a square of the fold for every thread.
     fold_share: float = 1 / 4
-    # Blocks of rows of the regression that holds rows out take about this many bytes.
-    regression_bytes: int = 32 << 20
     # Held-out pairs: differences of scores are computed in blocks of this many entries.
-    pair_entries: int = 1 << 20
+    pair_entries: int = 1 << 22
     # Data whose held-out pairs would take more flops than this are refused.
     pair_flops: float = 1e12
 

@@ -43,7 +43,7 @@ from pairgram.rankers.ridge import LeastSquares
 from pairgram.solvers.costs import Work, drawn_seconds
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.grid import Grid
-from pairgram.solvers.leave_out import split_scores
+from pairgram.solvers.hold_out import split_scores
 from pairgram.solvers.ridge_path import blas_guard
 
 if TYPE_CHECKING:

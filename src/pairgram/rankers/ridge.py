@@ -65,9 +65,7 @@ from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
 from pairgram.solvers.group_fits import LARGEST_SET, SOLVED, RowSets, search_sets, solve_sets
-from pairgram.solvers.leave_comparisons_out import HeldOutComparisons
-from pairgram.solvers.leave_out import HeldOutRows, HoldOut, PathTies, is_cheap, split_scores
-from pairgram.solvers.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
+from pairgram.solvers.hold_out import split_scores
 from pairgram.solvers.passes import (
     Key,
     Totals,
@@ -75,6 +73,15 @@ from pairgram.solvers.passes import (
     solve_path,
     statistics_of,
     warn_of_equal_table,
+)
+from pairgram.solvers.path_judges import (
+    LEAVE_PAIR_OUT,
+    HeldOutComparisons,
+    HeldOutRows,
+    HoldOut,
+    LeavePairOut,
+    PathTies,
+    is_cheap,
 )
 from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.posteriors_of_fits import posterior_of

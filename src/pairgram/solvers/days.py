@@ -11,8 +11,7 @@ import numpy as np
 
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
-from pairgram.solvers.leave_group_out import models_without
-from pairgram.solvers.leave_out import LARGEST_HELD
+from pairgram.solvers.hold_out import LARGEST_HELD, models_without
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 

@@ -27,14 +27,14 @@ from pairgram.features.base import dense, node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
 from pairgram.model_selection.splits import Folds, parts_of
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.leave_out import (
+from pairgram.solvers.hold_out import folds_out
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.path_judges import (
     INSTEAD,
     TWO_QUERIES,
     PathTies,
-    scores_in_primal,
     spread_of,
 )
-from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import clear_noise, sums_of
 from pairgram.tables.blocks import BlockReader
@@ -423,8 +423,8 @@ def _left_out_scores(
 ) -> Vector:
     """Return the scores of the rows of a judge by models without their queries."""
     data, threads = judge.data, judge.n_threads
-    scores = scores_in_primal(data, settings, ridge, ties.alphas, threads)[0]
-    return ties.join(judge.shared(scores), data.queries, threads)
+    found, _ = folds_out(data, settings, ridge, data.held_together, ties.alphas, threads)
+    return ties.join(judge.shared(found), data.queries, threads)
 
 
 def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: int) -> Vector:

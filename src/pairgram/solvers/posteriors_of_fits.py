@@ -15,7 +15,7 @@ from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.dual_gram import DualGram, inverse_root
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.leave_out import leave_query_out
+from pairgram.solvers.hold_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.posterior import Kind, Posterior, triangular
 from pairgram.solvers.statistics import degrees_of_labels

@@ -8,7 +8,7 @@ import reference
 from axes import every
 from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
 from parts.data import PairSettings, RankingData
-from parts.solvers import DualGram, PairSums, RowRegression, _HeldOut
+from parts.solvers import DualGram, LeavePairOut, PairSums, RidgeModels
 
 WEIGHTINGS = ["pairs", "documents", "queries"]
 WEIGHTS = {
@@ -76,18 +76,17 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
     )
     total = (DualGram if form == "dual" else PairSums.of)(data, settings, None)
     ridge = total.decompose()
-    held = _HeldOut.of(RowRegression.of(data, settings, ridge))
-    if weights == "none":
-        assert held.values is not None
-    for share in (1.0, 1e-2, 1e-4):
-        alpha = share * ridge.eigen.eigenvalues.max()
-        actual = np.vstack([block for _, block in held.differences(alpha)])
-        for i in range(n):
-            for j in range(n):
-                if i != j:
-                    expected = refit(H, y, v, settings, alpha, [i, j])
-                    size = max(1.0, np.abs(settings.targets(y)).max())
-                    np.testing.assert_allclose(actual[i, j], expected, rtol=0, atol=1e-8 * size)
+    alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
+    judge = LeavePairOut.make(data, None, None)
+    models = RidgeModels(settings, ridge, alphas, lambda: total, lambda coefs: coefs)
+    size, seen = max(1.0, np.abs(settings.targets(y)).max()), []
+    for first, second, found in judge._differences(models, alphas):
+        for i, j, differences in zip(first, second, found.T, strict=True):
+            expected = [refit(H, y, v, settings, alpha, [i, j]) for alpha in alphas]
+            np.testing.assert_allclose(differences, expected, rtol=0, atol=1e-8 * size)
+            seen.append((i, j))
+    counts = np.ones(n, bool) if v is None else v > 0
+    assert seen == list(zip(*np.nonzero((y[:, None] > y) & np.outer(counts, counts)), strict=True))
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -205,8 +204,8 @@ def test_searches_on_nodes_hold_pairs_out_too():
 
 def test_what_takes_long_is_refused():
     rng = np.random.default_rng(0)
-    long = rng.normal(size=(2000, 150))
-    with pytest.raises(ValueError, match=r"2000 rows, rank 150 and 34 alphas.*fewer alphas"):
+    long = rng.normal(size=(5000, 150))
+    with pytest.raises(ValueError, match=r"5000 rows, rank 150 and 34 alphas.*fewer alphas"):
         RankRLSCV(cv="leave-pair-out").fit(
-            long, long[:, 0], group=[2000], sample_weight=rng.uniform(1, 2, 2000)
+            long, long[:, 0], group=[5000], sample_weight=rng.uniform(1, 2, 5000)
         )

@@ -1,10 +1,10 @@
-"""Hold rows out of a ridge problem by identities where they hold, and judge their scores."""
+"""Judges of ridge paths, which hold rows, comparisons or pairs of rows out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -12,42 +12,52 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import resolve_n_threads
+from pairgram._support.rates import seconds_of
+from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.queries import Queries
-from pairgram.features.base import linear_nodes, score_features
-from pairgram.features.inputs import factors_of
+from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.judge import BaseJudge, Judge, Judged
-from pairgram.model_selection.splits import GroupSplits, Splits
-from pairgram.solvers.costs import have_sums, is_held_out_by_sums
+from pairgram.model_selection.comparison_judge import BY_COMPARISON, BY_GROUP, ComparisonJudge
+from pairgram.model_selection.judge import BaseJudge, Judge, Judged, metric_of
+from pairgram.model_selection.splits import Splits
 from pairgram.solvers.formulation import PathJudge, RidgeModels
-from pairgram.solvers.leave_group_out import rests_of_groups, scores_by_sums
-from pairgram.solvers.leave_out_dual import (
+from pairgram.solvers.hold_out import (
+    LARGEST_HELD,
     RowRegression,
     are_small,
+    factors_without,
     fold_scores,
+    folds_of,
+    folds_out,
+    hold_out,
     is_from_decomposition,
     is_one_regression,
-    rows_without_folds,
-    scores_without_folds,
+    leave_query_out,
+    leave_row_out,
+    refit,
+    refits,
+    split_scores,
+    units_of_items,
 )
-from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath, default_alphas
 from pairgram.solvers.systems import Systems, systems_at_once
 
 if TYPE_CHECKING:
+    from pairgram.metrics.evaluation import Scoring
     from pairgram.solvers.formulation import Coordinates, Statistics
 
 # The ridges, descending; the solutions in the coordinates, (n_alphas, n_dimensions); and what
 # held-out rows say of them.
 Solved = tuple[Vector, Vector, Judged]
 
-# Queries that hold nearly all of a direction are held out by refits if the geometric mean of its
-# eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
-LARGEST_HELD = 1e2
+LEAVE_PAIR_OUT = "leave-pair-out"
+# Held-out pairs have scores in one matrix if their pivots are larger than this.
+SMALLEST_PIVOT = 5e-11
+# Comparisons are judged in blocks of this many scores.
+BLOCK_SCORES = 1 << 20
 # A smaller ridge counts as this share of λ_max.
 SMALLEST_SHARE = 1e-200
 # Scores that are further apart than this share of the range never tie. Compiled code has the same
@@ -179,153 +189,6 @@ TWO_GROUPS = "leave-group-out needs two groups with pairs, one to fit to and one
 INSTEAD = "; give cv a splitter, or fit a validation set"
 
 
-def leave_query_out(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    alphas: Vector,
-    statistics: Callable[[], Statistics],
-    n_threads: int | None = None,
-) -> Vector:
-    """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
-
-    If there are groups of queries, the model is fitted without the row's group. The scores come
-    from one decomposition of the statistics of all rows. With ``scope="global"`` each query's rows
-    are subtracted (pairs with ties), or the model is refitted. A score is NaN if it would be
-    rounding error. This happens if alpha is below 1e-10 of the largest eigenvalue, in a direction
-    that only the query has. `require_leave_query_out` tells whether two queries have pairs.
-
-    Parameters
-    ----------
-    data : RankingData
-    settings : PairSettings
-    ridge : RidgePath
-        The decomposition of the statistics of all rows. Its feature scaling is kept.
-    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
-    statistics : callable
-        Returns the statistics of all rows. Only refits need them.
-    n_threads : int or None
-    """
-    if settings.joins_all_rows:
-        return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
-    if ridge.is_dual:
-        folds = data.rows_held_together()
-        return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
-    if is_held_out_by_sums(data, settings, len(alphas)):
-        total = statistics()
-        assert isinstance(total, PairSums)
-        scores, held = scores_by_sums(data, ridge, alphas, n_threads, total.parts)
-    else:
-        scores, held = scores_in_primal(data, settings, ridge, alphas, n_threads)
-    # Where a query holds nearly all of a large direction, what is left has lost its digits. A
-    # direction that is not the largest has lost some to that one before.
-    held = np.sqrt(held * (ridge.largest))
-    if held.max() > LARGEST_HELD * alphas[-1]:
-        _refit(data, settings, ridge.factor, alphas, held, scores, n_threads)
-    return scores
-
-
-def _refit(
-    data: RankingData,
-    settings: PairSettings,
-    factor: Vector | None,
-    alphas: Vector,
-    held: Vector,
-    scores: Vector,
-    n_threads: int | None,
-) -> None:
-    """Write the scores of what holds the largest directions, by models without its rows.
-
-    It takes ``n d² + m d² log k`` flops for the m rows of k queries, and ``10 k d³``. The sums are
-    added, and none is subtracted, which would lose the digits again.
-    """
-    limit = LARGEST_HELD * alphas[-1]
-    tests = [test for test in data.rows_held_together() if held[test[0]] > limit]
-    tests.sort(key=lambda test: -held[test[0]])
-    most = limits.now.refit_flops / flops_of_refits(0, data.n_features, settings, 1)
-    tests = tests[: min(int(most), limits.now.held_refits)]
-    if not tests:
-        return
-    others = np.setdiff1d(np.arange(len(data.y)), np.concatenate(tests))
-    rest = PairSums(settings, n_threads=n_threads)
-    if len(others):
-        rest = rest.with_rows(data.take(others), n_threads, may_vanish=True)
-    for test, sums in _sums_without_each(data, tests, rest, n_threads):
-        lost = alphas * LARGEST_HELD < held[test[0]]
-        coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
-        scores[np.ix_(lost, test)] = data.scores(test, coefs, n_threads)
-
-
-def _sums_without_each(
-    data: RankingData, tests: Sequence[Rows], rest: PairSums, n_threads: int | None
-) -> Iterator[tuple[Rows, PairSums]]:
-    """Yield each of some queries, and the sums of all others with those of the `rest`."""
-    if len(tests) == 1:
-        yield tests[0], rest
-        return
-    halves = tests[: len(tests) // 2], tests[len(tests) // 2 :]
-    for own, others in (halves, halves[::-1]):
-        rows = data.take(np.sort(np.concatenate(others)))
-        more = rest.with_rows(rows, n_threads, may_vanish=True)
-        yield from _sums_without_each(data, own, more, n_threads)
-
-
-def scores_in_primal(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    alphas: Vector,
-    n_threads: int | None = None,
-) -> tuple[Vector, Vector]:
-    """Return `leave_query_out` of some of the queries that `ridge` is the path of.
-
-    `ridge` is in primal form, and pairs are formed within queries. Beside the scores, it returns
-    for every row the largest eigenvalue of a direction of which its query, or its group of queries,
-    has all but 1e-4; 0 if there is none. Groups need rows that are one block.
-    """
-    order: Rows | slice = slice(None)
-    if data.group_of is not None:
-        order = np.argsort(data.group_of[data.queries.index()], kind="stable")
-        data = data.take(order)
-    folds = None if data.group_of is None else _bounds_of_groups(data)
-    basis = ridge.eigen.basis
-    mapped = data.feature_map is not None and settings.pairs is not None
-    nodes = linear_nodes(data.feature_map) if mapped else None
-    if nodes is not None:  # offsets cancel in differences
-        data, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
-    elif mapped and (factors := factors_of(data.feature_map)) is not None:
-        data, basis = replace(data, feature_map=None), factors[:, None] * basis
-    basis = np.ascontiguousarray(basis)
-    eigen, threads = ridge.eigen, resolve_n_threads(n_threads)
-    scores, held = np.empty((len(alphas), len(data.y))), np.empty(len(data.y))
-    with single_threaded_blas:
-        for block in data.blocks(settings):
-            rows = order if isinstance(block.rows, slice) else block.rows
-            found = _core.leave_query_out(
-                block.problem,
-                block.X,
-                block.targets,
-                basis=basis,
-                eigenvalues=eigen.eigenvalues,
-                projection=eigen.projection,
-                alphas=alphas,
-                map=block.node_map,
-                folds=folds,
-                n_threads=threads,
-            )
-            if isinstance(rows, slice):
-                return found
-            scores[:, rows], held[rows] = found
-    return scores, held
-
-
-def _bounds_of_groups(data: RankingData) -> Rows:
-    """Return the queries with which groups begin, and their number; queries stand by group."""
-    assert data.group_of is not None
-    first = np.flatnonzero(np.diff(data.group_of, prepend=-1))
-    return np.append(first, len(data.group_of)).astype(np.int64)
-
-
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     """Raise the ValueError of `leave_query_out`; only the labels are looked at."""
     if settings.joins_all_rows:
@@ -336,120 +199,6 @@ def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
             raise ValueError(TWO_GROUPS + INSTEAD)
     elif has.sum() < 2:
         raise ValueError(TWO_QUERIES + INSTEAD)
-
-
-def leave_row_out(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    alphas: Vector,
-    statistics: Callable[[], Statistics],
-    n_threads: int | None = None,
-) -> Vector:
-    """Return the scores of every row of one query by the model fitted without the row.
-
-    The result has shape (n_alphas, n_rows). The parameters are those of `leave_query_out`.
-
-    Models without each row have different origins. The score of a row is therefore
-    ``wᵀ(x_i − mean(X))``, with the mean over the other rows. (The mean label of the other rows is
-    not added. It falls as the label of the row left out rises, and would reverse the order of the
-    rows if the ridge is large.) The mean offset of the other rows is subtracted as well.
-
-    With pairs with ties, one query is ridge regression at ``alpha / (V − v_i)`` with an intercept
-    that has no ridge, and the hat matrix gives its exact leave-one-out residuals. For pointwise
-    rows the same holds without the intercept. For other pairs, the model is refitted for every row.
-    """
-    if settings.kind in ("none", "kept"):
-        regression, n_rows = RowRegression.of(data, settings, ridge), len(data.y)
-        bounds = np.arange(n_rows + 1)
-        scores, _ = regression.hold_out(bounds[:-1], bounds, alphas, n_threads)
-        if regression.intercept and data.offset is not None:
-            offset, left = data.offset, regression.weight - data.v
-            known = regression.factors_without(data.v) > 0
-            others = data.v @ offset - data.v * offset
-            scores -= np.divide(others, left, out=np.zeros(n_rows), where=known)
-        return scores
-    total, n_rows = statistics(), len(data.y)
-    scores = np.empty((len(alphas), n_rows))
-    rows = np.arange(n_rows)
-    v, features = data.v, data.features()
-    for row in rows:
-        test = rows[row : row + 1]
-        rest = total.without(data, np.delete(rows, row), test, n_threads)
-        coefs = rest.path_at(ridge.factor).coef(alphas)
-        others = np.where(rows == row, 0.0, v)
-        share = others / others.sum() if others.sum() > 0 else others
-        origin = coefs @ (share @ features)
-        if data.offset is not None:
-            origin += share @ data.offset
-        scores[:, row] = score_features(data.features(test), coefs, n_threads)[:, 0] - origin
-    return scores
-
-
-def split_scores(
-    data: RankingData,
-    total: Statistics,
-    splits: Splits,
-    coefs_of: Callable[[Any], Vector],
-    n_threads: int | None = None,
-) -> list[Vector]:
-    """Return the scores of every split's test rows by models of its training rows.
-
-    If the test rows of a split are whole queries and the training rows are all other rows, only the
-    statistics of the test rows are computed, and subtracted from those of all rows.
-
-    Parameters
-    ----------
-    data : RankingData
-    total : Pairgram or DualGram
-        The statistics of all rows.
-    splits : sequence of (training rows, test rows)
-    coefs_of : callable
-        Takes the statistics of the training rows, and returns models of shape (n_models,
-        n_features).
-    n_threads : int or None
-
-    Returns
-    -------
-    list of ndarray of shape (n_models, n_test_rows), float64
-
-    Raises
-    ------
-    ValueError
-        If the training rows of a split have no pairs that count.
-    """
-    results = []
-    if (
-        isinstance(total, PairSums)
-        and isinstance(splits, GroupSplits)
-        and data.group_of is not None
-        and (have_sums(data, total.settings))
-    ):
-        rests = rests_of_groups(data, total, splits, n_threads)
-        for rest, groups in zip(rests, splits.tests, strict=True):
-            results.append(data.scores(splits.rows(groups), coefs_of(rest), n_threads))
-        return results
-    for number, (train, test) in enumerate(splits):
-        data.require_training_pairs(total.settings, number, train)
-        left = total.without(data, train, test, n_threads)
-        results.append(data.scores(test, coefs_of(left), n_threads))
-    return results
-
-
-def _leave_global_query_out(
-    data: RankingData,
-    total: Statistics,
-    ridge: RidgePath,
-    alphas: Vector,
-    n_threads: int | None,
-) -> Vector:
-    scores = np.empty((len(alphas), len(data.y)))
-    rows = np.arange(len(data.y))
-    for test in data.rows_held_together():
-        rest = total.without(data, np.setdiff1d(rows, test), test, n_threads)
-        coefs = rest.path_at(ridge.factor).coef(alphas)
-        scores[:, test] = data.scores(test, coefs, n_threads)
-    return scores
 
 
 def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:
@@ -515,13 +264,12 @@ class HoldOut(PathJudge):
         if splits is not None:
             if not is_from_decomposition(data, settings, is_dual, splits):
                 return False
-            sizes = [len(test) for _, test in splits]
-            return is_one_regression(data, settings) or not are_small(sizes, len(data.y))
+            return is_one_regression(data, settings) or not are_small(folds_of(splits))
         if data.is_single_query:
             return settings.kind in ("none", "kept")
         if settings.joins_all_rows:
             return is_dual and _of_all_rows(settings)
-        return not (is_dual and are_small(data.held_together.sizes.tolist(), len(data.y)))
+        return not (is_dual and are_small(data.held_together))
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
@@ -616,9 +364,236 @@ class HeldOutRows(HoldOut):
         if data.is_single_query:
             return leave_row_out(data, settings, ridge, alphas, models.statistics, threads)
         if ridge.is_dual and _of_all_rows(settings):
-            folds = data.rows_held_together()
-            return rows_without_folds(data, settings, ridge, folds, alphas, threads)
+            return folds_out(data, settings, ridge, data.held_together, alphas, threads)[0]
         return leave_query_out(data, settings, ridge, alphas, models.statistics, threads)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutComparisons(HoldOut):
+    """Holds comparisons out as a `ComparisonJudge` says; `data` are the comparisons as rows."""
+
+    judge: ComparisonJudge
+
+    def judge_path(self, models: RidgeModels) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""
+        settings, ridge, scores = models.settings, models.ridge, models.scores
+        ties = PathTies.of(self.data, settings, ridge, models.alphas)
+        if self.judge.validation is not None:
+            scores = self.judge.validation_scores(models.coefs(ridge.coef(ties.alphas)))
+        if scores is not None:
+            return self.judge.judge(ties.join_differences(scores))
+        parts = self._parts(models, ties.alphas)
+        joined = ((part, ties.join_differences(of_ridges)) for part, of_ridges in parts)
+        return self.judge.judge_parts(joined, len(models.alphas))
+
+    def _parts(self, models: RidgeModels, alphas: Vector) -> Iterator[tuple[Rows, Vector]]:
+        """Yield comparisons and their scores by models without their units.
+
+        Every comparison stands in the unit of its winner and in that of its loser.
+        """
+        data, settings, ridge, threads = self.data, models.settings, models.ridge, self.n_threads
+        assert isinstance(data, ComparedRows)
+        if self.judge.way == BY_GROUP:
+            scores = leave_query_out(data, settings, ridge, alphas, models.statistics, threads)
+            for some in blocks(len(data.y), max(1, BLOCK_SCORES // len(scores))):
+                yield np.arange(some.start, some.stop), scores[:, some]
+            return
+        one_by_one = self.judge.way == BY_COMPARISON
+        for own in units_of_items(data, settings, ridge.eigen, one_by_one):
+            rows = np.asarray(own.rows)
+            here = [own._replace(rows=slice(None))]
+            scores, held = hold_out(ridge.eigen, alphas, here, len(rows), threads)
+            # A direction of one comparison is not refitted: there may be as many as directions.
+            if not one_by_one:
+                places = np.split(np.arange(len(rows)), own.offsets[1:-1])
+                limit = LARGEST_HELD * alphas[-1]
+                items = [(rows[at], at) for at in places if len(at) and held[at[0]] > limit]
+                refit(data, settings, ridge.factor, alphas, items, held, scores, threads)
+            yield rows, scores
+
+
+@dataclass(frozen=True, eq=False)
+class LeavePairOut(PathJudge):
+    """Holds out every pair of rows with different labels, and counts those in the right order.
+
+    The rows are those of one query, or all form pairs with each other.
+
+    Attributes
+    ----------
+    accuracy : Metric
+        Pairwise accuracy.
+    first_equal : ndarray of shape (n_rows,), int64
+        For each row, the number of the first row that has the same values. The two rows tie.
+    """
+
+    accuracy: Metric
+    first_equal: Rows
+
+    @property
+    def metric(self) -> Metric:
+        """Pairwise accuracy."""
+        return self.accuracy
+
+    @classmethod
+    def make(cls, data: RankingData, scoring: Scoring, n_threads: int | None) -> LeavePairOut:
+        """Check the scoring, and find rows with equal values.
+
+        Raises
+        ------
+        ValueError
+            If `scoring` is anything but pairwise accuracy.
+        """
+        metric = metric_of("pairwise_accuracy" if scoring is None else scoring, data.y, True)
+        if metric.name != "pairwise_accuracy":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} knows single pairs, so scoring must be None or "
+                f"'pairwise_accuracy', got {metric.name!r}"
+            )
+        rows, one = np.arange(len(data.y)), np.zeros(len(data.y), np.int64)
+        first_equal = first_equal_rows(data.X, rows, one, [], n_threads)
+        return cls(data, n_threads, metric, rows if first_equal is None else first_equal)
+
+    def of(self, data: RankingData) -> LeavePairOut:
+        """Return the same with another feature map."""
+        return replace(self, data=replace(data, y=self.data.y))
+
+    def require(self, settings: PairSettings, n_alphas: int) -> float:
+        """Raise a ValueError if there are several queries, or if the work would take too long.
+
+        Otherwise return the seconds that `judge_path` is expected to take.
+        """
+        data = self.data
+        n_queries = data.queries.n_filled
+        if n_queries > 1 and settings.scope != "global":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
+                f"scope='global', got {n_queries} queries"
+            )
+        if self._is_refitted(settings):
+            what = f"cv={LEAVE_PAIR_OUT!r} with pairs={settings.pairs!r}"
+            _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
+            n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
+            refuse_long_refits(data, settings, n_pairs, what)
+            return 0.0
+        n_rows, rank = len(data.y), data.n_features
+        n_solved = float(n_rows) ** 2 * n_alphas
+        # Pairs that are solved one by one take as long as this many flops of a product.
+        flops = (2.0 if self._have_one_weight else 12.0) * n_solved * rank
+        if flops > limits.now.pair_flops:
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas "
+                f"takes the time of {flops:.0e} flops, at most {limits.now.pair_flops:.0e}: "
+                "give fewer alphas, or cv a splitter"
+            )
+        return seconds_of({"pair out": n_solved, "gram": flops / 2})
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
+        return 0 if self._is_refitted(settings) else 2
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        return not self._is_refitted(settings)
+
+    def judge_path(self, models: RidgeModels) -> Judged:
+        """Judge every alpha by the share of held-out pairs in the right order.
+
+        Only pairs with different labels count. The weight of a pair is the product of the weights
+        of its rows, each ``v`` times the weight of its query. Equal scores count ½. The share is
+        NaN if a difference of held-out scores would be rounding error, or if there is no pair. The
+        features stay scaled as in `ridge`. There is no standard deviation, because pairs that share
+        a row are not independent.
+
+        Call `require` first.
+        """
+        data, weights = self.data, self._weights
+        ties = PathTies.of(data, models.settings, models.ridge, models.alphas)
+        right, total = np.zeros(len(models.alphas)), 0.0
+        for i, j, found in self._differences(models, ties.alphas):
+            found = ties.join_differences(found)
+            found[:, self.first_equal[i] == self.first_equal[j]] *= 0.0
+            if data.offset is not None:
+                found += data.offset[i] - data.offset[j]
+            weight = weights[i] * weights[j]
+            right += (1 + np.sign(found)) / 2 @ weight
+            total += weight.sum()
+        return Judged(right / (total or np.nan), np.full(len(right), np.nan))
+
+    def _is_refitted(self, settings: PairSettings) -> bool:
+        # If a query has weight 1 in all, leaving rows out gives its other rows more weight.
+        if settings.kind == "none":
+            return settings.weighting == "queries" and self.data.queries.n_filled > 1
+        return settings.kind != "kept"
+
+    @property
+    def _weights(self) -> Vector:
+        """The weights of rows. The weight of a pair is the product of those of its rows."""
+        return self.data.v * self.data.query_weight_of_rows
+
+    @property
+    def _have_one_weight(self) -> bool:
+        """Whether all rows that count have the same weight, so that all pairs leave the same."""
+        return len(np.unique(self._weights[self._weights > 0])) < 2
+
+    def _differences(
+        self, models: RidgeModels, alphas: Vector
+    ) -> Iterator[tuple[Rows, Rows, Vector]]:
+        """Yield pairs of rows (i, j), and ``f_i − f_j`` by models without both, for all alphas.
+
+        i has the higher label.
+        """
+        data, settings, ridge = self.data, models.settings, models.ridge
+        counted = np.flatnonzero(self._weights > 0)
+        higher = data.y[counted, None] > data.y[counted]
+        if self._is_refitted(settings):
+            pairs = counted[np.argwhere(higher)]
+            rests = refits(data, models.statistics(), ridge, alphas, pairs, self.n_threads)
+            for pair, coefs in rests:
+                scores = coefs @ np.asarray(data.features(pair)).T
+                yield pair[:1], pair[1:], scores[:, :1] - scores[:, 1:]
+            return
+        regression = RowRegression.of(data, settings, ridge)
+        rows = np.arange(len(data.y))
+        z = np.concatenate(
+            [regression.features(rows[part]) for part in blocks(len(rows), limits.now.held_rows)]
+        )
+        if self._have_one_weight:
+            step = max(1, limits.now.pair_entries // (len(alphas) * len(counted)))
+            for part in blocks(len(counted), step):
+                some, other = np.nonzero(higher[part])
+                found = _without_both(regression, z[counted], counted, part, alphas)
+                yield counted[part][some], counted[other], found[:, some, other]
+            return
+        pairs = counted[np.argwhere(higher)].ravel()
+        for own in regression.units(pairs, np.arange(0, len(pairs) + 1, 2), z):
+            rows, here = np.asarray(own.rows), [own._replace(rows=slice(None))]
+            scores, _ = hold_out(regression.eigen, alphas, here, len(rows), self.n_threads)
+            yield rows[::2], rows[1::2], scores[:, ::2] - scores[:, 1::2]
+
+
+def _without_both(
+    regression: RowRegression, z: Vector, rows: Rows, some: slice, alphas: Vector
+) -> Vector:
+    """Return ``f_i − f_j`` without rows i and j of equal weights, (n_alphas, n_some, n_rows).
+
+    These are ``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for all pairs B at once.
+    """
+    data, eigen = regression.data, regression.eigen
+    v, y = data.v[rows[0]], data.target(regression.settings)[rows] - regression.mean_y
+    factor = factors_without(data, regression.settings, np.array([2 * v]))[0]
+    both = (regression.settings.pairs is not None) / data.v.sum()
+    out = np.zeros((len(alphas), len(z[some]), len(z)))  # 0 where no pair is left to fit to
+    for found, alpha in zip(out, alphas if factor > 0 else (), strict=False):
+        scaled = z / (eigen.eigenvalues + alpha / factor)
+        h_j, fit_j = v * (np.einsum("jk,jk->j", scaled, z) + both), scaled @ eigen.projection
+        h_i, h = h_j[some, None], v * (z[some] @ scaled.T + both)
+        of_i = fit_j[some, None] - h_i * y[some, None] - h * y
+        of_j = fit_j - h * y[some, None] - h_j * y
+        pivot, larger = (1 - h_i) * (1 - h_j) - h * h, np.maximum(1 - h_i, 1 - h_j)
+        sure = (larger > 0) & (pivot >= SMALLEST_PIVOT * larger)  # by rounding, it may be less
+        found[:] = np.nan
+        np.divide((1 - h_j - h) * of_i - (1 - h_i - h) * of_j, pivot, out=found, where=sure)
+    return out
 
 
 def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form: str) -> bool:

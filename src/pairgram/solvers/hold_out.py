@@ -1,0 +1,708 @@
+"""Scores of held-out rows by models without their unit: a query, a fold, a row or an item.
+
+Every kind of unit is a function that lists what the system of all rows loses, in the basis of its
+eigenvectors. `EigenPath.hold_out` gives the scores. What identities do not hold for is refitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pairgram._core as _core
+from pairgram._support import limits
+from pairgram._support.arrays import blocks, blocks_of_parts
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.machine import (
+    cached_property,
+    deadline,
+    resolve_n_threads,
+    single_threaded_blas,
+)
+from pairgram.data.comparisons import ComparedRows
+from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
+from pairgram.data.pairs import PairSettings, no_training_pairs
+from pairgram.data.queries import Queries
+from pairgram.features.base import dense, linear_nodes, score_features, sides_of
+from pairgram.features.inputs import factors_of
+from pairgram.model_selection.splits import GroupSplits, Splits
+from pairgram.solvers.costs import have_sums, is_held_out_by_sums
+from pairgram.solvers.formulation import Statistics
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band
+
+# Units that hold nearly all of a direction are held out by refits if the geometric mean of its
+# eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
+LARGEST_HELD = 1e2
+# L z is rounding error for rows whose weight is below this share of the largest.
+SMALLEST_WEIGHT = 1e-10
+# The band form gives held-out scores as differences from the targets. They lose digits where alpha
+# is so many times λ_max, and the scores are as small beside the targets.
+LARGEST_RIDGE = 1e3
+# Models without groups are found for groups whose statistics take about this many bytes.
+BYTES_AT_ONCE = 1 << 22
+
+
+class Units(NamedTuple):
+    """Some units: what the system loses without each, and what is scored.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, or slice
+        Where the scores belong, unit after unit.
+    offsets, lost, scored, scales
+        See `EigenPath.hold_out`.
+    levels : ndarray of shape (n_rows,), or number
+        What is added to the scores.
+    """
+
+    rows: Rows | slice
+    offsets: Rows
+    lost: Vector
+    scored: Vector
+    scales: Vector | None = None
+    levels: Vector | float = 0.0
+
+
+def hold_out(
+    eigen: EigenPath, alphas: Vector, units: Iterable[Units], n_rows: int, n_threads: int | None
+) -> tuple[Vector, Vector]:
+    """Return the scores, (n_alphas, n_rows), and what the unit of each row holds, (n_rows,)."""
+    scores, held = np.empty((len(alphas), n_rows)), np.empty(n_rows)
+    for own in units:
+        deadline().require()
+        found, of_units = eigen.hold_out(
+            alphas, own.lost, own.scored, own.offsets, own.scales, n_threads
+        )
+        scores[:, own.rows] = found + own.levels
+        held[own.rows] = np.repeat(of_units, np.diff(own.offsets))
+    return scores, held
+
+
+def units_of_lists(
+    data: RankingData,
+    labelled: RankingData,
+    settings: PairSettings,
+    folds: Queries,
+    rows_in_basis: Callable[[Rows, RankingData], tuple[Vector, Vector | float]],
+    n_threads: int | None,
+) -> Iterator[Units]:
+    """List folds of whole lists: without one, its block of the half-Laplacian is lost.
+
+    `rows_in_basis` returns rows z in the basis, and what is the same for all rows of a list.
+    """
+    order = np.arange(len(data.y)) if folds.order is None else folds.order
+    for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
+        offsets = folds.offsets[first : last + 1]
+        rows = order[offsets[0] : offsets[-1]]
+        block = labelled.take(rows)
+        z, levels = rows_in_basis(rows, block)
+        lost = np.column_stack([z, block.target(settings)])
+        apply_half_laplacian(block.problem(settings), lost, n_threads=n_threads)
+        yield Units(rows, offsets - offsets[0], lost, z + levels)
+
+
+def units_of_items(
+    data: ComparedRows, settings: PairSettings, eigen: EigenPath, one_by_one: bool
+) -> Iterator[Units]:
+    """List the comparisons, or the items, each with all comparisons that it wins or loses."""
+    offsets, numbers = np.arange(len(data.y) + 1), np.arange(len(data.y))
+    if not one_by_one:
+        offsets, numbers = data.comparisons.offsets(), data.comparisons.pairs()
+    roots, targets = np.sqrt(data.v), data.target(settings)
+    with single_threaded_blas:
+        in_basis = data.X.H @ eigen.basis
+    for first, last in blocks_of_parts(offsets, limits.now.held_rows):
+        bounds = offsets[first : last + 1]
+        rows = numbers[bounds[0] : bounds[-1]]
+        z = in_basis[data.X.first[rows]] - in_basis[data.X.second[rows]]
+        lost = roots[rows, None] * np.column_stack([z, targets[rows]])
+        yield Units(rows, bounds - bounds[0], lost, z)
+
+
+@dataclass(frozen=True, eq=False)
+class RowRegression:
+    """The pairs with ties of one query, or pointwise rows, as ridge regression on rows.
+
+    With pairs with ties the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b
+    that has no ridge. Pointwise rows have the same objective without b. The factor c depends on the
+    weight of the rows: without some of them, the ridge is ``alpha / c`` with the c of the others.
+
+    Attributes
+    ----------
+    data : RankingData
+        Rows of one query. If they came from several, the row weights include the query weights.
+    settings : PairSettings
+    ridge : RidgePath
+        The path of the problem of all rows.
+    eigen : EigenPath
+        That of `ridge`, divided by the factor. It belongs to ``Σ v z zᵀ``.
+    factor : float
+        The factor c of all rows.
+    mean_y : float
+        The mean target; 0 without an intercept.
+    """
+
+    data: RankingData
+    settings: PairSettings
+    ridge: RidgePath
+    eigen: EigenPath
+    factor: float
+    mean_y: float
+
+    @classmethod
+    def of(cls, data: RankingData, settings: PairSettings, ridge: RidgePath) -> RowRegression:
+        """Make the regression from the decomposed problem of all rows, for which it must hold."""
+        data = in_one_query(data.as_scope(settings))
+        v, eigen = data.v, ridge.eigen
+        factor = float(factors_without(data, settings, np.zeros(1))[0]) or 1.0
+        values, projection = eigen.eigenvalues / factor, eigen.projection / factor
+        eigen = replace(eigen, eigenvalues=values, projection=projection)
+        with_mean = settings.pairs is not None and v.sum() > 0
+        mean_y = float(v @ data.target(settings) / v.sum()) if with_mean else 0.0
+        return cls(data, settings, ridge, eigen, factor, mean_y)
+
+    def features(self, rows: Rows) -> Vector:
+        """Return z, (n_rows, rank): the rows in the basis, measured from their mean."""
+        if not self.ridge.is_dual:
+            return self._products(rows)
+        # In the dual form z follows from L z = factor · v (z − mean). A product with the basis
+        # would lose half of the digits for a small eigenvalue.
+        v = self.data.v[rows]
+        told = v > SMALLEST_WEIGHT * self.data.v.max()
+        z = self.ridge.rows_of_laplacian(rows)
+        z /= np.where(told, self.factor * v, np.inf)[:, None]
+        if not told.all():
+            z[~told] = self._products(rows[~told])
+        return z
+
+    @cached_property
+    def _mean_x(self) -> Vector:
+        data, mean = self.data, np.zeros(self.data.n_features)
+        if self.settings.pairs is not None and data.v.any():
+            for rows in blocks(len(data.y), limits.now.held_rows):
+                mean += data.v[rows] / data.v.sum() @ data.features(rows)
+        return mean
+
+    def _products(self, rows: Rows) -> Vector:
+        X = dense(self.data.features(rows))
+        return np.asarray((X - self._mean_x) @ self.eigen.basis)
+
+    def units(self, rows: Rows, offsets: Rows, z: Vector | None = None) -> Iterator[Units]:
+        """List folds of rows, which stand fold after fold; `z` are all rows in the basis, if known.
+
+        Scores are measured from the mean of the other rows, so that they are exactly 0 where no
+        feature varies. Their mean target is the level. Both are 0 if no pair is left.
+        """
+        weight, targets = self.data.v.sum(), self.data.target(self.settings) - self.mean_y
+        for first, last in blocks_of_parts(offsets, limits.now.held_rows):
+            bounds = offsets[first : last + 1]
+            part, bounds = rows[bounds[0] : bounds[-1]], bounds - bounds[0]
+            v = self.data.v[part, None]
+            scored = self.features(part) if z is None else z[part]
+            lost, levels = np.column_stack([scored, targets[part]]), np.zeros(len(part))
+            own = np.add.reduceat(v[:, 0], bounds[:-1])
+            factors = factors_without(self.data, self.settings, own)
+            if self.settings.pairs is not None:
+                # The means of the others are -share, since those of all rows are 0.
+                left = np.where(factors > 0, weight - own, np.inf)[:, None]
+                share = np.add.reduceat(v * lost, bounds[:-1]) / left
+                of_rows = np.repeat(np.arange(last - first), np.diff(bounds))
+                scored = scored + share[of_rows, :-1]
+                lost += (share / (1 + np.sqrt(weight / left)))[of_rows]
+                levels = np.where(factors > 0, self.mean_y - share[:, -1], 0.0)[of_rows]
+            yield Units(part, bounds, np.sqrt(v) * lost, scored, factors, levels)
+
+
+def in_one_query(data: RankingData) -> RankingData:
+    """Return the rows of all queries as one query; query weights become part of row weights."""
+    if data.queries.n_filled <= 1:
+        return data
+    weights = data.v * data.query_weight_of_rows
+    queries = Queries.make(len(data.y))
+    return replace(data, queries=queries, row_weights=weights, query_weights=None, group_of=None)
+
+
+def factors_without(data: RankingData, settings: PairSettings, weights: Vector) -> Vector:
+    """Return the factor c of the remaining rows of a query, given the weights of those held out.
+
+    It is 0 if no pair is left. The model is then constant.
+    """
+    weight = data.v.sum()
+    left = weight - weights
+    left = np.where(left > 1e-14 * weight, left, 0.0)
+    return np.asarray(settings.scatter_factor(left) * data.query_weight_of_rows[0])
+
+
+def is_one_regression(data: RankingData, settings: PairSettings) -> bool:
+    """Tell whether the rows form one `RowRegression`."""
+    one = data.as_scope(settings).queries.n_filled == 1
+    return one and settings.kind in ("none", "kept")
+
+
+def are_small(folds: Queries) -> bool:
+    """Tell whether folds are held out by the band form of a system."""
+    return has_band(folds.n_rows) and folds.sizes.max() <= limits.now.fold_share * folds.n_rows
+
+
+def folds_out(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    folds: Queries,
+    alphas: Vector,
+    n_threads: int | None,
+) -> tuple[Vector, Vector]:
+    """Return the scores of rows by models without their fold, and what the fold holds.
+
+    Folds are any rows of a `RowRegression`, or of a pointwise problem in dual form with a weighting
+    other than "queries", or else whole queries. In the dual form, small folds are held out by the
+    band form, which takes half of the time of eigenvectors or less.
+    """
+    n_rows = len(data.y)
+    if is_one_regression(data, settings):
+        regression = RowRegression.of(data, settings, ridge)
+        rows = np.arange(n_rows) if folds.order is None else folds.order
+        units = regression.units(rows, folds.offsets)
+        return hold_out(regression.eigen, alphas, units, n_rows, n_threads)
+    if not ridge.is_dual:
+        return _lists_out(data, settings, ridge.eigen, folds, alphas, n_threads)
+    labelled = without_features(data).as_scope(settings)
+    if settings.pairs is None and settings.weighting != "queries":  # queries only give weights
+        weights = data.v * data.query_weight_of_rows
+        labelled = replace(labelled, queries=folds, row_weights=weights, query_weights=None)
+    diagonal = _core.laplacian_diagonal(labelled.problem(settings))
+    largest = float(diagonal.max(initial=0.0))
+    if ridge.band is not None and are_small(folds):
+        found = _by_band(data, labelled, settings, ridge.band, folds, alphas, largest, n_threads)
+        if found is not None:
+            return found, np.zeros(n_rows)
+
+    def rows_in_basis(rows: Rows, block: RankingData) -> tuple[Vector, float]:
+        # z = K basis follows from L z = basis Λ. K is needed only for one row of each query, and
+        # for rows with little or no weight or pairs.
+        problem = block.problem(settings)
+        pivots, _, _ = _core.null_space(problem, largest=largest)
+        pivots = rows[pivots == np.arange(len(rows))]
+        known = np.zeros((len(pivots), len(ridge.eigen.eigenvalues)))
+        if len(pivots):
+            known[:] = data.features(pivots) @ ridge.eigen.basis
+        z, threads = ridge.rows_of_laplacian(rows), resolve_n_threads(n_threads)
+        _core.solve_laplacian(problem, z, known, largest=largest, n_threads=threads)
+        return z, 0.0
+
+    units = units_of_lists(data, labelled, settings, folds, rows_in_basis, n_threads)
+    return hold_out(ridge.eigen, alphas, units, n_rows, n_threads)
+
+
+def _lists_out(
+    data: RankingData,
+    settings: PairSettings,
+    eigen: EigenPath,
+    folds: Queries,
+    alphas: Vector,
+    n_threads: int | None,
+) -> tuple[Vector, Vector]:
+    """Return `folds_out` of whole queries in the primal form."""
+    if sides_of(data.feature_map) is not None and data.is_one_block:
+        found = _crosses_out(data, settings, eigen, folds, alphas, n_threads)
+        if found is not None:
+            return found
+    basis, made = eigen.basis, data
+    if settings.pairs is not None:  # offsets of maps cancel in differences
+        nodes, factors = linear_nodes(data.feature_map), factors_of(data.feature_map)
+        if nodes is not None:
+            made, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
+        elif factors is not None:
+            made, basis = replace(data, feature_map=None), factors[:, None] * basis
+    turned = np.ascontiguousarray(basis.T)
+
+    def in_basis(X: Vector) -> Vector:
+        return np.ascontiguousarray(score_features(X, turned, n_threads).T)
+
+    def rows_in_basis(rows: Rows, block: RankingData) -> tuple[Vector, Vector | float]:
+        X = dense(block.features()).astype(np.float64, copy=False)
+        if settings.pairs is None:
+            return in_basis(X), 0.0
+        first, place = np.unique(first_rows(block.queries), return_inverse=True)
+        return in_basis(X - X[first[place]]), in_basis(X[first])[place]
+
+    units = units_of_lists(made, made, settings, folds, rows_in_basis, n_threads)
+    return hold_out(eigen, alphas, units, len(data.y), n_threads)
+
+
+def _crosses_out(
+    data: RankingData,
+    settings: PairSettings,
+    eigen: EigenPath,
+    folds: Queries,
+    alphas: Vector,
+    n_threads: int | None,
+) -> tuple[Vector, Vector] | None:
+    """Return `folds_out` of products that are never made; None if left sides vary in queries."""
+    order = np.arange(len(data.y)) if folds.order is None else folds.order
+    sorted_, of_queries = data.take(order), None
+    if sorted_.group_of is not None:
+        first = np.flatnonzero(np.diff(sorted_.group_of, prepend=-1))
+        of_queries = np.append(first, len(sorted_.group_of)).astype(np.int64)
+    with single_threaded_blas:
+        found = _core.leave_query_out(
+            sorted_.problem(settings),
+            sorted_.X,
+            sorted_.targets(settings),
+            basis=np.ascontiguousarray(eigen.basis),
+            eigenvalues=eigen.eigenvalues,
+            projection=eigen.projection,
+            alphas=alphas,
+            folds=of_queries,
+            map=sorted_.node_map(),
+            n_threads=resolve_n_threads(n_threads),
+        )
+    scores, held = np.empty((len(alphas), len(order))), np.empty(len(order))
+    scores[:, order], held[order] = found
+    return scores, held
+
+
+def first_rows(queries: Queries) -> Rows:
+    """Return, for every row, the number of the first row of its query."""
+    first = queries.offsets[queries.index()]
+    return first if queries.order is None else queries.order[first]
+
+
+def _by_band(
+    data: RankingData,
+    labelled: RankingData,
+    settings: PairSettings,
+    band: BandPath,
+    folds: Queries,
+    alphas: Vector,
+    largest: float,
+    n_threads: int | None,
+) -> Vector | None:
+    """Return the scores from the band form, or None if eigenvectors are needed.
+
+    The system is that of the differences ``R f`` of scores, which the model without a fold gives at
+    once. The scores f follow from ``L f = Rᵀ R f`` and from products with K for the rows for which
+    this tells nothing, one of each query and rows with little or no weight or pairs.
+    """
+    if not (alphas >= band.least).all() or alphas[0] > LARGEST_RIDGE * band.form.largest:
+        return None
+    problem = labelled.problem(settings)
+    pivots, _, _ = _core.null_space(problem, largest=largest)
+    is_pivot = pivots == np.arange(len(pivots))
+    differences, levels = np.zeros((2, len(pivots), len(alphas)))
+    for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
+        parts = [np.arange(len(pivots))[folds.rows(fold)] for fold in range(first, last)]
+        known = [part[is_pivot[part]] for part in parts]
+        rows, beside = np.concatenate(parts), np.concatenate(known)
+        points = np.zeros((len(beside), len(pivots)))
+        if len(beside):
+            points[:] = data.features(beside)
+            apply_half_laplacian(problem, points, axis=1, n_threads=n_threads)
+        bounds = np.cumsum([0, *map(len, known)], dtype=np.int64)
+        found = band.form.hold_out(alphas, band.target, parts, points, bounds)
+        if found is None:
+            return None
+        differences[rows] = band.target[rows, None] - found[0].T
+        levels[beside] = found[1].T
+    apply_half_laplacian(problem, differences, adjoint=True, n_threads=n_threads)
+    threads = resolve_n_threads(n_threads)
+    _core.solve_laplacian(
+        problem, differences, levels[is_pivot], largest=largest, n_threads=threads
+    )
+    return np.ascontiguousarray(differences.T)
+
+
+def leave_query_out(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    statistics: Callable[[], Statistics],
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
+
+    If there are groups of queries, the model is fitted without the row's group. A score is NaN if
+    it would be rounding error. This happens if alpha is below 1e-10 of the largest eigenvalue, in a
+    direction that only the query has.
+
+    Parameters
+    ----------
+    data : RankingData
+    settings : PairSettings
+    ridge : RidgePath
+        The decomposition of the statistics of all rows. Its feature scaling is kept.
+    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
+    statistics : callable
+        Returns the statistics of all rows. Only refits, and sums of groups, need them.
+    n_threads : int or None
+    """
+    if settings.joins_all_rows:
+        scores = np.empty((len(alphas), len(data.y)))
+        tests = data.rows_held_together()
+        for test, coefs in refits(data, statistics(), ridge, alphas, tests, n_threads):
+            scores[:, test] = data.scores(test, coefs, n_threads)
+        return scores
+    if not ridge.is_dual and is_held_out_by_sums(data, settings, len(alphas)):
+        scores, held = _by_sums(data, ridge.eigen, alphas, statistics(), n_threads)
+    else:
+        scores, held = folds_out(data, settings, ridge, data.held_together, alphas, n_threads)
+    # Where a query holds nearly all of a large direction, what is left has lost its digits. A
+    # direction that is not the largest has lost some to that one before.
+    held = np.sqrt(held * ridge.largest)
+    if not ridge.is_dual and held.max() > LARGEST_HELD * alphas[-1]:
+        limit = LARGEST_HELD * alphas[-1]
+        units = [(rows, rows) for rows in data.rows_held_together() if held[rows[0]] > limit]
+        refit(data, settings, ridge.factor, alphas, units, held, scores, n_threads)
+    return scores
+
+
+def leave_row_out(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    statistics: Callable[[], Statistics],
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row of one query by the model fitted without the row.
+
+    The parameters and the shape are those of `leave_query_out`. Models without each row have
+    different origins. The score of a row is therefore ``wᵀ(x_i − mean(X))``, with the mean over the
+    other rows. (The mean label of the other rows is not added. It falls as the label of the row
+    left out rises, and would reverse the order of the rows if the ridge is large.) The mean offset
+    of the other rows is subtracted as well.
+    """
+    rows, v = np.arange(len(data.y)), data.v
+    if settings.kind in ("none", "kept"):
+        regression = RowRegression.of(data, settings, ridge)
+        units = regression.units(rows, np.arange(len(rows) + 1))
+        units = (own._replace(levels=0.0) for own in units)
+        scores, _ = hold_out(regression.eigen, alphas, units, len(rows), n_threads)
+        if settings.pairs is not None and data.offset is not None:
+            known = factors_without(data, settings, v) > 0
+            others = v @ data.offset - v * data.offset
+            scores -= np.divide(others, v.sum() - v, out=np.zeros(len(rows)), where=known)
+        return scores
+    scores, features = np.empty((len(alphas), len(rows))), data.features()
+    for test, coefs in refits(data, statistics(), ridge, alphas, rows[:, None], n_threads):
+        others = np.where(rows == test, 0.0, v)
+        share = others / others.sum() if others.sum() > 0 else others
+        origin = coefs @ (share @ features)
+        if data.offset is not None:
+            origin += share @ data.offset
+        scores[:, test] = score_features(data.features(test), coefs, n_threads) - origin[:, None]
+    return scores
+
+
+def refits(
+    data: RankingData,
+    total: Statistics,
+    ridge: RidgePath,
+    alphas: Vector,
+    tests: Iterable[Rows],
+    n_threads: int | None,
+) -> Iterator[tuple[Rows, Vector]]:
+    """Yield each of some parts of the rows, and the models of all other rows."""
+    rows = np.arange(len(data.y))
+    for test in tests:
+        rest = total.without(data, np.setdiff1d(rows, test), test, n_threads)
+        yield test, rest.path_at(ridge.factor).coef(alphas)
+
+
+def refit(
+    data: RankingData,
+    settings: PairSettings,
+    factor: Vector | None,
+    alphas: Vector,
+    units: list[tuple[Rows, Rows]],
+    held: Vector,
+    scores: Vector,
+    n_threads: int | None,
+) -> None:
+    """Write the scores of units that hold the largest directions, by models without their rows.
+
+    A unit has rows, and places in `held` and `scores`. Sums of rows are added, and none is
+    subtracted, which would lose the digits again.
+    """
+    most = limits.now.refit_flops / (10.0 * data.n_features**3)
+    units = sorted(units, key=lambda unit: -held[unit[1][0]])
+    units = units[: min(int(most), limits.now.held_refits)]
+    if not units:
+        return
+    some = np.unique(np.concatenate([rows for rows, _ in units]))
+    others = data.take(np.setdiff1d(np.arange(len(data.y)), some))
+    rest = PairSums.of(others, settings, n_threads, may_vanish=True)
+    for rows, at in units:
+        more = data.take(np.setdiff1d(some, rows))
+        sums = rest.with_rows(more, n_threads, may_vanish=True)
+        lost = alphas * LARGEST_HELD < held[at[0]]
+        coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
+        scores[np.ix_(lost, at)] = data.scores(rows, coefs, n_threads)
+
+
+def _by_sums(
+    data: RankingData, eigen: EigenPath, alphas: Vector, total: Statistics, n_threads: int | None
+) -> tuple[Vector, Vector]:
+    """Return `folds_out` of groups, whose statistics are subtracted from those of all rows."""
+    assert isinstance(total, PairSums)
+    scores, held = np.empty((len(alphas), len(data.y))), np.empty(len(data.y))
+    groups = list(map(as_slice, data.rows_held_together()))
+    for some in blocks(len(groups), max(1, BYTES_AT_ONCE // (8 * data.n_features**2))):
+        coefs, of_groups = models_without(eigen, alphas, total.parts[some], n_threads)
+        for rows, coef, eigenvalue in zip(groups[some], coefs, of_groups, strict=True):
+            held[rows], scores[:, rows] = eigenvalue, data.scores(rows, coef, n_threads)
+    return scores, held
+
+
+def models_without(
+    path: EigenPath, alphas: Vector, sums: Sequence[PairSums], n_threads: int | None = 1
+) -> tuple[Vector, Vector]:
+    """Return the models without groups of these sums, (n_groups, n_alphas, n_features).
+
+    Beside them stands the largest eigenvalue of a direction of which each group has all but 1e-4.
+    """
+    rank, threads = len(path.eigenvalues), resolve_n_threads(n_threads)
+    turned = np.empty((len(sums), rank + 1, rank + 1))
+    with single_threaded_blas:
+        for own, one in zip(turned, sums, strict=True):
+            own[:rank, :rank] = path.basis.T @ one.G @ path.basis
+            own[:rank, rank] = path.basis.T @ one.g
+        models, held = _core.hold_out_sums(
+            path.eigenvalues, path.projection, alphas, turned, threads
+        )
+        return models @ path.basis.T, held
+
+
+def is_from_decomposition(
+    data: RankingData, settings: PairSettings, is_dual: bool, splits: Splits
+) -> bool:
+    """Tell whether `fold_scores` can take these splits.
+
+    It can if the problem is in dual form, every row is a test row exactly once, the training rows
+    of a split are all other rows, and the folds are either whole queries, or any rows of a
+    pointwise problem, or any rows of one query with pairs with ties.
+    """
+    if not is_dual:
+        return False
+    rows, fold = np.arange(len(data.y)), np.empty(len(data.y), np.int64)
+    for number, (train, test) in enumerate(splits):
+        fold[test] = number
+        if not np.array_equal(np.sort(train), np.setdiff1d(rows, test)):
+            return False
+    if not np.array_equal(np.sort(np.concatenate([test for _, test in splits])), rows):
+        return False
+    by_rows = settings.pairs is None and settings.weighting != "queries"
+    whole = fold == fold[first_rows(data.as_scope(settings).queries)]
+    return by_rows or is_one_regression(data, settings) or bool(whole.all())
+
+
+def folds_of(splits: Splits) -> Queries:
+    """Return the test rows of splits, each of which is a fold."""
+    tests = [test for _, test in splits]
+    return Queries(np.cumsum([0, *map(len, tests)], dtype=np.int64), np.concatenate(tests))
+
+
+def fold_scores(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    splits: Splits,
+    alphas: Vector,
+    n_threads: int | None = None,
+) -> list[Vector]:
+    """Return the scores of every fold by the models of all other rows, (n_alphas, n_test_rows).
+
+    For these splits `is_from_decomposition` must be true. The scores are those of refits. For folds
+    of rows of one query they differ from those of refits by a constant for each fold, because these
+    models have an intercept. Scores that would be rounding error are NaN, as in `leave_query_out`.
+
+    Raises
+    ------
+    ValueError
+        If the training rows of a split have no pairs that count.
+    """
+    for number, (train, _) in enumerate(splits):
+        data.require_training_pairs(settings, number, train)
+    scores, _ = folds_out(data, settings, ridge, folds_of(splits), alphas, n_threads)
+    return [scores[:, test] for _, test in splits]
+
+
+def split_scores(
+    data: RankingData,
+    total: Statistics,
+    splits: Splits,
+    coefs_of: Callable[[Any], Vector],
+    n_threads: int | None = None,
+) -> list[Vector]:
+    """Return the scores of every split's test rows by models of its training rows.
+
+    If the test rows of a split are whole queries and the training rows are all other rows, only the
+    statistics of the test rows are computed, and subtracted from those of all rows, which are
+    `total`. `coefs_of` takes the statistics of the training rows, and returns models of shape
+    (n_models, n_features). The scores have shape (n_models, n_test_rows).
+
+    Raises
+    ------
+    ValueError
+        If the training rows of a split have no pairs that count.
+    """
+    if (
+        isinstance(total, PairSums)
+        and isinstance(splits, GroupSplits)
+        and data.group_of is not None
+        and have_sums(data, total.settings)
+    ):
+        rests: Iterator[Statistics] = _rests_of_groups(data, total, splits, n_threads)
+    else:
+        rests = _rests(data, total, splits, n_threads)
+    return [
+        data.scores(test, coefs_of(rest), n_threads)
+        for (_, test), rest in zip(splits, rests, strict=True)
+    ]
+
+
+def _rests(
+    data: RankingData, total: Statistics, splits: Splits, n_threads: int | None
+) -> Iterator[Statistics]:
+    """Yield the statistics of the training rows of every split."""
+    for number, (train, test) in enumerate(splits):
+        data.require_training_pairs(total.settings, number, train)
+        yield total.without(data, train, test, n_threads)
+
+
+def _rests_of_groups(
+    data: RankingData, total: PairSums, splits: GroupSplits, n_threads: int | None
+) -> Iterator[PairSums]:
+    """Yield the statistics of the training groups of every split; those of a group are made once.
+
+    What is left is a difference where it keeps its digits, and a sum where it does not, or where
+    the training groups grow from split to split.
+    """
+    assert data.group_of is not None
+    settings, present = total.settings, np.flatnonzero(data.held_together.sizes)
+    with_pairs = np.unique(data.group_of[data.has_pairs(settings)])
+    for number, train in enumerate(splits.trains):
+        if not np.isin(train, with_pairs).any():
+            raise no_training_pairs(number)
+    made = total.parts or PairSums.of_groups(data, settings, n_threads).parts
+    parts = dict(zip(present.tolist(), made, strict=True))
+    rest, before = None, present[:0]
+    for train, test in zip(splits.trains, splits.tests, strict=True):
+        of_added = [parts[group] for group in np.setdiff1d(train, before).tolist()]
+        if rest is not None and len(of_added) == len(train) - len(before):
+            rest = reduce(add, of_added, rest)
+        else:
+            rest = None
+            if len(train) + len(test) == len(present) and not np.isin(test, train).any():
+                rest = total.less(reduce(add, map(parts.__getitem__, test.tolist())))
+            if rest is None:
+                rest = reduce(add, map(parts.__getitem__, train.tolist()))
+        before = train
+        yield rest
