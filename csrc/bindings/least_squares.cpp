@@ -8,7 +8,8 @@
 #include "bindings/problem.hpp"
 #include "linear_algebra/cholesky.hpp"
 #include "solvers/gram.hpp"
-#include "solvers/hold_out_folds.hpp"
+#include "solvers/cross_gram.hpp"
+#include "solvers/cross_hold_out.hpp"
 
 namespace pairgram {
 
@@ -43,8 +44,9 @@ ridge_path path_of(const array<double>& eigenvalues, const array<double>& projec
     return {rank, pointer(eigenvalues), pointer(projection), alphas.size(), pointer(alphas)};
 }
 
+// None where the features are not products of left sides that are the same within queries.
 template <class T>
-py::tuple leave_query_out_array(const bound_problem& problem, const array<T>& features,
+py::object cross_hold_out_array(const bound_problem& problem, const array<T>& features,
                                 const array<double>& targets, const array<double>& basis,
                                 const array<double>& eigenvalues, const array<double>& projection,
                                 const array<double>& alphas,
@@ -64,11 +66,15 @@ py::tuple leave_query_out_array(const bound_problem& problem, const array<T>& fe
     array<double> scores({alphas.size(), problem.n_rows()}), held(problem.n_rows());
     auto *out = scores.mutable_data(), *of_rows = held.mutable_data();
     const auto* of_basis = pointer(basis);
+    bool is_cross = false;
     {
         const without_gil release;
         std::fill_n(of_rows, problem.n_rows(), 0.0);
-        leave_query_out(problem.view, rows, bounds, of_basis, path, out, of_rows, n_threads);
+        is_cross = is_cross_of_queries(problem.view, rows, n_threads);
+        if (is_cross)
+            cross_hold_out(problem.view, rows, bounds, of_basis, path, out, of_rows, n_threads);
     }
+    if (!is_cross) return py::none();
     return py::make_tuple(scores, held);
 }
 
@@ -138,7 +144,7 @@ void define_least_squares(py::module_& m) {
           py::arg("targets").noconvert(), py::kw_only(), py::arg("map") = py::none(),
           py::arg("block_rows") = 0, py::arg("varying").noconvert() = py::none(),
           py::arg("n_threads") = 1);
-    m.def("leave_query_out", &leave_query_out_array<T>, py::arg("problem"),
+    m.def("cross_hold_out", &cross_hold_out_array<T>, py::arg("problem"),
           py::arg("features").noconvert(), py::arg("targets").noconvert(), py::kw_only(),
           py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),

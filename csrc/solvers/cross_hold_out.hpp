@@ -10,7 +10,10 @@
 
 namespace pairgram {
 
-// What `leave_query_out` fills, for features of which `is_cross_of_queries` holds. With P_q = (I ⊕
+// scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
+// fitted without the row's fold, a range of queries: fold f holds queries [folds[f], folds[f + 1]);
+// and held (n,), what the fold holds, see unit_models. `is_cross_of_queries` must hold of the
+// features, whose n_targets is 1. With P_q = (I ⊕
 // ũ_q ⊗ I)ᵀ basis, of r rows, the half-Laplacian of a query is that of [kept, v], times P_q. Where
 // a query has more than r rows, the Cholesky factor of their products takes their place, so that
 // everything is done in r dimensions. Rows score by [kept, v] P_q w.

@@ -231,7 +231,7 @@ def gram(
     varying: NDArray[np.int64] | None = None,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], float]: ...
-def leave_query_out(
+def cross_hold_out(
     problem: RankingProblem,
     features: NDArray[_T],
     targets: NDArray[np.float64],
@@ -243,7 +243,7 @@ def leave_query_out(
     folds: NDArray[np.int64] | None = None,
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_alphas, n_rows), (n_rows,)
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...  # (n_alphas, n_rows), (n_rows,)
 def hold_out(
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],

@@ -15,13 +15,14 @@ from pairgram.solvers.hold_out import (
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.passes import statistics_of
 from pairgram.solvers.path_judges import LeavePairOut, PathTies
-from pairgram.solvers.ridge_path import BandForm, RidgePath, band_width, solve_definite
+from pairgram.solvers.ridge_path import BandForm, EigenPath, RidgePath, band_width, solve_definite
 from pairgram.solvers.svm_training import sample_queries
 
 __all__ = [
     "BandForm",
     "Coordinates",
     "DualGram",
+    "EigenPath",
     "LeavePairOut",
     "PairSums",
     "PathTies",

@@ -231,7 +231,7 @@ def call(name, **changes):
         counts = {"queries": np.array([0, 1, 2]), "n_targets": np.ones(2, int)}
         blocks = [features["features"]]
         features = counts | {"targets": labels, "blocks": blocks, "alpha": 1.0, "n_threads": 1}
-    if name == "leave_query_out":
+    if name == "cross_hold_out":
         features |= {"basis": np.eye(2), "eigenvalues": np.ones(2), "projection": np.ones(2)}
         features |= {"alphas": np.array([2.0, 1.0])}
     own = {key: changes.pop(key) for key in list(changes) if key in OF_PROBLEMS}

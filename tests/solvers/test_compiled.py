@@ -7,6 +7,8 @@ from threadpoolctl import threadpool_limits
 
 import reference
 from pairgram import _core
+from parts.data import PairSettings, RankingData
+from parts.solvers import EigenPath, RidgePath, folds_out
 from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
@@ -114,6 +116,21 @@ def test_read_only_input_is_taken():
     gram(bound, X, targets)
 
 
+def path_of(S, scale=None):
+    """The path of statistics of [X, y], with features scaled."""
+    values, vectors = np.linalg.eigh(S[:-1, :-1])
+    basis = vectors if scale is None else scale[:, None] * vectors
+    return RidgePath(EigenPath(np.maximum(values, 0), basis, vectors.T @ S[:-1, -1]))
+
+
+def held_out(problem, pairs, path, alphas, n_threads=1, weighting="pairs", dtype=np.float64):
+    """The scores of queries by models without them."""
+    named = {"sample_weight": problem.v, "query_weight": problem.query_weight}
+    data = RankingData.make(problem.X.astype(dtype), problem.y, qid=problem.query, **named)
+    settings = PairSettings(pairs, weighting=weighting)
+    return folds_out(data, settings, path, data.held_together, alphas, n_threads)[0]
+
+
 @settings(deadline=None)
 @given(
     problem=problems(min_queries=2),
@@ -136,22 +153,8 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
         S = np.append(scale, 1)[:, None] * S * np.append(scale, 1)
         largest = np.linalg.eigvalsh(S[:-1, :-1]).max()
     alphas = largest * np.array([10.0, 1.0, 1e-2, 1e-4])
-    eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
-    arguments = compiled(problem, pairs, weighting, dtype)
-    t = np.ones(len(eigenvalues)) if scale is None else scale
-    scores = []
-    for threads in (1, 3):
-        with threadpool_limits(1, user_api="blas"):
-            scores.append(
-                _core.leave_query_out(
-                    *arguments,
-                    basis=t[:, None] * vectors,
-                    eigenvalues=np.maximum(eigenvalues, 0),
-                    projection=vectors.T @ S[:-1, -1],
-                    alphas=alphas,
-                    n_threads=threads,
-                )[0]
-            )
+    path = path_of(S, scale)
+    scores = [held_out(problem, pairs, path, alphas, n, weighting, dtype) for n in (1, 3)]
     np.testing.assert_array_equal(scores[0], scores[1])
     for q in np.unique(problem.query):
         rest, held = problem.query != q, problem.query == q
@@ -178,16 +181,9 @@ def test_leave_query_out_of_many_columns_and_alphas(n_features, n_alphas):
     query = np.repeat(np.arange(6), [1, 2, 50, 131, 150, 300])
     X, y = rng.normal(size=(len(query), n_features)), rng.normal(size=len(query))
     S, _ = reference.statistics(X, y, query, "with_ties")
-    eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
-    alphas = np.geomspace(1e2, 1e-3, n_alphas) * eigenvalues.max()
-    with threadpool_limits(1, user_api="blas"):
-        scores, _ = _core.leave_query_out(
-            *compiled(Problem(X, y, query, None, None), "with_ties"),
-            basis=np.ascontiguousarray(vectors),
-            eigenvalues=eigenvalues,
-            projection=vectors.T @ S[:-1, -1],
-            alphas=alphas,
-        )
+    path = path_of(S)
+    alphas = np.geomspace(1e2, 1e-3, n_alphas) * path.largest
+    scores = held_out(Problem(X, y, query, None, None), "with_ties", path, alphas)
     for q in range(6):
         R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "with_ties")
         expected = [X[query == q] @ reference.ridge(R, alpha) for alpha in alphas]
@@ -203,18 +199,10 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
     X[query == 2] *= 1e3
     y = rng.normal(size=len(query))
     problem = Problem(X, y, query, None, None)
-    arguments = compiled(problem, "with_ties")
     S, _ = reference.statistics(X, y, query, "with_ties")
-    eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
-    alphas = eigenvalues.max() * np.array([1e-6, 1e-8])
-    with threadpool_limits(1, user_api="blas"):
-        scores, _ = _core.leave_query_out(
-            *arguments,
-            basis=np.ascontiguousarray(vectors),
-            eigenvalues=np.maximum(eigenvalues, 0),
-            projection=vectors.T @ S[:-1, -1],
-            alphas=alphas,
-        )
+    path = path_of(S)
+    alphas = path.largest * np.array([1e-6, 1e-8])
+    scores = held_out(problem, "with_ties", path, alphas)
     for q in range(6):
         R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "with_ties")
         for alpha, row in zip(alphas, scores, strict=True):
@@ -225,7 +213,7 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(problem=problems(), pairs=st.sampled_from(PAIRS), block_rows=st.sampled_from([2, 33, 0]))
 def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
-    """Gram and leave-query-out map rows on the way: the same as mapping them first."""
+    """Statistics map rows on the way: the same as mapping them first."""
     rng = np.random.default_rng(0)
     n_inputs = problem.X.shape[1]
     make = _core.NodeMap64 if dtype == np.float64 else _core.NodeMap32
@@ -241,13 +229,3 @@ def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
         expected, _ = _core.gram(bound, mapped, targets)
         actual, _ = _core.gram(bound, X, targets, map=node_map, block_rows=block_rows)
         assert_close(actual, expected, 1e-12 if dtype == np.float64 else 1e-5)
-        eigenvalues, vectors = np.linalg.eigh(expected[:-1, :-1])
-        path = {
-            "basis": np.ascontiguousarray(vectors[:, 2:]),
-            "eigenvalues": np.maximum(eigenvalues[2:], 0),
-            "projection": vectors[:, 2:].T @ expected[:-1, -1],
-            "alphas": np.array([10.0, 1.0]),
-        }
-        direct, _ = _core.leave_query_out(bound, mapped, targets, **path)
-        through, _ = _core.leave_query_out(bound, X, targets, **path, map=node_map)
-    assert_close(through, direct, 1e-9 if dtype == np.float64 else 1e-4)

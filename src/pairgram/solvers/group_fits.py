@@ -17,7 +17,8 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
-from pairgram.solvers.leave_out import LARGEST_HELD, SMALLEST_SHARE
+from pairgram.solvers.hold_out import LARGEST_HELD
+from pairgram.solvers.path_judges import SMALLEST_SHARE
 from pairgram.solvers.ridge_path import (
     DEFAULT_POWERS,
     ROUNDING,

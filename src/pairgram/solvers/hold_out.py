@@ -351,7 +351,7 @@ def _crosses_out(
         first = np.flatnonzero(np.diff(sorted_.group_of, prepend=-1))
         of_queries = np.append(first, len(sorted_.group_of)).astype(np.int64)
     with single_threaded_blas:
-        found = _core.leave_query_out(
+        found = _core.cross_hold_out(
             sorted_.problem(settings),
             sorted_.X,
             sorted_.targets(settings),
@@ -363,6 +363,8 @@ def _crosses_out(
             map=sorted_.node_map(),
             n_threads=resolve_n_threads(n_threads),
         )
+    if found is None:
+        return None
     scores, held = np.empty((len(alphas), len(order))), np.empty(len(order))
     scores[:, order], held[order] = found
     return scores, held
@@ -682,8 +684,7 @@ def _rests_of_groups(
 ) -> Iterator[PairSums]:
     """Yield the statistics of the training groups of every split; those of a group are made once.
 
-    What is left is a difference where it keeps its digits, and a sum where it does not, or where
-    the training groups grow from split to split.
+    What is left is a difference where it keeps its digits, and otherwise a sum.
     """
     assert data.group_of is not None
     settings, present = total.settings, np.flatnonzero(data.held_together.sizes)
@@ -693,16 +694,8 @@ def _rests_of_groups(
             raise no_training_pairs(number)
     made = total.parts or PairSums.of_groups(data, settings, n_threads).parts
     parts = dict(zip(present.tolist(), made, strict=True))
-    rest, before = None, present[:0]
     for train, test in zip(splits.trains, splits.tests, strict=True):
-        of_added = [parts[group] for group in np.setdiff1d(train, before).tolist()]
-        if rest is not None and len(of_added) == len(train) - len(before):
-            rest = reduce(add, of_added, rest)
-        else:
-            rest = None
-            if len(train) + len(test) == len(present) and not np.isin(test, train).any():
-                rest = total.less(reduce(add, map(parts.__getitem__, test.tolist())))
-            if rest is None:
-                rest = reduce(add, map(parts.__getitem__, train.tolist()))
-        before = train
-        yield rest
+        rest = None
+        if len(train) + len(test) == len(present) and not np.isin(test, train).any():
+            rest = total.less(reduce(add, map(parts.__getitem__, test.tolist())))
+        yield rest or reduce(add, map(parts.__getitem__, train.tolist()))

@@ -423,7 +423,7 @@ def _left_out_scores(
 ) -> Vector:
     """Return the scores of the rows of a judge by models without their queries."""
     data, threads = judge.data, judge.n_threads
-    found, _ = folds_out(data, settings, ridge, data.held_together, ties.alphas, threads)
+    found = folds_out(data, settings, ridge, data.held_together, ties.alphas, threads)[0]
     return ties.join(judge.shared(found), data.queries, threads)
 
 

@@ -554,41 +554,41 @@ class LeavePairOut(PathJudge):
             return
         regression = RowRegression.of(data, settings, ridge)
         rows = np.arange(len(data.y))
-        z = np.concatenate(
-            [regression.features(rows[part]) for part in blocks(len(rows), limits.now.held_rows)]
-        )
-        if self._have_one_weight:
-            step = max(1, limits.now.pair_entries // (len(alphas) * len(counted)))
-            for part in blocks(len(counted), step):
-                some, other = np.nonzero(higher[part])
-                found = _without_both(regression, z[counted], counted, part, alphas)
-                yield counted[part][some], counted[other], found[:, some, other]
-            return
-        pairs = counted[np.argwhere(higher)].ravel()
-        for own in regression.units(pairs, np.arange(0, len(pairs) + 1, 2), z):
-            rows, here = np.asarray(own.rows), [own._replace(rows=slice(None))]
-            scores, _ = hold_out(regression.eigen, alphas, here, len(rows), self.n_threads)
-            yield rows[::2], rows[1::2], scores[:, ::2] - scores[:, 1::2]
+        z = np.empty((len(rows), len(regression.eigen.eigenvalues)))
+        for part in blocks(len(rows), limits.now.held_rows):
+            z[part] = regression.features(rows[part])
+        step = max(1, limits.now.pair_entries // (len(alphas) * len(rows)))
+        for part in blocks(len(counted), step):
+            some, other = np.nonzero(higher[part])
+            i, j = counted[part][some], counted[other]
+            if self._have_one_weight:
+                found = _without_both(regression, z, counted[part], alphas)
+                yield i, j, found[:, some, j]
+                continue
+            pairs = np.column_stack([i, j]).ravel()
+            for own in regression.units(pairs, np.arange(0, len(pairs) + 1, 2), z):
+                both, here = np.asarray(own.rows), [own._replace(rows=slice(None))]
+                scores, _ = hold_out(regression.eigen, alphas, here, len(both), self.n_threads)
+                yield both[::2], both[1::2], scores[:, ::2] - scores[:, 1::2]
 
 
-def _without_both(
-    regression: RowRegression, z: Vector, rows: Rows, some: slice, alphas: Vector
-) -> Vector:
-    """Return ``f_i − f_j`` without rows i and j of equal weights, (n_alphas, n_some, n_rows).
+def _without_both(regression: RowRegression, z: Vector, i: Rows, alphas: Vector) -> Vector:
+    """Return ``f_i − f_j`` without rows i and j, (n_alphas, n_i, n_rows), for j of i's weight.
 
     These are ``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for all pairs B at once.
     """
     data, eigen = regression.data, regression.eigen
-    v, y = data.v[rows[0]], data.target(regression.settings)[rows] - regression.mean_y
+    v, y = data.v[i[0]], data.target(regression.settings) - regression.mean_y
     factor = factors_without(data, regression.settings, np.array([2 * v]))[0]
     both = (regression.settings.pairs is not None) / data.v.sum()
-    out = np.zeros((len(alphas), len(z[some]), len(z)))  # 0 where no pair is left to fit to
+    out = np.zeros((len(alphas), len(i), len(z)))  # 0 where no pair is left to fit to
+    scaled = np.empty_like(z)
     for found, alpha in zip(out, alphas if factor > 0 else (), strict=False):
-        scaled = z / (eigen.eigenvalues + alpha / factor)
+        np.divide(z, eigen.eigenvalues + alpha / factor, out=scaled)
         h_j, fit_j = v * (np.einsum("jk,jk->j", scaled, z) + both), scaled @ eigen.projection
-        h_i, h = h_j[some, None], v * (z[some] @ scaled.T + both)
-        of_i = fit_j[some, None] - h_i * y[some, None] - h * y
-        of_j = fit_j - h * y[some, None] - h_j * y
+        h_i, h = h_j[i, None], v * (z[i] @ scaled.T + both)
+        of_i = fit_j[i, None] - h_i * y[i, None] - h * y
+        of_j = fit_j - h * y[i, None] - h_j * y
         pivot, larger = (1 - h_i) * (1 - h_j) - h * h, np.maximum(1 - h_i, 1 - h_j)
         sure = (larger > 0) & (pivot >= SMALLEST_PIVOT * larger)  # by rounding, it may be less
         found[:] = np.nan
