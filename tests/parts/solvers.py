@@ -6,10 +6,10 @@ from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.formulation import Coordinates, RidgeModels
 from pairgram.solvers.hold_out import (
     fold_scores,
-    folds_out,
     is_from_decomposition,
     leave_query_out,
     leave_row_out,
+    lists_out,
     split_scores,
 )
 from pairgram.solvers.pair_sums import PairSums
@@ -32,11 +32,11 @@ __all__ = [
     "band_width",
     "constrained",
     "fold_scores",
-    "folds_out",
     "hold_out",
     "is_from_decomposition",
     "leave_query_out",
     "leave_row_out",
+    "lists_out",
     "sample_queries",
     "solve_definite",
     "split_scores",

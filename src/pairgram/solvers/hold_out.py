@@ -100,11 +100,12 @@ def units_of_lists(
     for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
         offsets = folds.offsets[first : last + 1]
         rows = order[offsets[0] : offsets[-1]]
-        block = labelled.take(rows)
+        block = labelled.take(as_slice(rows))
         z, levels = rows_in_basis(rows, block)
         lost = np.column_stack([z, block.target(settings)])
         apply_half_laplacian(block.problem(settings), lost, n_threads=n_threads)
-        yield Units(rows, offsets - offsets[0], lost, z + levels)
+        z += levels
+        yield Units(rows, offsets - offsets[0], lost, z)
 
 
 def units_of_items(
@@ -260,9 +261,7 @@ def folds_out(
 ) -> tuple[Vector, Vector]:
     """Return the scores of rows by models without their fold, and what the fold holds.
 
-    Folds are any rows of a `RowRegression`, or of a pointwise problem in dual form with a weighting
-    other than "queries", or else whole queries. In the dual form, small folds are held out by the
-    band form, which takes half of the time of eigenvectors or less.
+    Folds are any rows of a `RowRegression`, or those of `lists_out`.
     """
     n_rows = len(data.y)
     if is_one_regression(data, settings):
@@ -270,8 +269,25 @@ def folds_out(
         rows = np.arange(n_rows) if folds.order is None else folds.order
         units = regression.units(rows, folds.offsets)
         return hold_out(regression.eigen, alphas, units, n_rows, n_threads)
+    return lists_out(data, settings, ridge, folds, alphas, n_threads)
+
+
+def lists_out(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    folds: Queries,
+    alphas: Vector,
+    n_threads: int | None,
+) -> tuple[Vector, Vector]:
+    """Return `folds_out` of whole queries, or of any pointwise rows where they only give weights.
+
+    In the primal form, `data` may be some of the queries that `ridge` is the path of. In the dual
+    form, small folds are held out by the band form, which takes half of the time of eigenvectors.
+    """
+    n_rows = len(data.y)
     if not ridge.is_dual:
-        return _lists_out(data, settings, ridge.eigen, folds, alphas, n_threads)
+        return _queries_out(data, settings, ridge.eigen, folds, alphas, n_threads)
     labelled = without_features(data).as_scope(settings)
     if settings.pairs is None and settings.weighting != "queries":  # queries only give weights
         weights = data.v * data.query_weight_of_rows
@@ -300,7 +316,7 @@ def folds_out(
     return hold_out(ridge.eigen, alphas, units, n_rows, n_threads)
 
 
-def _lists_out(
+def _queries_out(
     data: RankingData,
     settings: PairSettings,
     eigen: EigenPath,
@@ -330,7 +346,9 @@ def _lists_out(
         if settings.pairs is None:
             return in_basis(X), 0.0
         first, place = np.unique(first_rows(block.queries), return_inverse=True)
-        return in_basis(X - X[first[place]]), in_basis(X[first])[place]
+        differences = X[first[place]]
+        np.subtract(X, differences, out=differences)
+        return in_basis(differences), in_basis(X[first])[place]
 
     units = units_of_lists(made, made, settings, folds, rows_in_basis, n_threads)
     return hold_out(eigen, alphas, units, len(data.y), n_threads)
@@ -454,7 +472,7 @@ def leave_query_out(
     if not ridge.is_dual and is_held_out_by_sums(data, settings, len(alphas)):
         scores, held = _by_sums(data, ridge.eigen, alphas, statistics(), n_threads)
     else:
-        scores, held = folds_out(data, settings, ridge, data.held_together, alphas, n_threads)
+        scores, held = lists_out(data, settings, ridge, data.held_together, alphas, n_threads)
     # Where a query holds nearly all of a large direction, what is left has lost its digits. A
     # direction that is not the largest has lost some to that one before.
     held = np.sqrt(held * ridge.largest)

@@ -27,7 +27,7 @@ from pairgram.features.base import dense, node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
 from pairgram.model_selection.splits import Folds, parts_of
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.hold_out import folds_out
+from pairgram.solvers.hold_out import lists_out
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.path_judges import (
     INSTEAD,
@@ -423,7 +423,7 @@ def _left_out_scores(
 ) -> Vector:
     """Return the scores of the rows of a judge by models without their queries."""
     data, threads = judge.data, judge.n_threads
-    found = folds_out(data, settings, ridge, data.held_together, ties.alphas, threads)[0]
+    found = lists_out(data, settings, ridge, data.held_together, ties.alphas, threads)[0]
     return ties.join(judge.shared(found), data.queries, threads)
 
 
