@@ -7,9 +7,9 @@
 
 #include "bindings/problem.hpp"
 #include "linear_algebra/cholesky.hpp"
-#include "solvers/gram.hpp"
 #include "solvers/cross_gram.hpp"
 #include "solvers/cross_hold_out.hpp"
+#include "solvers/gram.hpp"
 
 namespace pairgram {
 
