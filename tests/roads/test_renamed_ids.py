@@ -171,7 +171,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "recommend": _recommended,
     "sample_negatives": _negatives,
     "leave_last_out": lambda ids: pg.leave_last_out(ids, X[:, 0]),
-    "fit_many": lambda ids: pg.fit_many(pg.RankRLSCV(), [(X, y, ids)]).models[0].scores_,
+    "fit_many": lambda ids: pg.fit_many(pg.RankRLSCV(), [(X, y, ids)]).coef_[0],
     "export.verify": _parity,
     "evaluate_run": _run,
     "fuse": _fused,

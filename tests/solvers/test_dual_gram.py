@@ -527,7 +527,6 @@ def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, word
         (True, {"kernel": "rbf"}, 24, 8 * 10 * 30),
         (True, {"kernel": "precomputed"}, 24, 0),
         (False, {"form": "dual"}, 8, 8 * 10 * 30),
-        (True, {"form": "auto"}, 24, 8 * 10 * 30),
     ],
 )
 def test_the_kernel_is_not_made_where_its_system_has_no_room(

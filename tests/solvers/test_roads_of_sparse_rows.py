@@ -127,7 +127,7 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
         (pg.RankRLS(positive=True), False, "fewer columns"),
         (pg.RankSVM(), False, "fewer features"),
         (pg.RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
-        (pg.RankSVM(loss="logistic"), True, "does not go through all pairs"),
+        (pg.RankSVMCV(loss="logistic", cv=2), True, "does not go through all pairs"),
         (pg.ELMRank(random_state=0, scope="query"), True, "fewer nodes, or a smaller n_estimators"),
         (pg.ELMRankCV(random_state=0, scope="query", cv=2), True, "fewer nodes, ranges or folds"),
     ],

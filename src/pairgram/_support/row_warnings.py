@@ -208,7 +208,8 @@ def narrow_loss(squares: NDArray[np.float64], alpha: float = 0.0) -> float:
     varying = squares[squares > 0]
     narrowest = varying.min(initial=np.inf) + alpha
     eps = float(np.finfo(np.float64).eps)
-    return float(eps * len(squares) * varying.max(initial=0.0) / narrowest)
+    with np.errstate(invalid="ignore"):  # of features that overflow, which is told elsewhere
+        return float(eps * len(squares) * varying.max(initial=0.0) / narrowest)
 
 
 def loses_narrow(squares: NDArray[np.float64]) -> bool:

@@ -304,7 +304,7 @@ class EigenPath:
         if info:
             return None
         values = (values * (scale[0] / scale[1]))[::-1]
-        basis, rest = np.zeros((len(g), len(g))), len(g) - len(varying)
+        basis, rest = np.zeros((len(g), len(g)), order="F"), len(g) - len(varying)
         basis[np.ix_(varying, np.arange(rest, len(g)))] = vectors[:, ::-1]
         zeros = np.zeros(rest)
         projection = np.append(zeros, values * (left.T @ half)[::-1])
