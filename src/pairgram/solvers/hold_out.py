@@ -557,11 +557,14 @@ def refit(
     if not units:
         return
     some = np.unique(np.concatenate([rows for rows, _ in units]))
-    others = data.take(np.setdiff1d(np.arange(len(data.y)), some))
-    rest = PairSums.of(others, settings, n_threads, may_vanish=True)
+    others = np.setdiff1d(np.arange(len(data.y)), some)
+    rest = PairSums(settings, n_threads=n_threads)
+    if len(others):
+        rest = rest.with_rows(data.take(others), n_threads, may_vanish=True)
     for rows, at in units:
-        more = data.take(np.setdiff1d(some, rows))
-        sums = rest.with_rows(more, n_threads, may_vanish=True)
+        sums, more = rest, np.setdiff1d(some, rows)
+        if len(more):
+            sums = rest.with_rows(data.take(more), n_threads, may_vanish=True)
         lost = alphas * LARGEST_HELD < held[at[0]]
         coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
         scores[np.ix_(lost, at)] = data.scores(rows, coefs, n_threads)
