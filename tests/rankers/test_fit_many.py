@@ -208,6 +208,25 @@ def test_errors_are_those_of_fits_alone(estimator):
     assert (nothing.predict(X, user) == 0.5).all()
 
 
+@every(estimator=[pg.RankRLS(), pg.RankRLSCV(), pg.RankRLSCV(scoring="kendall"), pg.RankSVM()])
+@every(empty=[0, 1, 2])
+def test_sets_without_rows_change_no_other(estimator, empty):
+    X, y, user, qid, _ = rows_of_users(2)
+    filled = [(X[user == key], y[user == key], qid[user == key]) for key in pd.unique(user)]
+    sets = filled[:]
+    sets.insert(empty, (X[:0], y[:0], qid[:0]))
+    with pytest.warns(FitFailedWarning, match=f"key {empty}: ValueError: Found array with 0 "):
+        batch = pg.fit_many(estimator, sets)
+    others = [model for model in batch.models if model is not None]
+    for (rows, labels, ids), model in zip(filled, others, strict=True):
+        alone = clone(estimator).fit(rows, labels, qid=ids)
+        assert (model.coef_ == alone.coef_).all()
+    targets = np.column_stack([y, y, y])
+    targets[:, empty] = np.nan
+    with pytest.warns(FitFailedWarning, match=f"key {empty}: ValueError: Found array with 0 "):
+        pg.fit_many(estimator, X, targets, qid=qid)
+
+
 def caught(function, *arguments, **named):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

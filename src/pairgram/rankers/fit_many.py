@@ -50,8 +50,7 @@ def fit_many(
 ) -> BatchFit:
     """Fit a model to each of many data sets: users, shops, assays, targets.
 
-    Small data sets are fitted by one call of compiled code, whose time does not depend on how many
-    there are.
+    Small data sets are fitted by one call of compiled code, so that Python does no work for each.
 
     Parameters
     ----------
@@ -102,8 +101,9 @@ def fit_many(
     Compiled code fits `RankRLS`, `RankSVM`, `PointwiseELM` and `PairwiseELM` without a kernel,
     ``scale``, constraints or a map that is fitted to rows, to dense rows of which a data set has at
     most 2^19 feature values, and at most 256 rows or 256 features; for `RankSVM` 2^17 values, 4,096
-    rows and 256 features. Nodes and other drawn maps are drawn once for all. A model has the bits
-    of a fit of its rows alone. Other models and data sets are fitted one by one.
+    rows and 256 features. It also fits `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` with
+    ``cv=None``. Nodes and other drawn maps are drawn once for all. A model has the bits of a fit of
+    its rows alone. Other models and data sets are fitted one by one.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
         kind = type(estimator).__name__
         warn_caller(
             f"fit_many fits {kind} by a loop over {n_models} data sets: compiled code takes "
-            "RankRLS, RankSVM and extreme learning machines without kernel, scale, constraints or "
-            "a map that is fitted to rows",
+            "RankRLS, RankSVM, extreme learning machines and searches with cv=None, without "
+            "kernel, scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
     left = np.flatnonzero(states != SOLVED).tolist()

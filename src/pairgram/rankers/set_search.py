@@ -45,7 +45,7 @@ def choose_for_sets(
     Every query of a set is held out in turn, or every row where it has one query. As many sets are
     searched at once as memory for their scores suffices.
     """
-    n_sets, parts = len(sets.n_targets), []
+    parts = []
     n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
     for first, last in _parts(sets, n_alphas):
         found = search_sets(sets, settings, alphas, n_threads, some=(first, last))
@@ -60,7 +60,6 @@ def choose_for_sets(
         models[states != SOLVED] = np.nan
         scores = means[best, at] * np.where(states == SOLVED, 1.0, np.nan)
         parts.append(Chosen(states, found.alphas[at, best], scores, models))
-    assert n_sets
     return Chosen(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -85,18 +84,19 @@ def _means(
     The states of sets with labels that the metric cannot take are `UNSOLVED`.
     """
     part, set_of = _held_rows(sets.data, sets.bounds, first, last)
-    bounds = part.queries.offsets[sets.bounds[first : last + 1] - sets.bounds[first]]
-    lists = np.add.reduceat(part.queries.sizes > 0, sets.bounds[first:last] - sets.bounds[first])
-    means = np.full((len(scores), last - first), -np.inf)
-    states = np.full(last - first, UNSOLVED)
-    bad = np.logical_or.reduceat(~np.isfinite(scores), bounds[:-1], axis=1)
+    n_sets = last - first
+    means, states = np.full((len(scores), n_sets), -np.inf), np.full(n_sets, UNSOLVED)
+    lists = np.bincount(set_of[part.queries.offsets[:-1]], minlength=n_sets)
+    bad_alphas, bad_rows = np.nonzero(~np.isfinite(scores))
     with np.errstate(invalid="ignore"):
         grades = (part.y >= 0) & (part.y == np.rint(part.y)) & (part.y < 64)
-    graded = np.logical_and.reduceat(grades, bounds[:-1])
+    graded = np.bincount(set_of[~grades], minlength=n_sets) == 0
     kinds = np.where(lists == 1, 2, 0) + (graded if scoring is None else 0)
     for kind in np.unique(kinds).tolist():
         own = kinds == kind
         rows = np.flatnonzero(own[set_of])
+        if not len(rows):
+            continue
         held = part.take(rows) if len(rows) < len(part.y) else part
         metric = metric_of(scoring, held.y, kind >= 2)
         try:
@@ -116,26 +116,29 @@ def _means(
         found = _core.mean_of_groups(np.ascontiguousarray(values), weights, ends)
         means[:, own] = ordered(found, metric)
         states[own] = SOLVED
-    means[bad] = -np.inf
+    means[bad_alphas, set_of[bad_rows]] = -np.inf
     return means, states
 
 
 def _held_rows(data: RankingData, bounds: Rows, first: int, last: int) -> tuple[RankingData, Rows]:
-    """Return the rows of some sets without X, set after set, and the number of the set of each."""
-    queries = data.queries
-    offsets = queries.offsets[bounds[first] : bounds[last] + 1]
-    begin, end = int(offsets[0]), int(offsets[-1])
+    """Return the rows of some sets without X, set after set, and the number of the set of each.
+
+    Queries without rows are left out.
+    """
+    queries, some = data.queries, slice(bounds[first], bounds[last])
+    begin, end = queries.offsets[bounds[[first, last]]].tolist()
+    sizes = queries.sizes[some]
     rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
     weights, of_queries = data.row_weights, data.query_weights
     part = replace(
         data,
         X=np.empty((end - begin, 0)),
         y=data.y[rows],
-        queries=Queries(offsets - begin),
+        queries=Queries.of_sizes(sizes[sizes > 0]),
         row_weights=None if weights is None else weights[rows],
-        query_weights=None if of_queries is None else of_queries[bounds[first] : bounds[last]],
+        query_weights=None if of_queries is None else of_queries[some][sizes > 0],
         offset=None if data.offset is None else data.offset[rows],
         feature_map=None,
     )
-    sizes = np.diff(queries.offsets[bounds[first : last + 1]])
-    return part, np.repeat(np.arange(last - first), sizes)
+    of_sets = np.diff(queries.offsets[bounds[first : last + 1]])
+    return part, np.repeat(np.arange(last - first), of_sets)
