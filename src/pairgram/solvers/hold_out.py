@@ -336,19 +336,22 @@ def _queries_out(
             made, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
         elif factors is not None:
             made, basis = replace(data, feature_map=None), factors[:, None] * basis
-    turned = np.ascontiguousarray(basis.T)
 
     def in_basis(X: Vector) -> Vector:
-        return np.ascontiguousarray(score_features(X, turned, n_threads).T)
+        with single_threaded_blas:
+            return np.asarray(X @ basis)
 
     def rows_in_basis(rows: Rows, block: RankingData) -> tuple[Vector, Vector | float]:
         X = dense(block.features()).astype(np.float64, copy=False)
         if settings.pairs is None:
             return in_basis(X), 0.0
-        first, place = np.unique(first_rows(block.queries), return_inverse=True)
-        differences = X[first[place]]
+        place = block.queries.index()
+        first = np.empty(block.queries.n_queries, dtype=np.int64)
+        first[place] = first_rows(block.queries)
+        pivots = X[first]
+        differences = pivots[place]
         np.subtract(X, differences, out=differences)
-        return in_basis(differences), in_basis(X[first])[place]
+        return in_basis(differences), in_basis(pivots)[place]
 
     units = units_of_lists(made, made, settings, folds, rows_in_basis, n_threads)
     return hold_out(eigen, alphas, units, len(data.y), n_threads)
