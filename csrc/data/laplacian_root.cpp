@@ -50,6 +50,21 @@ PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, double s
     for (std::ptrdiff_t j = 0; j < width; ++j) row[j] = factor * row[j] + share * offset[j];
 }
 
+// Takes the pivot from every row (width; stride ld), and adds v times what is left to the sum of
+// the row's level, (K, width).
+PAIRGRAM_CLONES void subtract_pivot(const query_plan& plan, std::ptrdiff_t width,
+                                    const double* pivot, double* rows, std::ptrdiff_t ld,
+                                    double* sums) {
+    for (std::size_t i = 0; i < plan.weight.size(); ++i, rows += ld) {
+        const double weight = plan.weight[i];
+        double* const sum = sums + plan.level[i] * width;
+        for (std::ptrdiff_t j = 0; j < width; ++j) {
+            rows[j] -= pivot[j];
+            sum[j] += weight * rows[j];
+        }
+    }
+}
+
 // out (K, width) += Bᵀ (t / sqrt(V)): the adjoint of between_rows, divided as transform_rows does.
 void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, const double* t,
                               double* out) {
@@ -114,17 +129,14 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
 }  // namespace
 
 void apply_root(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, double* rows,
-                level_sums& sums) {
+                std::ptrdiff_t ld, level_sums& sums) {
     const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
     buffer<double> pivot(width, 0.0);  // row − row, so that a large common offset cancels exactly
-    if (kind != pair_kind::none)
-        std::copy_n(rows + heaviest_row(plan) * width, width, pivot.begin());
+    if (kind != pair_kind::none) std::copy_n(rows + heaviest_row(plan) * ld, width, pivot.begin());
     sums.reset(plan.n_levels(), width);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        load_row(width, rows + i * width, pivot.data(), plan.weight[i], rows + i * width,
-                 sums.sum.data() + plan.level[i] * width);
+    subtract_pivot(plan, width, pivot.data(), rows, ld, sums.sum.data());
     transform_rows<double>(n, width, plan.level.data(), plan.weight.data(), plan.within.data(),
-                           plan, join_of(kind), rows, width, sums);
+                           plan, join_of(kind), rows, ld, sums);
 }
 
 void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,
@@ -157,7 +169,7 @@ void apply_root(const ranking_problem& problem, bool adjoint, const vector_view&
             if (adjoint)
                 transform_adjoint(plan, problem.rule.kind, n_vectors, w);
             else
-                apply_root(plan, problem.rule.kind, n_vectors, w.strip.data(), w.sums);
+                apply_root(plan, problem.rule.kind, n_vectors, w.strip.data(), n_vectors, w.sums);
             for_each_entry(vectors, first, n, n_vectors, row,
                            [&](double* to, std::ptrdiff_t at, std::ptrdiff_t length) {
                                std::copy_n(w.strip.data() + at, length, to);

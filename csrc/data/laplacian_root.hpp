@@ -33,8 +33,8 @@ struct vector_view {
 void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,
                 int n_threads);
 
-// Applies R to the rows (n, width) of one query in place. sums are scratch.
+// Applies R to the rows (n, width; stride ld) of one query in place. sums are scratch.
 void apply_root(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, double* rows,
-                level_sums& sums);
+                std::ptrdiff_t ld, level_sums& sums);
 
 }  // namespace pairgram

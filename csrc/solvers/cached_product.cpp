@@ -10,6 +10,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t summed_at_once = 128;  // rows of B that stay in the nearest cache
+constexpr std::ptrdiff_t most_packs = 3;
 
 using tile_product = void (*)(std::ptrdiff_t, std::ptrdiff_t, double, const stepped_matrix&,
                               const double*, std::ptrdiff_t, double*, std::ptrdiff_t);
@@ -47,11 +48,11 @@ PAIRGRAM_CLONES void add_tile(std::ptrdiff_t n_rows, std::ptrdiff_t k, double fa
     }
 }
 
-constexpr int wide_lanes = wide_bytes / sizeof(double), wide_rows = 6;
+constexpr int wide_lanes = wide_bytes / sizeof(double), wide_rows = 8;
 constexpr int narrow_lanes = narrow_bytes / sizeof(double), narrow_rows = 4;
-const tile_product wide_tiles[] = {
-    add_tile<wide_lanes, wide_rows, 1>, add_tile<wide_lanes, wide_rows, 2>,
-    add_tile<wide_lanes, wide_rows, 3>, add_tile<wide_lanes, wide_rows, 4>};
+const tile_product wide_tiles[] = {add_tile<wide_lanes, wide_rows, 1>,
+                                   add_tile<wide_lanes, wide_rows, 2>,
+                                   add_tile<wide_lanes, wide_rows, 3>};
 const tile_product narrow_tiles[] = {add_tile<narrow_lanes, narrow_rows, 1>,
                                      add_tile<narrow_lanes, narrow_rows, 2>,
                                      add_tile<narrow_lanes, narrow_rows, 3>};
@@ -65,7 +66,6 @@ void add_cached_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, do
     const auto* const tiles = wide ? wide_tiles : narrow_tiles;
     const std::ptrdiff_t lanes = wide ? wide_lanes : narrow_lanes,
                          n_rows = wide ? wide_rows : narrow_rows;
-    const std::ptrdiff_t most_packs = wide ? 4 : 3;
     for (std::ptrdiff_t from = 0; from < k; from += summed_at_once) {
         const auto n_terms = std::min(summed_at_once, k - from);
         for (std::ptrdiff_t j = 0; j < n;) {

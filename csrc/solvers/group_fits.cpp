@@ -14,46 +14,46 @@ namespace pairgram {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr std::ptrdiff_t targets_at_once = 64;
 
-// Upper triangle of A (n, n; stride ld) = U with A = UᵀU. False where a pivot is rounding error of
-// its diagonal entry.
-PAIRGRAM_CLONES bool factor(std::ptrdiff_t n, double* a, std::ptrdiff_t ld, double least) {
+// [A, B] (n, n + ·; whole groups of columns) = [D Lᵀ, L⁻¹ B] with A = L D Lᵀ, of which the upper
+// triangle is given; the entries of D are inverted. False where a pivot is rounding error of its
+// diagonal entry.
+PAIRGRAM_CLONES bool eliminate(std::ptrdiff_t n, double* a, std::ptrdiff_t ld, double least) {
     double diagonal[largest_own];
     for (std::ptrdiff_t i = 0; i < n; ++i) diagonal[i] = a[i * ld + i];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* const row = a + i * ld;
         if (!(row[i] > least * diagonal[i])) return false;
-        const double scale = 1 / std::sqrt(row[i]);
-        for (std::ptrdiff_t j = i; j < n; ++j) row[j] *= scale;
+        const double inverse = 1 / row[i];
         for (std::ptrdiff_t k = i + 1; k < n; ++k) {
-            const double share = row[k];
+            const double share = inverse * row[k];
             double* const below = a + k * ld;
-            for (std::ptrdiff_t j = k; j < n; ++j) below[j] -= share * row[j];
+            for (auto j = k / column_group * column_group; j < ld; j += column_group)
+                for (std::ptrdiff_t l = j; l < j + column_group; ++l) below[l] -= share * row[l];
         }
+        row[i] = inverse;
     }
     return true;
 }
 
-// B (n, n_targets; stride ld) = (UᵀU)⁻¹ B.
-PAIRGRAM_CLONES void substitute(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
-                                double* b, std::ptrdiff_t ld) {
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* const row = b + i * ld;
-        const double inverse = 1 / u[i * ld + i];
-        for (std::ptrdiff_t t = 0; t < n_targets; ++t) row[t] *= inverse;
+// B (n, n_targets; stride ld) = L⁻¹ B.
+PAIRGRAM_CLONES void substitute_forward(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
+                                        double* b, std::ptrdiff_t ld) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t k = i + 1; k < n; ++k) {
-            const double share = u[i * ld + k];
-            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * row[t];
+            const double share = u[i * ld + i] * u[i * ld + k];
+            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * b[i * ld + t];
         }
-    }
+}
+
+// B (n, n_targets; stride ld) = (D Lᵀ)⁻¹ B.
+PAIRGRAM_CLONES void substitute_back(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
+                                     double* b, std::ptrdiff_t ld) {
     for (std::ptrdiff_t i = n; i-- > 0;) {
-        double* const row = b + i * ld;
-        const double inverse = 1 / u[i * ld + i];
-        for (std::ptrdiff_t t = 0; t < n_targets; ++t) row[t] *= inverse;
+        for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[i * ld + t] *= u[i * ld + i];
         for (std::ptrdiff_t k = 0; k < i; ++k) {
             const double share = u[k * ld + i];
-            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * row[t];
+            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * b[i * ld + t];
         }
     }
 }
@@ -69,23 +69,22 @@ class group_solver {
     group_state solve(std::ptrdiff_t g, std::ptrdiff_t n_targets, const double* targets,
                       double* out) {
         const auto d = rows_.d;
-        if (!rows_.load(g, std::min(n_targets, targets_at_once))) return group_state::unsolved;
-        for (std::ptrdiff_t t = 0; t < n_targets; t += targets_at_once) {
-            const auto n = std::min(targets_at_once, n_targets - t);
+        if (!rows_.load(g, n_targets)) return group_state::unsolved;
+        for (std::ptrdiff_t t = 0; t < n_targets; t += rows_.n_room) {
+            const auto n = std::min(rows_.n_room, n_targets - t);
             rows_.load_targets(targets, n_targets, t, n);
             if (!rows_.transform(t == 0 ? 0 : d)) return group_state::no_pairs;
             if (t == 0 && !factorise(n)) return group_state::unsolved;
-            solve_targets(n, out + t * d);
+            solve_targets(n, t == 0, out + t * d);
         }
-        return std::isfinite(size_sum(n_targets * d, out)) ? group_state::solved
-                                                           : group_state::unsolved;
+        return std::isfinite(size_sum(1, n_targets * d, out, 0)) ? group_state::solved
+                                                                 : group_state::unsolved;
     }
 
     const group_rows<T>& rows() const { return rows_; }
 
   private:
-    // The Cholesky factor of the smaller system for so many targets; false where other code is
-    // needed.
+    // The smaller system of so many targets, factorised; false where other code is needed.
     bool factorise(std::ptrdiff_t n_targets) {
         if (!rows_.is_usable()) return false;
         const auto n = rows_.n, d = rows_.d;
@@ -94,32 +93,41 @@ class group_solver {
         ld_ = in_column_groups(order_ + n_targets);
         system_.assign(order_ * ld_, 0.0);
         const double* const z = rows_.z.data();
-        summed_ = !by_rows_ && rows_.add_gram(system_.data(), ld_);
+        if (by_rows_ || !rows_.add_gram(system_.data(), ld_)) set_right(n_targets);
         if (by_rows_)
             blas::gemm(blas::trans::no, blas::trans::yes, n, n, d, 1.0, z, rows_.width, z,
                        rows_.width, 0.0, system_.data(), ld_);
         for (std::ptrdiff_t i = 0; i < order_; ++i) system_[i * ld_ + i] += alpha_;
         const double least = std::max(1e-14, 8 * epsilon * static_cast<double>(order_));
         return order_ > largest_own ? blas::factor_upper(order_, system_.data(), ld_, least)
-                                    : factor(order_, system_.data(), ld_, least);
+                                    : eliminate(order_, system_.data(), ld_, least);
     }
 
-    // out (n_targets, d): the models of the targets that are loaded.
-    void solve_targets(std::ptrdiff_t n_targets, double* out) {
+    // The right-hand sides of the targets that are loaded.
+    void set_right(std::ptrdiff_t n_targets) {
         const auto n = rows_.n, d = rows_.d, width = rows_.width;
         double* const right = system_.data() + order_;
         const double *const z = rows_.z.data(), *const targets = z + d;
         if (by_rows_)
             for (std::ptrdiff_t i = 0; i < n; ++i)
                 std::copy_n(targets + i * width, n_targets, right + i * ld_);
-        else if (!summed_)
+        else
             blas::gemm(blas::trans::yes, blas::trans::no, d, n_targets, n, 1.0, z, width, targets,
                        width, 0.0, right, ld_);
-        summed_ = false;
-        if (order_ > largest_own)
+    }
+
+    // out (n_targets, d): the models of the targets that are loaded, which are the first or not.
+    void solve_targets(std::ptrdiff_t n_targets, bool first, double* out) {
+        const auto n = rows_.n, d = rows_.d, width = rows_.width;
+        double* const right = system_.data() + order_;
+        const double* const z = rows_.z.data();
+        if (!first) set_right(n_targets);
+        if (order_ > largest_own) {
             blas::substitute(order_, n_targets, system_.data(), right, ld_);
-        else
-            substitute(order_, n_targets, system_.data(), right, ld_);
+        } else {
+            if (!first) substitute_forward(order_, n_targets, system_.data(), right, ld_);
+            substitute_back(order_, n_targets, system_.data(), right, ld_);
+        }
         if (by_rows_)
             blas::gemm(blas::trans::yes, blas::trans::no, n_targets, d, n, 1.0, right, ld_, z,
                        width, 0.0, out, d);
@@ -130,7 +138,7 @@ class group_solver {
 
     group_rows<T> rows_;
     double alpha_;
-    bool by_rows_ = false, summed_ = false;
+    bool by_rows_ = false;
     std::ptrdiff_t order_ = 0, ld_ = 0;
     buffer<double> system_;
 };

@@ -18,21 +18,24 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr double smallest_size = 1e-140, largest_size = 1e150;
 constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
 constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
-constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;  // of a group
-constexpr std::ptrdiff_t most_narrow = 2000;                          // features that may be narrow
-constexpr double lost = 1e-6;                                         // share of a narrow feature
+constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;   // of a group
+constexpr std::ptrdiff_t most_targets = 256, target_values = 1 << 18;  // at once
+constexpr std::ptrdiff_t most_narrow = 2000;        // features that may be narrow
+constexpr double lost = 1e-6;                       // share of a narrow feature
 constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
 constexpr std::ptrdiff_t rows_ahead = 12;           // that are on their way to the cache
 
 }  // namespace
 
-PAIRGRAM_CLONES double size_sum(std::ptrdiff_t n, const double* x) {
-    double sums[8] = {};
-    std::ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (std::ptrdiff_t j = 0; j < 8; ++j) sums[j] += std::abs(x[i + j]);
-    double sum = 0;
-    for (; i < n; ++i) sum += std::abs(x[i]);
+PAIRGRAM_CLONES double size_sum(std::ptrdiff_t n, std::ptrdiff_t width, const double* x,
+                                std::ptrdiff_t ld) {
+    double sums[8] = {}, sum = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i, x += ld) {
+        std::ptrdiff_t j = 0;
+        for (; j + 8 <= width; j += 8)
+            for (std::ptrdiff_t k = 0; k < 8; ++k) sums[k] += std::abs(x[j + k]);
+        for (; j < width; ++j) sum += std::abs(x[j]);
+    }
     return std::accumulate(sums, sums + 8, sum);
 }
 
@@ -52,8 +55,10 @@ bool group_rows<T>::load(std::ptrdiff_t g, std::ptrdiff_t n_targets) {
     first = problem_.rows.begin(first_query);
     n = problem_.rows.begin(last_query) - first;
     if (n == 0 || n * d > most_values || std::min(n, d) > largest_order) return false;
-    width = in_column_groups(d + n_targets);
-    z.assign(n * width, 0.0);
+    n_room = std::min(n_targets, std::clamp(target_values / n, std::ptrdiff_t{1}, most_targets));
+    width = in_column_groups(d + n_room);
+    z.resize(n * width);
+    for (std::ptrdiff_t i = 0; i < n; ++i) std::fill_n(z.data() + i * width + d, width - d, 0.0);
     const bool apart = rows_.blocks.size() > 1;
     const T* const block = rows_.blocks[apart ? g : 0];
     const auto start = apart ? first : 0;
@@ -63,7 +68,7 @@ bool group_rows<T>::load(std::ptrdiff_t g, std::ptrdiff_t n_targets) {
     }
     inputs_.resize(n * rows_.n_columns);
     load_block(block, start, inputs_.data(), rows_.n_columns);
-    if (!std::isfinite(size_sum(n * rows_.n_columns, inputs_.data()))) return false;
+    if (!std::isfinite(size_sum(1, n * rows_.n_columns, inputs_.data(), 0))) return false;
     map_rows(*map_, n, inputs_.data(), rows_.n_columns, z.data(), width);
     return true;
 }
@@ -77,7 +82,8 @@ void group_rows<T>::load_block(const T* block, std::ptrdiff_t start, double* to,
         if (problem_.rows.order && i + rows_ahead < n)
             for (std::ptrdiff_t j = 0; j < n_columns; j += 64 / std::ptrdiff_t{sizeof(T)})
                 prefetch(at(i + rows_ahead) + j);
-        std::copy_n(at(i), n_columns, to + i * ld);
+        const T* const from = at(i);
+        for (std::ptrdiff_t j = 0; j < n_columns; ++j) to[i * ld + j] = from[j];
     }
 }
 
@@ -92,23 +98,13 @@ void group_rows<T>::load_targets(const double* targets, std::ptrdiff_t n_targets
 template <class T>
 bool group_rows<T>::transform(std::ptrdiff_t column) {
     const auto n_columns = width - column;
-    const bool pointwise = problem_.rule.kind == pair_kind::none;
     pair_weight = 0;
     n_lists = 0;
     for (auto q = first_query; q < last_query; ++q) {
-        const auto n_rows = problem_.rows.size(q);
-        if (n_rows == 0) continue;
-        double* const rows = z.data() + begin(q) * width + column;
+        if (problem_.rows.size(q) == 0) continue;
         plan_query(problem_, q, nullptr, plan_);
-        sums_.reset(plan_.n_levels(), n_columns);
-        pivot_.assign(n_columns, 0.0);
-        if (!pointwise) std::copy_n(rows + heaviest_row(plan_) * width, n_columns, pivot_.begin());
-        for (std::ptrdiff_t i = 0; i < n_rows; ++i)
-            load_row(n_columns, rows + i * width, pivot_.data(), plan_.weight[i], rows + i * width,
-                     sums_.sum.data() + plan_.level[i] * n_columns);
-        transform_rows<double>(n_rows, n_columns, plan_.level.data(), plan_.weight.data(),
-                               plan_.within.data(), plan_, join_of(problem_.rule.kind), rows, width,
-                               sums_);
+        apply_root(plan_, problem_.rule.kind, n_columns, z.data() + begin(q) * width + column,
+                   width, sums_);
         const bool counts = has_pairs(q);
         n_lists += counts;
         pair_weight += counts && !(plan_.pair_weight > 0) ? vanished : plan_.pair_weight;
@@ -132,9 +128,9 @@ bool group_rows<T>::has_pairs(std::ptrdiff_t query) const {
 template <class T>
 bool group_rows<T>::is_usable() const {
     if (!(pair_weight >= smallest_weight && pair_weight <= largest_weight)) return false;
-    double size = 0;
-    for (std::ptrdiff_t i = 0; i < n; ++i) size += size_sum(d, z.data() + i * width);
-    return size_sum(n * width, z.data()) < largest_size && !(size > 0 && size < smallest_size);
+    const double size = size_sum(n, d, z.data(), width),
+                 of_targets = size_sum(n, width - d, z.data() + d, width);
+    return size + of_targets < largest_size && !(size > 0 && size < smallest_size);
 }
 
 template <class T>

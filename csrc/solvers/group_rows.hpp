@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "data/half_laplacian.hpp"
+#include "data/laplacian_root.hpp"
 #include "data/ranking_problem.hpp"
 #include "features/node_map.hpp"
 #include "support/buffer.hpp"
@@ -44,14 +44,15 @@ class group_rows {
                const given_rows<T>& rows, const node_map<double>* map);
 
     std::ptrdiff_t d, n = 0, width = 0;  // features, rows, and columns of z in whole groups
+    std::ptrdiff_t n_room = 0;           // targets that can be loaded at once
     std::ptrdiff_t first = 0;            // position of the first row
     std::ptrdiff_t first_query = 0, last_query = 0;
     buffer<double> z;            // (n, width) [features, targets, zeros], then [H̃, ỹ, zeros]
     double pair_weight = 0;      // Σ W, NaN where weights of pairs vanish
     std::ptrdiff_t n_lists = 0;  // queries with pairs
 
-    // Loads the features of a group and makes room for targets. False where they are too many, or
-    // where a map may hide that they are not finite.
+    // Loads the features of a group and makes room for targets, or some of them. False where they
+    // are too many, or where a map may hide that they are not finite.
     bool load(std::ptrdiff_t g, std::ptrdiff_t n_targets);
 
     // Loads some targets of the group, of so many, from the given one on.
@@ -90,11 +91,12 @@ class group_rows {
     const node_map<double>* map_;
     query_plan plan_;
     level_sums sums_;
-    buffer<double> inputs_, pivot_;
+    buffer<double> inputs_;
 };
 
-// The sum of the sizes of n numbers; NaN or infinity where one is, or where it overflows.
-double size_sum(std::ptrdiff_t n, const double* x);
+// The sum of the sizes of x (n, width; stride ld); NaN or infinity where one is, or where it
+// overflows.
+double size_sum(std::ptrdiff_t n, std::ptrdiff_t width, const double* x, std::ptrdiff_t ld);
 
 // Systems of this order and below are solved by loops, larger ones by LAPACK.
 constexpr std::ptrdiff_t largest_own = 48;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -164,14 +165,13 @@ class DataSets:
     @classmethod
     def _of_list(cls, problems: Sequence[Any], keys: Any) -> Self:
         rows, labels, ids, names = _read_list(problems)
-        sizes = [len(y) for y in labels]
-        wrong = [number for number, X in enumerate(rows) if X.shape[0] != sizes[number]]
-        if wrong:
-            number = wrong[0]
+        n_rows, sizes = [X.shape[0] for X in rows], list(map(len, labels))
+        if n_rows != sizes:
+            number = next(i for i, size in enumerate(sizes) if size != n_rows[i])
             raise ArgumentError(
                 "X",
-                f": data set {number} must have a label for each of its {rows[number].shape[0]} "
-                f"rows, got {sizes[number]}",
+                f": data set {number} must have a label for each of its {n_rows[number]} rows, "
+                f"got {sizes[number]}",
             )
         if keys is None:
             found: NDArray[Any] = np.arange(len(rows))
@@ -192,8 +192,8 @@ class DataSets:
         cls, rows: Any, labels: Any, ids: Any, keys: NDArray[Any], **others: Any
     ) -> Self:
         """Return a set for each of some arrays of rows, with its labels and ids."""
-        sizes = np.array([len(y) for y in labels], dtype=np.int64)
-        if all(one is None for one in ids):
+        sizes = np.fromiter(map(len, labels), np.int64, len(labels))
+        if not any(one is not None for one in ids):
             queries, bounds = Queries.of_sizes(sizes), np.arange(len(sizes) + 1)
             return cls(keys, None, list(rows), list(labels), {}, queries, bounds, None, **others)
         own = [Queries.make(n, qid=one) for n, one in zip(sizes.tolist(), ids, strict=True)]
@@ -214,13 +214,13 @@ class DataSets:
         if given is not None:
             raise ArgumentError(given, "must be None for several targets")
         cls._number_ids(told, len(Y))
-        measured = ~np.isnan(Y)
-        known: dict[bytes, list[int]] = {}
-        for target, pattern in enumerate(np.packbits(measured.T, axis=1)):
+        gaps = np.isnan(Y)
+        known: dict[bytes, list[int]] = {} if gaps.any() else {b"": list(range(Y.shape[1]))}
+        for target, pattern in enumerate(np.packbits(gaps.T, axis=1) if not known else ()):
             known.setdefault(pattern.tobytes(), []).append(target)
         blocks, labels, ids = [], [], []
         for targets in known.values():
-            some = np.flatnonzero(measured[:, targets[0]])
+            some = np.flatnonzero(~gaps[:, targets[0]])
             one = len(known) == 1 and len(some) == len(Y)  # of which nothing is copied
             blocks.append(X if one else X[some])
             labels.append(Y if one else Y[some][:, targets])
@@ -256,10 +256,13 @@ class DataSets:
         if listed:
             if not self.X or scipy.sparse.issparse(self.X[0]):
                 return None
-            y = np.concatenate([one if one.ndim == 1 else one[:, 0] for one in self.y])
-            flat = np.concatenate([one.ravel() for one in self.y]) if self.n_sets > 1 else self.y[0]
-            data = RankingData(np.empty((len(y), 0)), y, queries)
             counts = self.n_targets
+            if counts is None:
+                y = flat = np.concatenate(self.y)
+            else:
+                y = np.concatenate([one[:, 0] for one in self.y])
+                flat = np.concatenate([*map(np.ravel, self.y)]) if self.n_sets > 1 else self.y[0]
+            data = RankingData(np.empty((len(y), 0)), y, queries)
         else:
             y, counts, weights = self.y, None, self.told
             of_queries = weights["query_weight"]
@@ -299,15 +302,18 @@ class DataSets:
         return told if self.names is None else told | {"feature_names_in_": self.names}
 
 
+_KIND_OF_ROWS = operator.attrgetter("dtype.char", "ndim", "flags.c_contiguous")
+_KIND_OF_LABELS = operator.attrgetter("dtype.char", "ndim")
+
+
 def _read_list(problems: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any], Any]:
     """Return X, y and qid, or None, of every set of a list, all of one kind; names of columns."""
     if set(map(type, problems)) <= {tuple, list} and set(map(len, problems)) in ({2}, {3}):
         rows, labels, *ids = zip(*problems, strict=True)
         if {*map(type, rows), *map(type, labels)} == {np.ndarray}:
-            kinds = {(X.dtype.char, X.ndim, X.flags.c_contiguous) for X in rows}
-            of_labels = {(y.dtype.char, y.ndim) for y in labels}
-            known = ({("d", 2, True)}, {("f", 2, True)})
-            if kinds in known and of_labels == {("d", 1)} and len({X.shape[1] for X in rows}) == 1:
+            kinds, of_labels = set(map(_KIND_OF_ROWS, rows)), set(map(_KIND_OF_LABELS, labels))
+            known = kinds in ({("d", 2, True)}, {("f", 2, True)}) and of_labels == {("d", 1)}
+            if known and len({X.shape[1] for X in rows}) == 1:
                 return rows, labels, ids[0] if ids else [None] * len(rows), None
     read = [_as_problem(number, problem) for number, problem in enumerate(problems)]
     X, y, qid = ([problem[part] for problem in read] for part in range(3))
