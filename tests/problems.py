@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 # The limits by which sparse rows of any size are solved by steps of conjugate gradients alone.
-BY_STEPS = {"direct_seconds": 0.0, "step_patience": np.inf}
+BY_STEPS = {"largest_set": 0, "direct_seconds": 0.0, "step_patience": np.inf}
 
 
 @dataclass

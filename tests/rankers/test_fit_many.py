@@ -110,12 +110,26 @@ def test_lists_and_threads_change_no_bit(estimator):
     assert (listed.coef_ == batch.coef_).all()
     fortran = [(np.asfortranarray(X), y.tolist(), qid) for X, y, qid in parts]
     assert (pg.fit_many(estimator, fortran).coef_ == batch.coef_).all()
-    if estimator.get_params().get("prior") is None:
-        sparse = pg.fit_many(estimator, [(csr_array(X), y, qid) for X, y, qid in parts])
-        scores, expected = (
-            one.predict(X, by) for one, by in ((sparse, pd.factorize(user)[0]), (batch, user))
-        )
-        np.testing.assert_allclose(scores, expected, atol=1e-7 * abs(expected).max())
+    listed = pg.fit_many(estimator, [(csr_array(X), y, qid) for X, y, qid in parts])
+    assert not listed.models.alone
+    np.testing.assert_allclose(
+        listed.coef_, batch.coef_, rtol=0, atol=1e-14 * abs(batch.coef_).max()
+    )
+
+
+@pytest.mark.parametrize("estimator", COMPILED, ids=repr)
+def test_sparse_rows_are_made_dense_part_by_part(estimator, set_limits):
+    X, y, user, qid, weights = rows_of_users()
+    X[abs(X) < 0.5] = 0
+    told = {"by": user, "qid": qid, "sample_weight": weights}
+    dense = pg.fit_many(estimator, X, y, **told)
+    set_limits(dense_block_bytes=8 * 50 * X.shape[1])
+    sparse = pg.fit_many(estimator, csr_array(X), y, **told)
+    assert not sparse.models.alone
+    np.testing.assert_allclose(
+        sparse.coef_, dense.coef_, rtol=0, atol=1e-14 * abs(dense.coef_).max()
+    )
+    same_as_alone(sparse, estimator, csr_array(X), y, user, qid=qid, sample_weight=weights)
 
 
 def test_compiled_fits_do_not_pass_fit(monkeypatch):

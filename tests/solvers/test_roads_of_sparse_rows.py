@@ -10,7 +10,7 @@ from axes import every
 from problems import BY_STEPS
 
 # Steps are begun whatever they may take, and end when the direct solution would be there.
-IMPATIENT = {"direct_seconds": 0.0, "exact_patience": 0.0}
+IMPATIENT = {"largest_set": 0, "direct_seconds": 0.0, "exact_patience": 0.0}
 
 
 def sparse_rows(n_features=80):
@@ -134,7 +134,7 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
 )
 def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
     X, y, qid = sparse_rows()
-    set_limits(long_fit_seconds=1e-6)
+    set_limits(long_fit_seconds=1e-6, largest_set=0)
     with pytest.warns(UserWarning, match=f"expected to take .* two cores: .*{advice}") as told:
         model.fit(X.toarray() if dense else X, y, qid=qid)
     assert len(told) == 1

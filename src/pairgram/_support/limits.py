@@ -66,6 +66,8 @@ class Limits:
     part_bytes: int = 64 << 20
 
     # Solvers of least squares.
+    # Rows of at most this many feature values are fitted by the compiled code of many sets.
+    largest_set: int = 1 << 19
     # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those
     # of a dense product: above this share of entries other than 0, dense blocks are faster.
     dense_share: float = 0.15

@@ -24,7 +24,7 @@ from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, check_weights
-from pairgram.solvers.group_fits import RowSets
+from pairgram.solvers.group_fits import RowSets, one_array
 
 
 class FittedSets(NamedTuple):
@@ -254,7 +254,7 @@ class DataSets:
             queries = self.by_key or Queries.of_sizes(np.diff(queries.offsets[bounds]))
             bounds = np.arange(self.n_sets + 1)
         if listed:
-            if not self.X or scipy.sparse.issparse(self.X[0]):
+            if not self.X:
                 return None
             counts = self.n_targets
             if counts is None:
@@ -275,7 +275,10 @@ class DataSets:
             )
             flat = y
         counts = np.ones(self.n_sets, dtype=np.int64) if counts is None else counts
-        return RowSets(data, bounds, self.X if listed else [self.X], flat.ravel(), counts)
+        blocks = self.X if listed else [self.X]
+        if scipy.sparse.issparse(blocks[0]):
+            blocks = [one_array(blocks)]
+        return RowSets(data, bounds, blocks, flat.ravel(), counts)
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of `fit` of one set."""

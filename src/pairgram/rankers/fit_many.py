@@ -99,11 +99,11 @@ def fit_many(
     Notes
     -----
     Compiled code fits `RankRLS`, `RankSVM`, `PointwiseELM` and `PairwiseELM` without a kernel,
-    ``scale``, constraints or a map that is fitted to rows, to dense rows of which a data set has at
-    most 2^19 feature values, and at most 256 rows or 256 features; for `RankSVM` 2^17 values, 4,096
-    rows and 256 features. It also fits `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` with
-    ``cv=None``. Nodes and other drawn maps are drawn once for all. A model has the bits of a fit of
-    its rows alone. Other models and data sets are fitted one by one.
+    ``scale``, constraints or a map that is fitted to rows, to rows of which a data set has at most
+    2^19 feature values, zeros counted, and at most 256 rows or 256 features; for `RankSVM` 2^17
+    values, 4,096 rows and 256 features. It also fits `RankRLSCV`, `PointwiseELMCV` and
+    `PairwiseELMCV` with ``cv=None``. Nodes and other drawn maps are drawn once for all. A model has
+    the bits of a fit of its rows alone. Other models and data sets are fitted one by one.
 
     Examples
     --------

@@ -43,7 +43,7 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.solvers.costs import newton_seconds
-from pairgram.solvers.group_fits import SOLVED, RowSets
+from pairgram.solvers.group_fits import SOLVED, RowSets, one_array
 from pairgram.solvers.svm_training import (
     SolverSettings,
     Training,
@@ -158,11 +158,15 @@ class SvmSpec(Spec):
         if prepared is None:
             return None
         given, prior = prepared
-        found = solve_svm_sets(given, self.settings, float(self.Cs[0]), _origin(prior))
-        if found is None:
+        C, origin = float(self.Cs[0]), _origin(prior)
+        parts = given.in_dense_parts()
+        solved = [solve_svm_sets(part, self.settings, C, origin) for part in parts]
+        found = [one for one in solved if one is not None]
+        if not found:
             return None
-        solved, histories = found
-        told = [fit_attributes(history, False) for history in histories]
+        weights = one_array([one.weights for one, _ in found])
+        states = one_array([one.states for one, _ in found])
+        told = [fit_attributes(history, False) for _, histories in found for history in histories]
         own = {name: np.array([one[name] for one in told]) for name in told[0]}
         inputs, feature_map = whole_parts(given.data)
         shared = {
@@ -174,7 +178,7 @@ class SvmSpec(Spec):
         }
         shared |= sets.told_of_fits
         settings = self.settings.pair_settings
-        return FittedSets(solved.weights, own, shared, solved.states, settings)
+        return FittedSets(weights, own, shared, states, settings)
 
     def _searched(
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation

@@ -64,7 +64,13 @@ from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
-from pairgram.solvers.group_fits import LARGEST_SET, SOLVED, RowSets, search_sets, solve_sets
+from pairgram.solvers.group_fits import (
+    SOLVED,
+    RowSets,
+    one_array,
+    search_sets,
+    solve_sets,
+)
 from pairgram.solvers.hold_out import split_scores
 from pairgram.solvers.passes import (
     Key,
@@ -238,10 +244,13 @@ class RidgeSpec(LeastSquares):
         own: dict[str, Any] = {}
         if self.search is None:
             assert self.alphas is not None
-            solved = solve_sets(given, settings, self.alphas[0], rows.n_threads)
-            if solved is None:
+            alpha, n_threads = self.alphas[0], rows.n_threads
+            parts = given.in_dense_parts()
+            solved = [solve_sets(part, settings, alpha, n_threads) for part in parts]
+            found = [(one.weights, one.states) for one in solved if one is not None]
+            if not found:
                 return None
-            weights, states = solved.weights, solved.states
+            weights, states = map(one_array, zip(*found, strict=True))
         else:
             alphas, scoring = self._descending, self.search.scoring
             chosen = choose_for_sets(given, settings, alphas, scoring, rows.n_threads)
@@ -299,7 +308,7 @@ class RidgeSpec(LeastSquares):
         self, data: RankingData, settings: PairSettings, alpha: float
     ) -> tuple[Vector, dict[str, Any]] | None:
         """Return the coefficients and what is told of them, if compiled code solves small rows."""
-        if len(data.y) * data.n_features > LARGEST_SET:
+        if len(data.y) * data.n_features > limits.now.largest_set:
             return None
         coordinates = Coordinates.of_features(data.as_scope(settings), self.settings)
         sets = RowSets.of(coordinates.data)
@@ -479,7 +488,7 @@ class RidgeSpec(LeastSquares):
 
     def _searched_as_set(self, data: RankingData) -> tuple[_Candidate, Metric] | None:
         """Return the only candidate and its metric, if compiled code searches small rows."""
-        small = len(data.y) * data.n_features <= LARGEST_SET
+        small = len(data.y) * data.n_features <= limits.now.largest_set
         if not small or data.group_of is not None or data.preferences is not None:
             return None
         (settings,), n_threads, alphas = self.settings, self.rows.n_threads, self._descending

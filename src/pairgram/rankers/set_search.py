@@ -16,7 +16,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.metrics.metric import check_labels
 from pairgram.model_selection.judge import Judge, metric_of, ordered
-from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, search_sets
+from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, one_array, ranges, search_sets
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
 
 
 def choose_for_sets(
-    sets: RowSets,
+    given: RowSets,
     settings: PairSettings,
     alphas: Vector | None,
     scoring: Scoring,
@@ -47,7 +47,7 @@ def choose_for_sets(
     """
     parts = []
     n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
-    for first, last in _parts(sets, n_alphas):
+    for sets, first, last in _parts(given, n_alphas):
         found = search_sets(sets, settings, alphas, n_threads, some=(first, last))
         if found is None:
             return None
@@ -60,20 +60,17 @@ def choose_for_sets(
         models[states != SOLVED] = np.nan
         scores = means[best, at] * np.where(states == SOLVED, 1.0, np.nan)
         parts.append(Chosen(states, found.alphas[at, best], scores, models))
-    return Chosen(*map(np.concatenate, zip(*parts, strict=True)))
+    return Chosen(*map(one_array, zip(*parts, strict=True)))
 
 
-def _parts(sets: RowSets, n_alphas: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sets whose scores and models fit in `Limits.search_bytes`, or single ones."""
-    d = sets.blocks[0].shape[1] if sets.data.feature_map is None else sets.data.n_features
-    rows = sets.data.queries.offsets[sets.bounds]
-    ends = 8.0 * n_alphas * (rows + d * np.arange(len(rows)))
-    first = 0
-    while first < len(rows) - 1:
-        last = int(np.searchsorted(ends, ends[first] + limits.now.search_bytes, side="right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last
+def _parts(given: RowSets, n_alphas: int) -> Iterator[tuple[RowSets, int, int]]:
+    """Yield sets of dense rows, and ranges of them whose scores and models take little memory."""
+    for sets in given.in_dense_parts():
+        d = sets.blocks[0].shape[1] if sets.data.feature_map is None else sets.data.n_features
+        rows = sets.data.queries.offsets[sets.bounds]
+        ends = 8.0 * n_alphas * (rows + d * np.arange(len(rows)))
+        for first, last in ranges(ends, limits.now.search_bytes):
+            yield sets, first, last
 
 
 def _means(
@@ -83,7 +80,7 @@ def _means(
 
     The states of sets with labels that the metric cannot take are `UNSOLVED`.
     """
-    part, set_of = _held_rows(sets.data, sets.bounds, first, last)
+    part, set_of = _held_rows(sets, first, last)
     n_sets = last - first
     means, states = np.full((len(scores), n_sets), -np.inf), np.full(n_sets, UNSOLVED)
     lists = np.bincount(set_of[part.queries.offsets[:-1]], minlength=n_sets)
@@ -120,25 +117,18 @@ def _means(
     return means, states
 
 
-def _held_rows(data: RankingData, bounds: Rows, first: int, last: int) -> tuple[RankingData, Rows]:
+def _held_rows(sets: RowSets, first: int, last: int) -> tuple[RankingData, Rows]:
     """Return the rows of some sets without X, set after set, and the number of the set of each.
 
     Queries without rows are left out.
     """
-    queries, some = data.queries, slice(bounds[first], bounds[last])
-    begin, end = queries.offsets[bounds[[first, last]]].tolist()
-    sizes = queries.sizes[some]
-    rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
-    weights, of_queries = data.row_weights, data.query_weights
+    data, _ = sets.some(first, last)
+    sizes, weights = data.queries.sizes, data.query_weights
     part = replace(
         data,
-        X=np.empty((end - begin, 0)),
-        y=data.y[rows],
         queries=Queries.of_sizes(sizes[sizes > 0]),
-        row_weights=None if weights is None else weights[rows],
-        query_weights=None if of_queries is None else of_queries[some][sizes > 0],
-        offset=None if data.offset is None else data.offset[rows],
+        query_weights=None if weights is None else weights[sizes > 0],
         feature_map=None,
     )
-    of_sets = np.diff(queries.offsets[bounds[first : last + 1]])
+    of_sets = np.diff(sets.data.queries.offsets[sets.bounds[first : last + 1]])
     return part, np.repeat(np.arange(last - first), of_sets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,10 +11,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import Vector
+from pairgram._support import limits, machine as memory
+from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
 from pairgram.solvers.hold_out import LARGEST_HELD
@@ -28,8 +30,6 @@ from pairgram.solvers.ridge_path import (
 
 # The last says that compiled code leaves the set to other code.
 SOLVED, NO_PAIRS, UNSOLVED = 0, 1, 2
-# A fit of more feature values is not one of compiled sets.
-LARGEST_SET = 1 << 19
 
 
 class RowSets(NamedTuple):
@@ -58,8 +58,65 @@ class RowSets(NamedTuple):
     @classmethod
     def of(cls, data: RankingData) -> RowSets:
         """Return all rows as one set."""
-        bounds = np.array([0, data.queries.n_queries])
-        return cls(data, bounds, [data.X], data.y, np.ones(1, dtype=np.int64))
+        bounds, X = np.array([0, data.queries.n_queries]), data.X
+        n_values = X.shape[0] * X.shape[1]
+        small = n_values <= limits.now.largest_set and memory.fits(8 * n_values)
+        if scipy.sparse.issparse(X) and small:
+            X = X.toarray()
+        return cls(data, bounds, [X], data.y, np.ones(1, dtype=np.int64))
+
+    def some(self, first: int, last: int) -> tuple[RankingData, Rows | slice]:
+        """Return the data of some sets without X, set after set, and the numbers of their rows."""
+        data, queries = self.data, self.data.queries
+        begin, end = queries.offsets[self.bounds[[first, last]]].tolist()
+        rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
+        known = {name: getattr(data, name) for name in ("row_weights", "offset", "propensity")}
+        own = slice(self.bounds[first], self.bounds[last])
+        return replace(
+            data,
+            X=np.empty((end - begin, 0)),
+            y=data.y[rows],
+            queries=Queries.of_sizes(queries.sizes[own]),
+            query_weights=None if data.query_weights is None else data.query_weights[own],
+            **{name: None if values is None else values[rows] for name, values in known.items()},
+        ), rows
+
+    def in_dense_parts(self) -> Iterator[RowSets]:
+        """Yield the sets: those of sparse rows in parts, whose rows are made dense."""
+        if not scipy.sparse.issparse(self.blocks[0]):
+            yield self
+            return
+        (X,) = self.blocks
+        ends = self.data.queries.offsets[self.bounds]
+        values = np.append(0, np.cumsum(np.diff(ends) * self.n_targets))
+        alike = bool((self.n_targets == 1).all())
+        for first, last in ranges(8 * X.shape[1] * ends, limits.now.dense_block_bytes):
+            data, rows = self.some(first, last)
+            labels = self.labels[rows if alike else slice(values[first], values[last])]
+            bounds = self.bounds[first : last + 1] - self.bounds[first]
+            counts = self.n_targets[first:last]
+            yield RowSets(data, bounds, [X[rows].toarray()], labels, counts)
+
+
+def one_array(parts: Sequence[Any]) -> Any:
+    """Return arrays or CSR matrices one after the other; a single one as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    return (
+        scipy.sparse.vstack(parts, "csr")
+        if scipy.sparse.issparse(parts[0])
+        else np.concatenate(parts)
+    )
+
+
+def ranges(ends: NDArray[Any], most: float) -> Iterator[tuple[int, int]]:
+    """Yield ranges of sets, of which the ends ascend by at most so much, or single ones."""
+    first = 0
+    while first < len(ends) - 1:
+        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
 
 
 class Solved(NamedTuple):
@@ -208,5 +265,5 @@ def _targets(sets: RowSets, settings: PairSettings) -> Vector:
 
 def in_one_block(sets: RowSets) -> RowSets:
     """Return sets whose rows stand in one array, a copy if they do not yet."""
-    X = sets.blocks[0] if len(sets.blocks) == 1 else np.concatenate(sets.blocks)
+    X = one_array(sets.blocks)
     return sets._replace(data=replace(sets.data, X=X), blocks=[X])
