@@ -92,7 +92,7 @@ def save_model(
         _require_ids(model, signature, qid)
         if pip_requirements is None and conda_env is None:
             pip_requirements = [
-                f"pairgram=={pairgram.__version__}",
+                f"pairgram{'[skops]' * hasattr(model, 'steps')}=={pairgram.__version__}",
                 f"scikit-learn=={sklearn.__version__}",
             ]
         mlflow_model = Model() if mlflow_model is None else mlflow_model

@@ -3,8 +3,7 @@
 from pairgram.features.base import MAPS as KNOWN, kind_of_map
 from pairgram.files.kinds import MODELS
 from pairgram.files.read_write import read_file, write_file
-from pairgram.files.transformers import TRANSFORMERS
 
 MAPS = {name: kind_of_map(name) for name in KNOWN}
 
-__all__ = ["MAPS", "MODELS", "TRANSFORMERS", "read_file", "write_file"]
+__all__ = ["MAPS", "MODELS", "read_file", "write_file"]

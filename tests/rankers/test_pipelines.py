@@ -1,6 +1,7 @@
 """Pipelines of scikit-learn's transformers and a ranker come back from files without code."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,26 +11,27 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
+import skops.io
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
     RobustScaler,
     StandardScaler,
-    TargetEncoder,
 )
 from typer.testing import CliRunner
 
 import pairgram as pg
-from fuzz.forge import Tensor, instead, pack, parse
+from fuzz.forge import Tensor, pack, parse
 from fuzz.mutated_files import _forge
 from parts.cli import app
-from parts.files import TRANSFORMERS
 
 X, Y, QID = pg.make_ranking(12, 6, 4, random_state=0)
 X[:, 2] = np.round(3 * X[:, 2])  # as a category, too
@@ -85,6 +87,8 @@ def comes_back(pipeline, rows, path):
     again = path.with_name("again")
     pg.save_model(loaded, again)
     first, second = parse(path.read_bytes()), parse(again.read_bytes())
+    for contents in (first, second):  # whose objects skops numbers
+        del contents.tensors["transformers"]
     assert (first.settings, first.tensors) == (second.settings, second.tensors)
     return loaded
 
@@ -186,7 +190,7 @@ def column_transformers():
     yield "masks", ColumnTransformer([("n", scaler, [True, False, True, False, False])])
     yield (
         "functions",
-        ColumnTransformer([("n", scaler, ["age"]), ("c", encoder, lambda rows: ["colour"])]),
+        ColumnTransformer([("n", scaler, ["age"]), ("c", encoder, make_column_selector("colour"))]),
     )
     yield (
         "words",
@@ -222,6 +226,8 @@ def column_transformers():
 )
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_column_transformers_come_back(name, columns, kind, tmp_path):
+    if name == "functions" and kind is pl.DataFrame:
+        pytest.skip("scikit-learn selects columns of pandas alone")
     rows = frame(kind)
     pipeline = fitted(columns, rows=rows)
     loaded = comes_back(pipeline, rows, tmp_path / "file")
@@ -273,7 +279,8 @@ def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
 def test_queries_weights_and_offsets_reach_a_loaded_pipeline(tmp_path):
     with sklearn.config_context(enable_metadata_routing=True):
         scaler = StandardScaler().set_fit_request(sample_weight=True)
-        pipeline = make_pipeline(scaler, pg.RankRLS())
+        columns = ColumnTransformer([("scaled", scaler, [0, 1])], remainder="passthrough")
+        pipeline = make_pipeline(columns, pg.RankRLS())
         options = {"qid": QID, "sample_weight": np.linspace(1, 2, len(Y)), "offset": X[:, 0]}
         pipeline.fit(X, Y, **options)
         pg.save_model(pipeline, tmp_path / "file")
@@ -285,46 +292,7 @@ def test_queries_weights_and_offsets_reach_a_loaded_pipeline(tmp_path):
         assert loaded.score(X, Y, qid=QID, offset=Y) == pipeline.score(X, Y, qid=QID, offset=Y)
 
 
-def test_the_tables_know_every_parameter():
-    only_default = {"memory", "feature_name_combiner"}
-    only_default |= {"force_int_remainder_cols", "kw_args", "inv_kw_args"}
-    for kind in TRANSFORMERS.values():
-        known = {key.rstrip("?") for key in kind.settings}
-        optional = {key.rstrip("?") for key in kind.settings if "?" in key}
-        parameters = set(kind.made._get_param_names())
-        assert parameters - only_default <= known <= parameters | optional
-
-
 # Refusals
-
-
-def with_note():
-    pipeline = fitted(StandardScaler())
-    pipeline[0].note_ = 1
-    return pipeline
-
-
-REFUSED = [
-    (with_note, "step 'standardscaler' has the attribute note_, which a file cannot hold"),
-    pytest.param(
-        lambda: fitted(
-            ColumnTransformer([("part", TargetEncoder(cv=KFold(3)), ["age"])]), rows=frame()
-        ),
-        r"within it 'part' cannot be saved with cv=KFold\(.*\): a file holds an integer >= 2",
-        marks=pytest.mark.skipif(
-            "cv_object" not in TargetEncoder._parameter_constraints["cv"],
-            reason="this TargetEncoder takes numbers of folds alone",
-        ),
-    ),
-]
-
-
-@pytest.mark.parametrize(("make", "message"), REFUSED)
-def test_what_a_file_cannot_hold_is_refused(make, message, tmp_path):
-    pipeline = make()
-    with pytest.raises(ValueError, match=message):
-        pg.save_model(pipeline, tmp_path / "file")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")
@@ -342,10 +310,6 @@ def scaled():
     return fitted(StandardScaler(), MinMaxScaler())
 
 
-def encoded():
-    return fitted(OneHotEncoder(drop="first"), rows=frame()[["size", "colour", "sold"]])
-
-
 def by_columns():
     return fitted(
         ColumnTransformer(
@@ -356,128 +320,36 @@ def by_columns():
     )
 
 
-def part(contents, *places):
-    """Return the record of a transformer: of a step, or of a part of a step."""
-    record = contents.settings["transformers"]
-    for place in places:
-        key = "steps" if record["kind"] == "Pipeline" else "transformers"
-        record = record["settings"][key][place]["transformer"]
-    return record
+def bytes_are(array):
+    return lambda c: c.tensors.update(transformers=Tensor.of(array))
 
 
-def update(key, *places, **values):
-    return lambda c: part(c, *places)[key].update(values)
-
-
-def put(*places, **values):
-    return lambda c: part(c, *places).update(values)
-
-
-def category(number, **values):
-    return lambda c: part(c, 0)["fitted"]["categories_"][number].update(values)
-
-
-def column(number, **values):
-    return lambda c: part(c, 0)["settings"]["transformers"][number].update(values)
-
-
-def deep(contents):
-    for _ in range(40):
-        old = contents.settings["transformers"]
-        contents.settings["transformers"] = {
-            "kind": "Pipeline",
-            "settings": {**old["settings"], "steps": [{"name": "a", "transformer": old}]},
-            "fitted": {},
-        }
+def bytes_of(part):
+    """Put what skops writes of a part in the place of the transformers."""
+    return bytes_are(np.frombuffer(skops.io.dumps(part), np.uint8))
 
 
 FORGED = [
-    (scaled, lambda c: c.settings.update(transformers=3), "transformers must be a Pipeline"),
-    (scaled, lambda c: c.settings.update(name=3), "name must be text"),
-    (scaled, lambda c: c.settings.update(name="minmaxscaler"), "the name 'minmaxscaler' is there"),
-    (scaled, lambda c: c.settings.update(model=None), "model"),
-    (scaled, lambda c: c.settings["model"].update(kind="Pipeline"), "model.kind must be"),
-    (scaled, lambda c: c.settings.update(feature_map={}), "feature_map must be None"),
-    (scaled, lambda c: c.settings.pop("scikit-learn"), "scikit-learn is missing"),
-    (scaled, deep, "nested more than 20 deep"),
-    (
-        scaled,
-        put(0, kind="PowerTransformer"),
-        "transformers.0.kind must be one of 'StandardScaler',",
-    ),
-    (scaled, put(0, more=1), "'transformers.0.more' is no setting"),
-    (scaled, put(0, output="html"), "transformers.0.output must be one of 'default',"),
-    (scaled, put(0, sample_weight="w"), "transformers.0.sample_weight must be None or True"),
-    (scaled, put(0, fitted=None), "transformers.0.fitted must be there: True"),
-    (scaled, put(fitted={"n_features_in_": 4}), "'transformers.fitted.n_features_in_' is no"),
-    (scaled, update("settings", 0, with_mean=1), "transformers.0.with_mean must be True or False"),
-    (scaled, update("settings", 1, feature_range=[1]), "transformers.1.feature_range must be two"),
-    (scaled, update("settings", transform_input=[1]), "transformers.transform_input must be"),
-    (scaled, update("fitted", 0, n_features_in_=2**62), "n_features_in_ is 4611"),
-    (scaled, update("fitted", 0, feature_names_in_=["a"]), "transformers.0.fitted.feature_names_"),
-    (scaled, instead("transformers.0.mean_", lambda a: a[:3]), "transformers.0: .*features is "),
-    (
-        scaled,
-        instead("transformers.0.mean_", lambda a: a + np.nan),
-        "transformers.0: mean_ must be f",
-    ),
-    (scaled, instead("transformers.0.mean_", lambda a: a.astype(int)), "mean_ must be of float16"),
-    (
-        scaled,
-        instead("transformers.1.scale_", lambda a: 0 * a),
-        "transformers.1.scale_ has values t",
-    ),
-    (scaled, instead("transformers.0.var_", lambda a: -a), "transformers.0.var_ has values too sm"),
-    (
-        scaled,
-        instead("transformers.0.n_samples_seen_", lambda a: np.ones(3)),
-        "transformers.0.fitted.n_features_in_ is 4, but there are arrays of length 3",
-    ),
-    (scaled, lambda c: c.tensors.pop("transformers.0.mean_"), "mean_ is missing, but with_mean is"),
-    (scaled, lambda c: c.tensors.pop("transformers.1.min_"), "transformers.1: min_ is missing"),
-    (
-        scaled,
-        lambda c: c.tensors.update({"transformers.7.min_": Tensor.of(np.ones(2))}),
-        "'transformers.7.min_' is no array",
-    ),
-    (
-        encoded,
-        category(0, dtype="float"),
-        "transformers.0.fitted.categories_.0.dtype must be one of 'obj",
-    ),
-    (encoded, category(0, values=[]), "categories_.0.values must be a list of text, numbers or N"),
-    (encoded, category(0, values=[1, 0]), "categories_.0.values must ascend"),
-    (encoded, category(0, values=[0, 2**70]), "categories_.0.values must be of int64"),
-    (encoded, category(0, values=[0, "a"]), "categories_.0.values must be all text or all num"),
-    (encoded, category(1, values=["a", "a"]), "categories_.1.values has one value twice"),
-    (encoded, category(1, values=[np.nan, "a"]), "categories_.1.values must be finite, and NaN th"),
-    (encoded, category(1, dtype="str", values=["a", None]), "categories_.1.values must be text"),
-    (encoded, category(1, dtype="bool"), "categories_.1.values must be of bool"),
-    (encoded, category(1, values=["a"]), "the model is of .* features, but the transformers make"),
-    (encoded, update("settings", 0, drop=[0]), "transformers.0.drop must have 3 values"),
-    (encoded, update("settings", 0, drop=[0, "no", True]), "0.drop must be categories, got 'no'"),
-    (encoded, update("settings", 0, dtype="object"), "transformers.0.dtype must be one of 'bool',"),
-    (encoded, update("fitted", 0, categories_=[]), "n_features_in_ is 3, but there are categories"),
-    (by_columns, column(0, columns=["age", "x"]), "0.0.columns has 'x', which is no feature name"),
-    (by_columns, column(0, columns=["age"]), "transformers.0.0 takes 2 columns, but gets 1|rem"),
-    (by_columns, column(0, columns=[0, 9]), "transformers.0: there is no column 9"),
-    (by_columns, column(0, columns=[True, False]), "0.0.columns must be a list of names or of"),
-    (by_columns, column(0, name="c"), "transformers.0: the name 'c' is there twice"),
-    (by_columns, column(1, transformer="keep"), "transformers.0.1 must be an object of JSON"),
-    (by_columns, column(1, transformer="drop"), "the model is of 7 features, but the transformers"),
-    (by_columns, column(1, columns=[]), "transformers.0.1.fitted must be there: False"),
-    (by_columns, update("fitted", 0, remainder=[2]), "transformers.0.fitted.remainder must be the"),
-    (by_columns, update("fitted", 0, sparse_output_=1), "0.fitted.sparse_output_ must be True or"),
-    (by_columns, update("settings", 0, remainder="keep"), "transformers.0.remainder must be an ob"),
-    (by_columns, update("settings", 0, n_jobs=10**6), "transformers.0.n_jobs must be None or an"),
-    (by_columns, update("settings", 0, transformer_weights={"c": "a"}), "transformer_weights must"),
+    (lambda c: c.settings.update(name=3), "name must be text"),
+    (lambda c: c.settings.update(model=None), "model"),
+    (lambda c: c.settings["model"].update(kind="Pipeline"), "model.kind must be"),
+    (lambda c: c.settings.update(feature_map={}), "feature_map must be None"),
+    (lambda c: c.settings.pop("scikit-learn"), "scikit-learn is missing"),
+    (lambda c: c.settings.update(transformers=3), "'transformers' is no setting"),
+    (lambda c: c.tensors.pop("transformers"), "transformers is missing"),
+    (lambda c: c.tensors.update(more=c.tensors["transformers"]), "'more' is no array"),
+    (bytes_are(np.zeros(3)), "transformers must be of uint8"),
+    (bytes_are(np.zeros(3, np.uint8)), "transformers cannot be made: BadZipFile"),
+    (bytes_of(StandardScaler()), "cannot be made: TypeError: want a Pipeline, got StandardScaler"),
+    (bytes_of(Pipeline(3)), "cannot be made: AttributeError"),
+    (bytes_of(FunctionTransformer(os.system)), r"Untrusted types .*\['posix.system'\]"),
 ]
 
 
-@pytest.mark.parametrize(("make", "change", "message"), FORGED)
-def test_forged_pipelines_are_refused(make, change, message, tmp_path):
+@pytest.mark.parametrize(("change", "message"), FORGED)
+def test_forged_pipelines_are_refused(change, message, tmp_path):
     path = tmp_path / "file"
-    pg.save_model(make(), path)
+    pg.save_model(scaled(), path)
     contents = parse(path.read_bytes())
     path.write_bytes(pack(contents))
     pg.load_model(path)  # the forger's file is sound but for the change
@@ -488,7 +360,7 @@ def test_forged_pipelines_are_refused(make, change, message, tmp_path):
     assert str(caught.value).startswith(f"{path}: ") and len(str(caught.value)) < 600
 
 
-FRAMES = {scaled: X, encoded: frame()[["size", "colour", "sold"]], by_columns: frame()}
+FRAMES = {scaled: X, by_columns: frame()}
 
 
 @pytest.mark.parametrize("make", FRAMES)
@@ -507,42 +379,30 @@ def test_what_is_loaded_can_be_used_whatever_a_file_says(make, tmp_path):
             assert str(error).startswith(f"{path}: ")
             outcomes.add("refused")
             continue
-        repr(loaded)
         outcomes.add("loaded")
         try:
             loaded.predict(FRAMES[make])
         except ValueError:  # other columns, or values that are too large
             outcomes.add("refuses to predict")
-        pg.save_model(loaded, path)
-        pg.load_model(path)
     assert {"refused", "loaded"} <= outcomes
 
 
-def test_a_parameter_of_another_version_is_named(tmp_path, monkeypatch):
+def test_other_versions_are_told(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    pg.save_model(fitted(MaxAbsScaler()), path)
-    contents = parse(path.read_bytes())
-    part(contents, 0)["settings"]["clip"] = True
-    contents.settings["scikit-learn"] = "99.0"
-    path.write_bytes(pack(contents))
-    monkeypatch.setattr(MaxAbsScaler, "_get_param_names", classmethod(lambda cls: ["copy"]))
-    with pytest.raises(ValueError) as caught:
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn.base.__version__", "1.0")
+        pg.save_model(fitted(MaxAbsScaler()), path)
+    with pytest.warns(InconsistentVersionWarning, match=r"from version 1\.0 when using version"):
         pg.load_model(path)
-    message = "transformers.0: MaxAbsScaler has no parameter clip (the file was written with"
-    assert str(caught.value).startswith(f"{path}: {message} scikit-learn '99.0', this is ")
 
 
-def test_a_fitted_value_of_another_version_is_named(tmp_path, monkeypatch):
+def test_skops_is_named_if_it_is_missing(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    pg.save_model(fitted(MaxAbsScaler()), path)
-
-    def fit(self, X):
-        self.n_features_in_, self.n_samples_seen_, self.max_abs_, self.peak_ = 1, 2, [1], [2]
-        return self
-
-    monkeypatch.setattr(MaxAbsScaler, "fit", fit)
-    with pytest.raises(ValueError, match=r"transformers\.0: MaxAbsScaler .* (peak_|scale_)"):
-        pg.load_model(path)
+    pg.save_model(scaled(), path)
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    for call in (lambda: pg.save_model(scaled(), path), lambda: pg.load_model(path)):
+        with pytest.raises(ImportError, match=r"pip install 'pairgram\[skops\]'"):
+            call()
 
 
 # The command line

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -25,7 +26,6 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     MinMaxScaler,
     OneHotEncoder,
-    PowerTransformer,
     QuantileTransformer,
     StandardScaler,
 )

@@ -1,6 +1,6 @@
 """Pipelines that encode text score and judge tables as they do frames in memory."""
 
-import dataclasses
+import functools
 import gzip
 import sys
 import time
@@ -291,14 +291,14 @@ def test_a_wrong_formula_is_seen_on_a_table(monkeypatch):
     frame, model = sized("S", "M", "L")
     table = table_of(frame.assign(y=0.0, q=1), frame)
     assert export.verify(export.to_python(model), model, table).max_error < 1e-12
-    kinds = sys.modules["pairgram.files.transformers"].TRANSFORMERS
-    kind = kinds["OneHotEncoder"]
+    kinds = sys.modules["pairgram.features.transformers"].FORMULAS["sklearn.preprocessing"]
+    codes = kinds["OneHotEncoder"].args[0]
 
     def reversed_codes(step, k):
-        values, other = kind.codes(step, k)
+        values, other = codes(step, k)
         return values[::-1], other
 
-    wrong = dataclasses.replace(kind, codes=reversed_codes)
+    wrong = functools.partial(kinds["OneHotEncoder"].func, reversed_codes)
     monkeypatch.setitem(kinds, "OneHotEncoder", wrong)
     parity = export.verify(export.to_python(model), model, table)
     assert parity.n_reordered == 1 and parity.max_error > 0.01

@@ -29,7 +29,7 @@ from pairgram.features.formulas import (
     stepped,
 )
 from pairgram.features.kernels import KernelTerm
-from pairgram.files.transformers import columns_before
+from pairgram.features.transformers import columns_before
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

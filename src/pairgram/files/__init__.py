@@ -1,4 +1,1 @@
-"""Model files: their format, what each kind must hold, and scikit-learn's transformers in them.
-
-Reading a file runs no code from it.
-"""
+"""Model files: their format, and what each kind must hold. Reading a file runs no code from it."""

@@ -309,7 +309,7 @@ BATCHES: Mapping[str, Kind] = {
 
 
 def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
-    """Check the models within a batch, and return the arrays that belong to none of them."""
+    """Check the models within a file, and return the arrays that belong to none of them."""
     rest = dict(arrays)
     for name in PARTS:
         own = {key: rest.pop(key) for key in arrays if key.startswith(f"{name}.")}
@@ -329,34 +329,15 @@ def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
     return rest
 
 
-# Pipelines of scikit-learn: transformers, then a model, whose arrays have a prefix.
+# Pipelines of scikit-learn: the bytes that skops writes of the transformers, then a model, whose
+# arrays have a prefix.
 
 PIPELINES: Mapping[str, Kind] = {
-    "Pipeline": Kind({"scikit-learn": TEXT, "transformers": ANY, "model": PART, "name": TEXT}, {})
+    "Pipeline": Kind(
+        {"scikit-learn": TEXT, "model": PART, "name": TEXT},
+        {"transformers": Array(("uint8",), ("bytes",))},
+    )
 }
-
-
-def _check_pipeline(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
-    """Check a pipeline, and return the arrays that belong to no part of it."""
-    # Other files need none of scikit-learn's transformers, which take a while to import.
-    from pairgram.files.transformers import by_owner, check_transformer
-
-    rest = _check_parts(arrays, {"model": settings["model"]})
-    owned = by_owner(rest)
-    require(
-        isinstance(settings["transformers"], dict)
-        and settings["transformers"].get("kind") == "Pipeline",
-        "transformers must be a Pipeline",
-    )
-    _, width = check_transformer(settings["transformers"], "transformers", owned)
-    names = [step["name"] for step in settings["transformers"]["settings"]["steps"]]
-    require(settings["name"] not in names, f"the name {brief(settings['name'])} is there twice")
-    found = settings["model"]["settings"]["fitted"]["n_features_in_"]
-    require(
-        width in (None, found),
-        f"the model is of {found} features, but the transformers make {width}",
-    )
-    return {f"{owner}.{name}": array for owner in owned for name, array in owned[owner].items()}
 
 
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
@@ -383,8 +364,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
     if kind in BATCHES or kind in PIPELINES:
         require(settings["feature_map"] is None, f"feature_map must be None for a {kind}")
-        check = _check_parts if kind in BATCHES else _check_pipeline
-        arrays = check(arrays, settings)
+        arrays = _check_parts(arrays, settings)
     feature_map, wanted = settings["feature_map"], dict(table.arrays)
     of_map = None
     if feature_map is not None:

@@ -33,9 +33,9 @@ from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
+from pairgram.features.pipelines import PipelineScorer, knows_text
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
-from pairgram.files.transformers import PipelineScorer, knows_text
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.rankers.certainty import deviations_of, drawn_weights
 from pairgram.rankers.known import ranker_called

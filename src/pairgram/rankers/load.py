@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
 import os
 from dataclasses import replace
 from typing import Any
+from zipfile import ZIP_DEFLATED
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -18,8 +22,6 @@ from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
-from pairgram.files.transformer import WHOLE, OtherVersionError, Place, parameters_of
-from pairgram.files.transformers import by_owner, describe_transformer, restore_transformer
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
 from pairgram.solvers.posterior import Posterior
@@ -28,6 +30,16 @@ from pairgram.solvers.ridge_path import ColumnSums
 Contents = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
+# Besides what skops trusts: the types of scikit-learn, NumPy and SciPy that run no code.
+TRUSTED = [
+    "builtins.object",
+    "numpy.dtype",
+    "numpy.number",
+    "sklearn.compose._column_transformer.make_column_selector",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+]
+
 
 def describe_pipeline(pipeline: Pipeline) -> tuple[Contents, Record]:
     """Return the arrays and settings of the file of a fitted pipeline.
@@ -35,8 +47,8 @@ def describe_pipeline(pipeline: Pipeline) -> tuple[Contents, Record]:
     Raises
     ------
     ValueError
-        If the last step is no ranker of this package, or if a transformer is none that a file can
-        hold. The message names the step.
+        If the last step is no ranker of this package, or if a step is of a type that skops does
+        not trust. The message names the step.
     """
     name, model = pipeline.steps[-1]
     if not isinstance(model, LinearRanker):
@@ -45,21 +57,63 @@ def describe_pipeline(pipeline: Pipeline) -> tuple[Contents, Record]:
             "pairgram for the pipeline to be saved"
         )
     check_is_fitted(model)
-    arrays: Contents = {}
     before = Pipeline(pipeline.steps[:-1], transform_input=None)
-    before.set_params(**parameters_of(pipeline, "steps"))
-    record = describe_transformer(before, Place("transformers", WHOLE, arrays))
+    parameters = pipeline.get_params(deep=False)
+    before.set_params(**{key: parameters[key] for key in parameters if key != "steps"})
+    for inner, step in before.steps:
+        if step is not None and not isinstance(step, str):
+            check_is_fitted(step)
+        _as_skops(step, f"step {inner!r}")
+    kept = np.frombuffer(_as_skops(before, "the pipeline"), np.uint8)
     of_model, settings = model._contents()
     for key, value in settings.items():
         check_setting(f"step {name!r}: {key}", value)
-    arrays |= {f"model.{key}": array for key, array in of_model.items()}
-    return arrays, {
+    return {"transformers": kept, **{f"model.{key}": of_model[key] for key in of_model}}, {
         "feature_map": None,
         "scikit-learn": sklearn.__version__,
-        "transformers": record,
         "name": name,
         "model": {"kind": model._file_kind, "settings": settings},
     }
+
+
+def _skops() -> Any:
+    try:
+        return importlib.import_module("skops.io")
+    except ImportError as error:
+        message = "files of pipelines need skops: pip install 'pairgram[skops]'"
+        raise ImportError(message) from error
+
+
+def _as_skops(part: object, what: str) -> bytes:
+    """Return the bytes that skops writes of a pipeline or of a step; `what` is for messages."""
+    skops = _skops()
+    try:
+        data: bytes = skops.dumps(part, compression=ZIP_DEFLATED)
+    except RecursionError:  # a step that has metadata requests, which have the step
+        part = copy.deepcopy(part)
+        _name_owners(part)
+        data = skops.dumps(part, compression=ZIP_DEFLATED)
+    strange = sorted({*skops.get_untrusted_types(data=data)} - {*TRUSTED})
+    if strange:
+        raise ValueError(
+            f"{what} cannot be saved: it has {', '.join(strange)}, which a file cannot hold "
+            "without running code when it is loaded; skops.io.dump writes such a pipeline, for "
+            "those who trust these types"
+        )
+    return data
+
+
+def _name_owners(value: Any) -> None:
+    """Have metadata requests within a value name their steps in the place of holding them."""
+    if isinstance(value, BaseEstimator):
+        requests = getattr(value, "_metadata_request", None)
+        for own in (requests, *vars(requests).values()) if requests is not None else ():
+            own.owner = type(value).__name__
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    for part in value if isinstance(value, (list, tuple)) else ():
+        _name_owners(part)
 
 
 def restore_pipeline(arrays: Contents, settings: Record, model: LinearRanker) -> Pipeline:
@@ -68,18 +122,22 @@ def restore_pipeline(arrays: Contents, settings: Record, model: LinearRanker) ->
     Raises
     ------
     ValueError
-        If the installed version of scikit-learn has other parameters or fitted attributes than the
-        version that wrote the file.
+        If skops, or the installed version of scikit-learn, cannot make the transformers.
     """
+    skops = _skops()
     try:
-        owned = by_owner(arrays)
-        pipeline: Pipeline = restore_transformer(settings["transformers"], "transformers", owned)
-    except OtherVersionError as error:
+        pipeline = skops.loads(arrays["transformers"].tobytes(), trusted=TRUSTED)
+        if type(pipeline) is not Pipeline:
+            raise TypeError(f"want a Pipeline, got {type(pipeline).__name__}")
+        pipeline.steps.append((settings["name"], model))
+    except MemoryError:
+        raise
+    except Exception as error:  # skops may raise anything for bytes that it did not write
         raise ValueError(
-            f"{error} (the file was written with scikit-learn {settings['scikit-learn'][:40]!r}, "
-            f"this is {sklearn.__version__})"
+            f"its transformers cannot be made: {type(error).__name__}: {error} (the file was "
+            f"written with scikit-learn {settings['scikit-learn'][:40]!r}, this is "
+            f"{sklearn.__version__})"
         ) from None
-    pipeline.steps.append((settings["name"], model))
     return pipeline
 
 
@@ -92,12 +150,10 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
     Parameters
     ----------
     model : ranker or sklearn.pipeline.Pipeline
-        The steps of a pipeline before its ranker may be StandardScaler, MinMaxScaler,
-        MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder, TargetEncoder,
-        KBinsDiscretizer, PolynomialFeatures, FunctionTransformer of NumPy's log1p, log and sqrt, a
-        ColumnTransformer or Pipeline of these, and "passthrough". A ColumnTransformer may also have
-        "drop". A search as the last step, such as `RankRLSCV`, comes back as the model that it
-        chose.
+        The steps of a pipeline before its ranker may be scikit-learn's own transformers, whose
+        functions are NumPy's or SciPy's, such as ``FunctionTransformer(np.log1p)``. They are kept
+        by skops, the extra ``pairgram[skops]``. A search as the last step, such as `RankRLSCV`,
+        comes back as the model that it chose.
     path : str or path-like
 
     Raises
@@ -105,18 +161,17 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
     TypeError
         If `model` is neither a ranker nor a Pipeline.
     ValueError
-        If a step is another transformer, or has a parameter that a file cannot hold, such as
-        another function or a cache; or if the ranker cannot be saved. The message names the step.
+        If a step has a part of another type, such as a function or a class of your own; or if the
+        ranker cannot be saved. The message names the step.
+    ImportError
+        If the model is a pipeline, and skops is missing.
     OSError
         If the file cannot be written. The message names the file.
 
     Notes
     -----
-    The columns of a ColumnTransformer come back as lists of the names or numbers of those that its
-    fit selected, whether they were given by a slice, a mask or a function.
-
-    The file may be read with another version of scikit-learn. If that version has other parameters
-    or fitted attributes, `load_model` raises a ValueError that names them.
+    The steps of a pipeline are objects of scikit-learn, which does not promise that another version
+    of it reads them: `load_model` then warns. Rankers are read by later versions of this package.
 
     Examples
     --------
@@ -164,8 +219,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ------
     ValueError
         If the file is not a pairgram model, is damaged, or has a setting or an array that `save`
-        would not write; or if it holds a transformer that the installed version of scikit-learn
-        cannot make. The message names the file and what is wrong.
+        would not write; or if it holds a transformer of another type than `save_model` writes, or
+        that the installed version of scikit-learn cannot make. The message names the file and what
+        is wrong.
+    ImportError
+        If the file is that of a pipeline, and skops is missing.
     OSError
         If the file cannot be read.
     """

@@ -1,0 +1,229 @@
+"""`PipelineScorer` scores rows by the formulas of the steps of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+
+import pairgram._core as _core
+from pairgram._support import limits
+from pairgram._support.arrays import kind_in
+from pairgram.features.formulas import (
+    Affine,
+    ColumnsAtOnce,
+    Lookup,
+    Rows,
+    combined,
+    is_missing,
+    leaves,
+)
+from pairgram.features.transformers import columns_before
+
+
+class PipelineScorer:
+    """Scores rows of a caller's own columns, text among them, in one thread.
+
+    It computes what the steps of a pipeline compute by the formulas that exports have too: scores
+    are those of `predict` up to rounding. Any number of threads may call it at the same time, and a
+    pickle gives the same bits. It does not change when the pipeline is fitted again.
+
+    Parameters
+    ----------
+    pipeline : fitted sklearn.pipeline.Pipeline that ends in a ranker of this package
+
+    Attributes
+    ----------
+    feature_names_in_ : tuple of str, or None
+        The names of the columns, if the pipeline was fitted to a frame.
+    n_features_in_ : int
+        The number of columns of the rows.
+    texts : dict of str or int to frozenset of str
+        The columns that are text, by name or else by number, with the categories of each.
+    names : tuple of str or int
+        The columns that are read, by name or else by number.
+    reads_lists : bool
+        Whether the score of a row depends on the other rows of its list.
+    width : int
+        The number of columns that are made of a row, with one for every category in a model that is
+        not linear.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
+        ranker: Any = pipeline.steps[-1][1].row_scorer()
+        self.reads_lists = ranker.reads_lists
+        self._ranker, self._coef, self._constant = ranker, None, 0.0
+        # Of all columns, also of those whose weight is 0.
+        encoded = [leaf for c in columns for leaf in leaves(c) if isinstance(leaf, Lookup)]
+        accepted = ((one.source, one.accepted) for one in encoded if one.accepted is not None)
+        self._accepted = [*dict.fromkeys(accepted)]
+        if ranker.linear is not None:  # all categories of a source become one column
+            coef, self._constant = ranker.linear
+            sums = []
+            for column, weight in combined(columns, coef.tolist()):
+                if isinstance(column, Affine) and column.has_gaps:
+                    self._constant += weight * column.offset
+                    column, weight = Affine(column.source), weight * column.factor
+                sums.append((column, weight))
+            columns, self._coef = [one for one, _ in sums], np.array([weight for _, weight in sums])
+        self._columns, self.width = ColumnsAtOnce(columns), max(1, len(columns))
+        found = [leaf for column in columns for leaf in leaves(column)]
+        found += encoded
+        texts: dict[int, set[str]] = {}
+        for one in found:
+            keys = {*one.keys, *(one.accepted or ())} if isinstance(one, Lookup) else ()
+            if own := {key for key in keys if isinstance(key, str)}:
+                texts.setdefault(one.source, set()).update(own)
+        sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
+        names = self.feature_names_in_ or range(self.n_features_in_)
+        self.names = tuple(names[source] for source in sources)
+        self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
+        self._sources = [(source, object if source in texts else float) for source in sources]
+
+    def __call__(
+        self, X: NDArray[Any] | Mapping[str, ArrayLike], qid: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the scores of rows, (n_rows,).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features), or mapping
+            Rows, of objects if there is text; or what has the values of a column under its name,
+            ``X[name]``: a dict of lists, or a frame. Other columns are left out. None and NaN are
+            missing. Numbers are not checked: an infinite one, or one that is missing where no step
+            fills it, has no meaningful score.
+        qid : array-like of shape (n_rows,) or None
+            Query ids, for inputs within lists alone. None means that all rows are one list.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+
+        Raises
+        ------
+        TypeError
+            If X is a list or another object without columns.
+        ValueError
+            If a column is not there, has another length than the first one, is text in the place of
+            numbers, or has a category that its encoder refuses; or if X is an array of another
+            shape.
+        """
+        return self.of_rows(self.rows_of(X), qid)
+
+    def of_rows(self, rows: Rows, qid: ArrayLike | None) -> NDArray[Any]:
+        """Return the scores of rows that `rows_of` has returned."""
+        values = self._columns.of(rows, len(rows[self._sources[0][0]]))
+        if self._coef is None:
+            return np.asarray(self._ranker(values, qid))
+        return _core.score_rows(values, self._coef) + self._constant
+
+    def of_columns(self, names: Sequence[str]) -> ScorerOfColumns:
+        """Return what scores rows of columns with these names."""
+        return ScorerOfColumns(self, names)
+
+    def rows_of(self, X: NDArray[Any] | Mapping[str, ArrayLike]) -> Any:
+        """Return the columns of rows, which a matrix of numbers has as its own rows."""
+        given: Any = X
+        names: Sequence[Any] | None = self.feature_names_in_
+        if not hasattr(X, "__getitem__") or isinstance(X, (list, tuple, str)):
+            raise TypeError(
+                "X must be a dict of lists, with a list for every column, a frame, or an ndarray, "
+                f"got {type(X).__name__}"
+            )
+        if isinstance(X, np.ndarray):
+            if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X must be (n, {self.n_features_in_}), got shape {X.shape}")
+            if not (self.texts or self._accepted) and X.dtype.kind == "f":
+                return np.asarray(X.T, np.float64)
+            given, names = X.T, range(self.n_features_in_)
+        elif names is None:
+            raise ValueError(
+                "X must be an ndarray, because the pipeline was fitted to columns without names, "
+                f"got {type(X).__name__}"
+            )
+        columns: list[Any] = [None] * self.n_features_in_
+        for source, dtype in self._sources:
+            columns[source] = one = _column_of(given, names[source], dtype)
+            first, _ = self._sources[0]
+            if len(one) != len(columns[first]):
+                raise ValueError(
+                    f"column {names[source]!r} of X has {len(one)} values, and column "
+                    f"{names[first]!r} has {len(columns[first])}"
+                )
+        for source, accepted in self._accepted:
+            values = columns[source].tolist()
+            other = [row for row, value in enumerate(values) if value not in accepted]
+            gaps = is_missing(columns[source][other])
+            for row, is_gap in zip(other, gaps.tolist(), strict=True):
+                if not is_gap or None not in accepted:
+                    raise ValueError(
+                        f"row {row} of X has {values[row]!r} in column {names[source]!r}, which no "
+                        "row had in fit: its encoder has handle_unknown='error'"
+                    )
+        return columns
+
+
+def _column_of(given: Any, name: Any, dtype: type) -> NDArray[Any]:
+    """Return the values of a column, (n_rows,)."""
+    try:
+        values = given[name]
+    except KeyError:
+        raise ValueError(f"X has no column {name!r}") from None
+    if dtype is float and (kind := kind_in(values)) != "numbers":  # such as the text "1"
+        raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
+    found: NDArray[Any] = np.asarray(values, dtype)
+    if found.ndim != 1:
+        raise ValueError(f"column {name!r} of X must be (n,), got shape {found.shape}")
+    return found
+
+
+def knows_text(step: object) -> bool:
+    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
+    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
+    return any(knows_text(part[1]) for part in parts) or any(
+        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
+    )
+
+
+class ScorerOfColumns:
+    """Scores rows of columns of a table, some of which a pipeline reads.
+
+    Parameters
+    ----------
+    scorer : PipelineScorer
+    names : sequence of str
+        The names of the columns, in the order of the rows.
+    """
+
+    def __init__(self, scorer: PipelineScorer, names: Sequence[str]) -> None:
+        self.scorer, self.reads_lists = scorer, scorer.reads_lists
+        self.names = names
+
+    def predict(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the scores of rows, (n_rows,).
+
+        Raises
+        ------
+        ValueError
+            If a row has no finite score.
+        """
+        rows = self.scorer.rows_of(dict(zip(self.names, X.T, strict=True)))
+        fitting = limits.now.dense_block_bytes // (8 * self.scorer.width)
+        size, found = max(1, len(X) if self.reads_lists else fitting), [np.empty(0)]
+        for begin in range(0, len(X), size):
+            part: Any = [x if x is None else x[begin : begin + size] for x in rows]
+            found.append(self.scorer.of_rows(part, qid))
+        scores: NDArray[Any] = np.concatenate(found)
+        if not np.isfinite(scores).all():
+            row = int(np.argmin(np.isfinite(scores)))
+            gaps = [name for name, x in zip(self.names, X[row], strict=True) if x != x]
+            gaps = [repr(name) for name in gaps if name in self.scorer.names]
+            why = "a step of the pipeline has no number for it"
+            if gaps:
+                why = f"no step of the pipeline fills what it lacks in column {', '.join(gaps)}"
+            raise ValueError(f"row {row} of these gets the score {scores[row]}: {why}")
+        return scores
