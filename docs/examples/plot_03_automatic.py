@@ -8,7 +8,7 @@ kernels. It ends within a budget of seconds, and stops earlier where further tri
 
 import numpy as np
 
-from pairgram import AutoRanker, make_ranking, plots
+from pairgram import AutoRanker, make_ranking
 
 X, y, qid = make_ranking(50, 15, 4, random_state=1)
 hidden = y + 2 * np.sin(6 * X[:, 0]) * X[:, 1]
@@ -19,8 +19,3 @@ for features, inputs, score, outcome in zip(
 ):
     if np.isfinite(score):
         print(f"{features!s:>36} {inputs!s:>13} {score:.3f} {outcome}")
-
-# %%
-# Grey cells were not tried.
-
-plots.settings(model, "features", "inputs")

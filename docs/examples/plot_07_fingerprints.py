@@ -6,6 +6,7 @@ Compounds are compared within an assay only. A kernel needs nothing but similari
 is held out exactly.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from pairgram import RankRLSCV, plots
@@ -27,4 +28,9 @@ plots.scores(model)
 
 search = RankRLSCV(kernel="rbf", gamma=[0.01, 0.03, 0.1, 0.3], scoring="kendall")
 search.fit(prints.astype(float), activity, qid=assay)
-plots.settings(search)
+
+ax = plt.subplots()[1]
+for gamma, own in search.to_frame().sort_values("param_alpha").groupby("param_gamma"):
+    ax.semilogx(own["param_alpha"], own["mean_test_score"], label=f"gamma = {gamma:g}")
+ax.set(xlabel="alpha", ylabel="kendall")
+ax.legend()

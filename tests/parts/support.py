@@ -11,13 +11,11 @@ from pairgram._support.machine import (
     single_threaded_blas,
     until,
 )
-from pairgram._support.tabled import html_of, latex_of, text_of
+from pairgram._support.tabled import text_of
 
 __all__ = [
     "cached_property",
     "deadline",
-    "html_of",
-    "latex_of",
     "limits",
     "machine",
     "real_array",

@@ -10,8 +10,6 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from pairgram import (
-    AutoRanker,
-    ELMRankCV,
     Preferences,
     QueryKFold,
     RankRLS,
@@ -90,11 +88,6 @@ def test_scores_along_C():
     assert data["C"].tolist() == [0.001, 0.01, 0.1]
     assert data["chosen"] == [search.C_]
     assert np.isfinite(data["standard_error"]).all()
-    both = ELMRankCV(n_nodes=10, n_estimators=2, random_state=0).fit(X, Y, qid=QID)
-    assert plots.settings(both).ax.get_ylabel() == "C"
-    data = check(plots.settings(both, "alpha", "C"))
-    assert not both.scoring_.greater_is_better
-    assert data["score"].min() == pytest.approx(both.best_score_)
 
 
 def test_a_standard_error_that_is_not_known():
@@ -148,60 +141,6 @@ def test_differences():
     at = np.flatnonzero(found.differences["system"] == "first")[0]
     words = [one.get_text() for one in plot.ax.get_legend().get_texts()]
     assert f"first better: {found.differences['wins'][at]}" in words
-
-
-def test_settings_without_a_score():
-    """A score of NaN, as of a fit that failed, takes no other score's place."""
-    search = RankRLSCV([0.1, 1.0], pairs=["with_ties", "without_ties"], scale=[True, False])
-    search = search.fit(X, Y, qid=QID)
-    params, scores = search.cv_results_["params"], search.cv_results_["mean_test_score"]
-    scores[0] = np.nan
-    plot = plots.settings(search, "pairs")
-    for row, column, score in zip(*plot.data.values(), strict=True):
-        same = [row == one["pairs"] and column == one["alpha"] for one in params]
-        assert score == np.nanmax(scores[same])
-    assert plot.ax.collections[0].get_clim() == (min(plot.data["score"]), max(plot.data["score"]))
-
-
-def test_settings():
-    search = RankRLSCV(kernel="rbf", gamma=[0.01, 0.1, 1.0]).fit(X, Y, qid=QID)
-    data = check(plots.settings(search))
-    results = search.cv_results_
-    assert len(data["score"]) == len(results["mean_test_score"])
-    at = [f"{one['gamma']:.3g} {one['alpha']:.3g}" for one in results["params"]]
-    found = [f"{row:.3g} {a:.3g}" for row, a in zip(data["row"], data["column"], strict=True)]
-    assert dict(zip(found, data["score"], strict=True)) == dict(
-        zip(at, results["mean_test_score"], strict=True)
-    )
-    # Of two grids of alpha, whose numbers lie between each other, the better is drawn all along.
-    grids = RankRLSCV(pairs=["with_ties", "gain_difference"], inputs=[None, "quantile"]).fit(
-        X, Y, qid=QID
-    )
-    params, of_params = grids.cv_results_["params"], grids.cv_results_["mean_test_score"]
-    data = check(plots.settings(grids, "pairs"))
-    for row, column, score in zip(*(data[k] for k in ("row", "column", "score")), strict=True):
-        nearest = []
-        for scale in (None, "quantile"):
-            at = [k for k in range(len(params)) if params[k]["inputs"] == scale]
-            at = [k for k in at if params[k]["pairs"] == row]
-            places = np.log([params[k]["alpha"] for k in at])
-            apart = np.abs(places - np.log(column))
-            if apart.min() < 0.501 * abs(places[1] - places[0]):
-                nearest.append(of_params[at[np.argmin(apart)]])
-        assert score == max(nearest)
-    near = RankRLSCV([1000.0, 1001.0, 1002.0], pairs=["without_ties", "with_ties"])
-    near.fit(X, Y, qid=QID)
-    plot = plots.settings(near, columns="pairs", rows="alpha")
-    data = check(plot)
-    assert data["row"].tolist() == [1000.0, 1000.0, 1001.0, 1001.0, 1002.0, 1002.0]
-    assert sorted(data["score"]) == sorted(near.cv_results_["mean_test_score"])
-    labels = [label.get_text() for label in plot.ax.get_yticklabels()]
-    assert labels == ["1000", "1001", "1002"]
-    (star,) = plot.ax.lines
-    assert labels[int(star.get_ydata()[0])] == f"{near.alpha_:g}"
-    automatic = AutoRanker(time_budget=0.3, random_state=0).fit(X, Y, qid=QID)
-    data = check(plots.settings(automatic, "features", "inputs"))
-    assert data["score"].max() == pytest.approx(np.nanmax(automatic.trials_["score"]))
 
 
 def test_axes_of_ones_own(tmp_path):

@@ -1,11 +1,11 @@
-"""Results that are tables: text, notebooks, frames, papers."""
+"""Results that are tables: text, notebooks, frames."""
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from pairgram import RankRLSCV, compare, make_ranking
-from parts.support import html_of, latex_of, text_of
+from parts.support import text_of
 
 TABLE = {
     "name_of": np.array(["a & b", "<c>_%"], dtype=object),
@@ -20,32 +20,7 @@ def test_text_has_numbers_at_the_right():
         "a & b    0.5000      1",
         "<c>_%     1e-05     20",
     ]
-    assert text_of({"x": np.empty(0)}) == html_of({"x": np.empty(0)}) == ""
-
-
-def test_notebooks_get_what_the_text_has():
-    found = html_of(TABLE)
-    assert '<td style="text-align:left">&lt;c&gt;_%</td>' in found
-    assert '<td style="text-align:right">20</td>' in found
-
-
-def test_papers_get_rules_and_escapes():
-    assert latex_of(TABLE).splitlines() == [
-        r"\begin{tabular}{lrr}",
-        r"\toprule",
-        r"name\_of & value & count \\",
-        r"\midrule",
-        r"a \& b & 0.5000 & 1 \\",
-        r"\textless{}c\textgreater{}\_\% & 1e-05 & 20 \\",
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    names = {"run": np.array(["[1] a|b", "*", "~\\^"], dtype=object)}
-    assert latex_of(names).splitlines()[4:7] == [
-        r"{[}1] a\textbar{}b \\",
-        r"{*} \\",
-        r"\textasciitilde{}\textbackslash{}\textasciicircum{} \\",
-    ]
+    assert text_of({"x": np.empty(0)}) == ""
 
 
 def test_results_of_the_library_are_tables():
@@ -56,11 +31,10 @@ def test_results_of_the_library_are_tables():
         frame = compared.to_frame(name)
         assert frame.to_dict("list") == {n: c.tolist() for n, c in getattr(compared, name).items()}
     assert set(compared.to_frame("changed")["metric"]) == {"map"}
-    assert compared.to_latex("means") == latex_of(compared.means)
     assert str(compared).startswith(
         f"20 queries, 95 % intervals\n{text_of(compared.means)}\n\nDiff"
     )
-    assert f"<p>20 queries, 95 % intervals</p>{html_of(compared.means)}" in compared._repr_html_()
+    assert compared._repr_html_() == f"<pre>{compared}</pre>"
     with pytest.raises(ValueError, match="table must be one of 'means', 'differences', 'changed'"):
         compared.to_frame("other")
     best = model.to_frame().iloc[0]

@@ -131,7 +131,7 @@ def resolve_n_threads(n_threads: int | None) -> int:
     n_threads : int or None
         None takes the CPUs that the process may run on, but at most ``OMP_NUM_THREADS`` of them if
         that is set, and at most the threads that a worker of a cluster has. A number ≥ 1 is used
-        as it is, up to 1,024, but within `one_thread`.
+        as it is, up to 1,024.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def resolve_n_threads(n_threads: int | None) -> int:
     if n_threads is not None:
         if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
             raise ValueError(f"n_threads must be None or an integer >= 1, got {n_threads!r}")
-        return min(int(n_threads), _most_given.get())
+        return min(int(n_threads), MAX_THREADS)
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -153,21 +153,6 @@ def resolve_n_threads(n_threads: int | None) -> int:
 
 MAX_THREADS = 1024
 _most: ContextVar[int] = ContextVar("most", default=MAX_THREADS)
-_most_given: ContextVar[int] = ContextVar("most_given", default=MAX_THREADS)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Within this context, this Python thread uses one thread, whatever number it is given.
-
-    It is for threads that share the processors with others of their kind.
-    """
-    token = _most_given.set(1)
-    try:
-        with at_most_threads(1):
-            yield
-    finally:
-        _most_given.reset(token)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from scipy.stats import permutation_test, t as student, ttest_ind
 
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.parameters import check_size, check_text
-from pairgram._support.tabled import Table, html_of, latex_of, rows_of, text_of
+from pairgram._support.tabled import Table, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, is_loss, listed_metrics
@@ -184,8 +184,8 @@ class Comparison:
     The printed text lists the queries that differ most in the first metric only; `changed` has
     those of all metrics.
 
-    A table is a dict of columns. ``to_frame("means")`` returns one as a frame, and
-    ``to_latex("differences")`` as a LaTeX table. Notebooks show all three.
+    A table is a dict of columns. ``to_frame("means")`` returns one as a frame. Notebooks show all
+    three.
 
     Attributes
     ----------
@@ -251,8 +251,7 @@ class Comparison:
         return "\n\n".join(f"{title}\n{text_of(table)}".strip("\n") for title, table in parts)
 
     def _repr_html_(self) -> str:
-        parts = self._tables().values()
-        return "".join(f"<p>{escape(title)}</p>{html_of(table)}" for title, table in parts)
+        return f"<pre>{escape(str(self))}</pre>"
 
     def to_frame(self, table: str | None = None) -> Any:
         """Return a table as a frame of pandas, which must be installed.
@@ -270,21 +269,6 @@ class Comparison:
         import pandas
 
         return pandas.DataFrame(self._table(table))
-
-    def to_latex(self, table: str | None = None) -> str:
-        r"""Return a table for a paper: a ``tabular`` with the rules of the package booktabs.
-
-        Parameters
-        ----------
-        table : str or None, default=None
-            As in `to_frame`.
-
-        Raises
-        ------
-        ValueError
-            As in `to_frame`.
-        """
-        return latex_of(self._table(table))
 
     def _table(self, name: str | None) -> Table:
         tables = self._tables()

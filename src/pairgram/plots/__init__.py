@@ -10,7 +10,6 @@ from pairgram.plots.drawing import (
     differences,
     ranks,
     scores,
-    settings,
     weights,
 )
 
@@ -20,6 +19,5 @@ __all__ = [
     "differences",
     "ranks",
     "scores",
-    "settings",
     "weights",
 ]

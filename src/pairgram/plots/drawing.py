@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -331,8 +331,8 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     Parameters
     ----------
     search : fitted ranker with `alphas_` or `Cs_`, such as `RankRLSCV` or `RankSVMCV`
-        Draw a search over both with `settings`. The standard error, of the mean over splits or over
-        queries, is drawn if the search has splits, or `per_query_`.
+        The standard error, of the mean over splits or over queries, is drawn if the search has
+        splits, or `per_query_`.
     ax : matplotlib.axes.Axes, or None for new axes
 
     Returns
@@ -348,7 +348,7 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     """
     means = np.asarray(require(search, "scores_", "a fitted search over alpha or C"), np.float64)
     if means.ndim != 1:
-        raise ValueError("the search has chosen alpha and C: draw settings(search, 'alpha', 'C')")
+        raise ValueError("the search has chosen alpha and C: want one that has chosen one of them")
     name = "C" if hasattr(search, "Cs_") else "alpha"
     tried = np.asarray(getattr(search, f"{name}s_"), np.float64)
     order = np.argsort(tried)
@@ -408,157 +408,3 @@ def _metric_name(search: BaseEstimator) -> str:
     metric = getattr(search, "scoring_", None)
     less = "" if getattr(metric, "greater_is_better", True) else " (less is better)"
     return str(getattr(metric, "name", "score")) + less
-
-
-def settings(
-    search: BaseEstimator, rows: str | None = None, columns: str = "alpha", ax: Any = None
-) -> Plot:
-    """Draw a heat map of the held-out scores over two settings, at the best of all others.
-
-    If the columns are positive numbers, such as alpha, combinations of the other settings may have
-    different grids. Each then counts with its score at the nearest number of its grid.
-
-    Parameters
-    ----------
-    search : fitted ranker with `cv_results_`
-    rows : str or None
-        A setting of ``cv_results_["params"]``, such as "gamma", or "features" of `AutoRanker`. None
-        takes the first setting, other than `columns`, for which the search tried several values.
-    columns : str, default="alpha"
-        Another setting, such as "inputs" of `AutoRanker`. If its values are numbers > 0, the axis
-        is logarithmic.
-    ax : matplotlib.axes.Axes, or None for new axes
-
-    Returns
-    -------
-    Plot
-        The data are ``row``, ``column`` and ``score``, of shape (n_cells,).
-
-    Raises
-    ------
-    ValueError
-        If the search has no such setting, or if it tried only one value of every other setting.
-    """
-    results = require(search, "cv_results_", "a fitted search")
-    params = results["params"]
-    rows = _first_of_several(params, columns) if rows is None else rows
-    for name in (rows, columns):
-        if name not in params[0]:
-            raise ValueError(f"the search must have a setting {name!r}, has {sorted(params[0])}")
-    largest = getattr(getattr(search, "scoring_", None), "greater_is_better", True)
-    best = np.fmax.reduce if largest else np.fmin.reduce  # NaN is no score
-    column_values = _different([one[columns] for one in params])
-    logarithmic = all(_is_number(value) and value > 0 for value in column_values)
-    # Row by row, the scores of each combination of the other settings.
-    curves: dict[float | str, dict[str, list[tuple[Any, float]]]] = {}
-    for one, score in zip(params, results["mean_test_score"].tolist(), strict=True):
-        others = str({name: _key(v) for name, v in one.items() if name not in (rows, columns)})
-        curve = curves.setdefault(_key(one[rows]), {}).setdefault(others, [])
-        curve.append((one[columns], score))
-    best_of = {
-        row: _best_of(list(of_row.values()), best, nearest=logarithmic)
-        for row, of_row in curves.items()
-    }
-    row_values = _different([one[rows] for one in params])
-    cells = [(row, *cell) for row in row_values for cell in best_of[_key(row)]]
-    n_columns = 10 if logarithmic else len(column_values)
-    ax = axes_of(ax, 3.0 + 0.55 * max(6, n_columns), 1.6 + 0.4 * max(5, len(row_values)))
-    scores = [score for _, _, score in cells]
-    place_of = {_key(value): place for place, value in enumerate(column_values)}
-    for place, value in enumerate(row_values):
-        of_row, values = best_of[_key(value)], np.full(n_columns, np.nan)
-        if logarithmic:
-            edges = _edges(np.array([column for column, _ in of_row]))
-            values = np.array([score for _, score in of_row])
-        else:
-            edges = np.arange(n_columns + 1, dtype=np.float64) - 0.5
-            for column, score in of_row:
-                values[place_of[_key(column)]] = score
-        image = ax.pcolormesh(
-            edges,
-            [place - 0.5, place + 0.5],
-            values[np.newaxis],
-            cmap="cividis",
-            vmin=np.fmin.reduce(scores),
-            vmax=np.fmax.reduce(scores),
-        )
-    ax.figure.colorbar(image, ax=ax, label=_metric_name(search))
-    chosen = params[search.best_index_]
-    at_column = chosen[columns] if logarithmic else place_of[_key(chosen[columns])]
-    star = {"marker": "*", "ms": 16, "mfc": ORANGE, "mec": "white", "ls": "none"}
-    at_row = [_key(value) for value in row_values].index(_key(chosen[rows]))
-    ax.plot(at_column, at_row, label="chosen", **star)
-    ax.set_yticks(range(len(row_values)), _labels(row_values))
-    if logarithmic:
-        ax.set_xscale("log")
-    else:
-        labels = _labels(column_values)
-        crowded = sum(map(len, labels)) > 6 * len(labels)
-        turned = {"rotation": 30, "ha": "right"} if crowded else {}
-        ax.set_xticks(range(len(labels)), labels, **turned)
-    ax.set(xlabel=columns, ylabel=rows, facecolor="#eeeeee")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
-    parts = zip(*cells, strict=True)
-    row, column, score = (np.array(part, object) for part in parts)
-    return Plot(ax, {"row": row, "column": column, "score": score.astype(np.float64)})
-
-
-def _best_of(
-    curves: list[list[tuple[Any, float]]], best: Callable[..., float], nearest: bool
-) -> list[tuple[Any, float]]:
-    """Return the best of several curves at each column that one of them has.
-
-    Grids of numbers may differ from curve to curve. So, if `nearest`, a curve stands with its
-    nearest score wherever its grid reaches.
-    """
-    columns = _different([column for curve in curves for column, _ in curve])
-    scores: dict[float | str, list[float]] = {_key(column): [] for column in columns}
-    for curve in curves:
-        if nearest:
-            own, of_own = zip(*sorted(curve), strict=True)
-            places = np.searchsorted(_edges(np.array(own)), columns) - 1
-            inside = zip(columns, places.tolist(), strict=True)
-            curve = [(column, of_own[k]) for column, k in inside if 0 <= k < len(own)]
-        for column, score in curve:
-            scores[_key(column)].append(score)
-    return [(column, best(scores[_key(column)])) for column in columns]
-
-
-def _first_of_several(params: list[dict[str, Any]], columns: str) -> str:
-    """Return the first setting that has several values and is not that of the columns."""
-    for name in params[0]:
-        if name != columns and len(_different([one[name] for one in params])) > 1:
-            return name
-    raise ValueError(f"rows: the search tried one value of every setting other than {columns!r}")
-
-
-def _different(values: list[Any]) -> list[Any]:
-    """Return the different values, numbers in ascending order."""
-    known = list({_key(value): value for value in values}.values())
-    return sorted(known, key=float) if all(map(_is_number, known)) else known
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-
-
-def _key(value: object) -> float | str:
-    """Return what is the same for equal values, which may be lists."""
-    return float(value) if _is_number(value) else str(value)
-
-
-def _labels(values: list[object]) -> list[str]:
-    """Return a label for each of different values, with as many digits as tell them apart."""
-    for digits in (3, 6, 17):
-        labels = [f"{one:.{digits}g}" if _is_number(one) else str(one) for one in values]
-        if len(set(labels)) == len(values):
-            break
-    return [shortened(label) for label in labels]
-
-
-def _edges(at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ends of cells around ascending numbers, on a logarithmic axis."""
-    places = np.log(at)
-    middle = (places[1:] + places[:-1]) / 2
-    step = (middle[0] - places[0], places[-1] - middle[-1]) if len(middle) else (0.5, 0.5)
-    return np.exp(np.concatenate(([places[0] - step[0]], middle, [places[-1] + step[1]])))
