@@ -7,6 +7,8 @@ from sklearn.base import clone
 
 import pairgram as pg
 from axes import every
+from pairgram._support import limits
+from pairgram._support.rates import seconds_of
 from problems import BY_STEPS
 
 # Steps are begun whatever they may take, and end when the direct solution would be there.
@@ -96,6 +98,13 @@ def test_many_steps_end_in_the_direct_solution(limits_of, n_features):
         assert (one.fit(X, y, qid=qid).coef_ == direct).all()
         assert (many.fit(X, y, qid=qid).coef_path_ == searched).all()
     assert one.form_ == many.form_ == ("dual" if n_features > len(y) else "primal")
+
+
+def test_dense_blocks_are_taken_where_sparse_products_cost_as_much():
+    rows, squares = 1_000, 400**2
+    share = limits.now.dense_share
+    sparse = seconds_of({"sparse gram": rows * share**2 * squares})
+    assert sparse == pytest.approx(seconds_of({"gram": rows * squares}), rel=0.1)
 
 
 def test_folds_that_were_begun_by_steps_are_folds_in_the_end(limits_of):

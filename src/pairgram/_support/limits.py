@@ -68,9 +68,9 @@ class Limits:
     # Solvers of least squares.
     # Rows of at most this many feature values are fitted by the compiled code of many sets.
     largest_set: int = 1 << 19
-    # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those
-    # of a dense product: above this share of entries other than 0, dense blocks are faster.
-    dense_share: float = 0.15
+    # A sparse product needs nnz² multiplications for a row, each about 300 times slower than
+    # those of a dense product: above this share of entries other than 0, dense blocks are faster.
+    dense_share: float = 0.055
     # Steps leave columns out that have no entry, if there are more columns than this and fewer than
     # half of them have one.
     seen_columns: int = 8192
