@@ -196,7 +196,6 @@ def process(options: Options) -> Iterator[str]:
         "`RankRLS`: deviations": lambda: ours.predict(Z, return_std=True, reference="training"),
         "scikit-learn: deviations": lambda: beside.predict(Z, return_std=True),
         "`propose`, 50 of 20,000": lambda: propose(ours, pool, 50),
-        "the same by improvement": lambda: propose(ours, pool, 50, strategy="improvement"),
     }
     ours.fit(X, y)
     beside.fit(X, y)

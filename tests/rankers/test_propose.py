@@ -45,41 +45,33 @@ def joint(model, X, pool):
     return (variances[:, None] + variances - D) / 2, np.append(model.predict(pool), scores.max())
 
 
-def worth(strategy, scores, C, best):
+def worth(strategy, scores, C):
     deviations = np.sqrt(np.maximum(C.diagonal(), 0))
     if strategy == "variance":
         return deviations
-    if strategy == "upper":
-        return scores + deviations
-    s = np.sqrt(np.maximum(C.diagonal() + C[best, best] - 2 * C[best], 1e-30))
-    z = (scores - scores[best]) / s
-    return s * (z * ndtr(z) + np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))
+    return scores + deviations
 
 
 @pytest.mark.parametrize("few", [False, True], ids=["all", "a few first"])
 @pytest.mark.parametrize("batch", [True, False])
-@pytest.mark.parametrize("strategy", ["improvement", "upper", "variance"])
+@pytest.mark.parametrize("strategy", ["upper", "variance"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows(rows, name, strategy, batch, few, set_limits):
     X, _, pool = rows
     set_limits(proposed_rows=25 if few else 100)
     model = fitted(name, rows)
     C, scores = joint(model, X, pool)
-    best, expected = len(pool), []
+    expected = []
     for _ in range(6):
-        values = worth(strategy, scores, C, best)[: len(pool)]
+        values = worth(strategy, scores, C)[: len(pool)]
         values[expected] = -np.inf
         row = int(np.argmax(np.round(values, 10)))
         expected.append(row)
         if batch:
             noise = model.posterior_.label_noise
-            best = row if scores[row] > scores[best] else best
             C = C - np.outer(C[row], C[row]) / (C[row, row] + noise)
-    found = propose(model, pool, 6, strategy=strategy, measured=X, batch=batch)
+    found = propose(model, pool, 6, strategy=strategy, batch=batch)
     assert found.tolist() == expected
-    if name == "kernel":  # which keeps its rows
-        again = propose(model, pool, 6, strategy=strategy, batch=batch)
-        np.testing.assert_array_equal(found, again)
 
 
 @pytest.mark.parametrize("batch", [True, False])
@@ -178,15 +170,7 @@ def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tm
             np.testing.assert_array_equal(propose(one, pool, 3, strategy="variance"), expected[:3])
 
 
-def test_a_model_that_starts_from_another_asks_for_what_was_measured(rows):
-    X, y, pool = rows
-    prior = RankRLS().fit(X, y)
-    told = {"kernel": "rbf", "gamma": 0.2, "keep_covariance": True}
-    model = RankRLS(0.5, prior=prior, **told).fit(X, y)
-    assert len(propose(model, pool, 3, strategy="improvement", measured=X)) == 3
-
-
-@pytest.mark.parametrize("strategy", ["upper", "improvement", "variance", "thompson", "order"])
+@pytest.mark.parametrize("strategy", ["upper", "variance", "thompson", "order"])
 def test_labels_without_noise(rows, strategy):
     X, _, pool = rows
     model = RankRLS(0.5, kernel="rbf", gamma=0.2, keep_covariance=True)

@@ -472,8 +472,8 @@ def _certainty(named: dict[str, Any], folder: Path) -> Any:
         "above": model.probability_above(rows.new[1:], rows.new[:-1]),
         "ranges": model.rank_ranges(rows.new, level=0.8),
         "proposed": [
-            pg.propose(model, rows.new, 3, strategy=strategy, measured=rows.X, random_state=0)
-            for strategy in ("improvement", "variance", "thompson")
+            pg.propose(model, rows.new, 3, strategy=strategy, random_state=0)
+            for strategy in ("variance", "thompson")
         ],
     }
 

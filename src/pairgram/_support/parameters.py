@@ -45,7 +45,7 @@ FusionName = Literal[
 ]
 # What standard deviations of scores are relative to, and how rows to measure are chosen.
 Reference = Literal["list", "training"]
-Strategy = Literal["upper", "improvement", "thompson", "variance", "order"]
+Strategy = Literal["upper", "thompson", "variance", "order"]
 Convention = Literal["default", "letor", "trec", "lightgbm"]
 
 # These kernels mix all columns in one number.

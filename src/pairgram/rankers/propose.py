@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import scipy.linalg.blas
@@ -18,9 +18,9 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import require, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Strategy, check_flag, check_size
-from pairgram.features.base import generator, scores_of_rows
+from pairgram.features.base import generator
 from pairgram.features.kernel_map import kernel_among
-from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, refuse_lists, space_of
+from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, space_of
 from pairgram.rankers.scores import in_memory
 from pairgram.solvers.posterior import Posterior
 
@@ -44,7 +44,6 @@ def propose(
     n: int,
     *,
     strategy: Strategy = "upper",
-    measured: RowsLike | None = None,
     batch: bool = True,
     random_state: RandomState = None,
 ) -> Rows:
@@ -61,15 +60,10 @@ def propose(
         How many rows, or pairs of rows.
     strategy : str, default="upper"
         - "upper": the score plus its standard deviation, to find the best;
-        - "improvement": by how much a score is expected to be above the best of those measured,
-          ``E max(f − f_best, 0)``, where f_best is uncertain too; it tries more of what is unknown;
         - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
         - "order": the two rows whose order is least sure, to be compared by somebody. Only rows at
           most 8 places apart by their scores are paired, or further apart if `n` needs it.
-    measured : as X, of shape (n_measured, n_features), or None, default=None
-        The rows that were measured, for "improvement" alone. None takes the training rows, which
-        models with a kernel have, unless they start from a model.
     batch : bool, default=True
         Whether every choice takes the earlier ones into account, as if these had been measured and
         had come out as expected. The choices are then diverse. False takes the n best rows, each
@@ -99,10 +93,8 @@ def propose(
 
     References
     ----------
-    Jones, Schonlau, Welch. Efficient global optimization of expensive black-box functions. Journal
-    of Global Optimization 13, 1998 (improvement). Auer. Using confidence bounds for exploitation-
-    exploration trade-offs. JMLR 3, 2002. Thompson. On the likelihood that one unknown probability
-    exceeds another. Biometrika 25, 1933.
+    Auer. Using confidence bounds for exploitation-exploration trade-offs. JMLR 3, 2002. Thompson.
+    On the likelihood that one unknown probability exceeds another. Biometrika 25, 1933.
 
     Examples
     --------
@@ -118,9 +110,6 @@ def propose(
         raise ArgumentError("strategy", verbatim(f"must be one of {known}, got {strategy!r}"))
     check_size("n", n)
     check_flag("batch", batch)
-    if strategy == "improvement":
-        refuse_lists(model, "strategy='improvement'")
-    of_measured = measured if measured is None else in_memory(model, measured)
     model, X, _ = in_memory(model, X)
     scores = np.asarray(model.predict(X), np.float64)
     most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
@@ -132,88 +121,39 @@ def propose(
         return _pairs(joint, scores, int(n), batch)
     if strategy == "thompson":
         return _drawn(joint, scores, int(n), generator(random_state))
-    best = _best_of(model, joint, of_measured) if strategy == "improvement" else None
-    values = _worth(strategy, scores, joint.variances, best)
+    values = _worth(strategy, scores, joint.variances)
     if not batch:
         return np.argsort(-values, kind="stable")[: int(n)]
     # Variances shrink, so a few rows may do, if the others were never worth as much as the chosen.
-    bounds = _bounds(strategy, joint, scores, best)
     taken = np.zeros(len(scores), dtype=bool)
     taken[np.argsort(-values, kind="stable")[: max(limits.now.proposed_rows, 4 * int(n))]] = True
     while True:
         some = np.flatnonzero(taken)
-        of_some = joint.of(some), scores[some], None if best is None else best.of(some)
-        chosen, least = _one_by_one(strategy, *of_some, int(n))
-        more = ~taken & (bounds >= least)
+        chosen, least = _one_by_one(strategy, joint.of(some), scores[some], int(n))
+        more = ~taken & (values >= least)
         if not more.any():
             return some[chosen]
         taken |= more
 
 
-def _worth(strategy: Strategy, scores: Vector, variances: Vector, best: _Row | None) -> Vector:
+def _worth(strategy: Strategy, scores: Vector, variances: Vector) -> Vector:
     """Return what each row is worth."""
-    if best is not None:
-        square = np.maximum(variances + best.variance - 2 * best.column, 0.0)
-        return _improvement(scores - best.score, np.sqrt(square))
     deviations = np.sqrt(variances)
     return deviations if strategy == "variance" else scores + DEVIATIONS * deviations
 
 
-def _bounds(strategy: Strategy, joint: _Joint, scores: Vector, best: _Row | None) -> Vector:
-    """Return what each row is worth at most: variances shrink, and the best rises.
-
-    The best row was measured before, or has been chosen; its variance is then below the noise.
-    """
-    if best is None:
-        return _worth(strategy, scores, joint.variances, None)
-    of_best = max(best.variance, min(joint.noise, float(joint.variances.max())))
-    most = np.sqrt(joint.variances) + np.sqrt(of_best)
-    return _improvement(scores - best.score, most)
-
-
-def _improvement(above: Vector, deviations: Vector) -> Vector:
-    """Return the mean of what is above 0 of normal variables."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = above / deviations
-        density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-        found = above * ndtr(z) + deviations * density
-    return np.where(deviations > 0, found, np.maximum(above, 0.0))
-
-
-def _one_by_one(
-    strategy: Strategy, joint: _Joint, scores: Vector, best: _Row | None, n: int
-) -> tuple[Rows, float]:
+def _one_by_one(strategy: Strategy, joint: _Joint, scores: Vector, n: int) -> tuple[Rows, float]:
     """Choose rows, each knowing the earlier ones; return them and the least that one was worth."""
     chosen: list[int] = []
     least = np.inf
     while len(chosen) < n:
-        values = _worth(strategy, scores, joint.variances, best)
+        values = _worth(strategy, scores, joint.variances)
         values[chosen] = -np.inf
         row = int(np.argmax(values))
         chosen.append(row)
         least = min(least, float(values[row]))
-        column, variance = joint.column(row), float(joint.variances[row])
-        change = joint.learn(column, variance, joint.noise)
-        if best is not None and scores[row] > best.score:
-            own = float(change[row]) * change
-            best = _Row(float(scores[row]), column - own, float(joint.variances[row]))
-        elif best is not None:
-            total = variance + joint.noise
-            of_best = float(best.column[row]) / np.sqrt(total) if total > 0 else 0.0
-            best = _Row(best.score, best.column - of_best * change, best.variance - of_best**2)
+        joint.learn(joint.column(row), float(joint.variances[row]), joint.noise)
     return np.array(chosen, np.int64), least
-
-
-class _Row(NamedTuple):
-    """The score of a row, its covariances with those of the pool, and its variance."""
-
-    score: float
-    column: Vector
-    variance: float
-
-    def of(self, rows: Rows) -> _Row:
-        """Return the same beside some rows of the pool."""
-        return self._replace(column=self.column[rows])
 
 
 class _Joint:
@@ -253,7 +193,6 @@ class _Joint:
                 self.with_mean = H @ posterior.shares
                 self.of_mean = float(mean @ posterior.shares)
             H -= mean
-            self.mean = mean
             self.Z = np.concatenate([*pool.map(lambda part: posterior.rooted(H[part]), parts)])
             # Without a kernel, products with a prior are those of features.
             self.H = H if posterior.prior and not self.has_kernel else np.empty((n_rows, 0))
@@ -301,33 +240,17 @@ class _Joint:
 
     def column(self, row: int) -> Vector:
         """Return the covariances of the score of a row with all others, given what was learnt."""
-        of_row = self._beside(self.space, row, self.Z[row], self.H[row], self.with_mean[row])
+        products: Vector = np.zeros(len(self.Z))
+        if self.has_kernel:
+            X = self.space.rows
+            K = kernel_among(self.space.feature_map, X, X[row : row + 1])[:, 0]
+            products = K - self.with_mean - self.with_mean[row] + self.of_mean
+        elif self.posterior.prior:
+            products = self.H @ self.H[row]
+        of_row = self._of(products, self.Z @ self.Z[row])
         for change in self._changes:
             of_row -= change[row] * change
         return of_row
-
-    def beside(self, space: Space, row: int, score: float) -> _Row:
-        """Return a row of other rows, beside the pool, before anything is learnt."""
-        h = space.features(slice(row, row + 1))
-        shares = self.posterior.shares
-        with_mean = 0.0 if shares is None else float(h[0] @ shares)
-        h = h - self.mean
-        z = self.posterior.rooted(h)[0]
-        square = float(h[0] @ h[0])
-        if self.has_kernel:
-            square = float(space.squares(slice(row, row + 1))[0]) - 2 * with_mean + self.of_mean
-        variance = float(self._of(np.array(square), np.array(z @ z)))
-        return _Row(score, self._beside(space, row, z, h[0], with_mean), max(variance, 0.0))
-
-    def _beside(self, space: Space, row: int, z: Vector, h: Vector, with_mean: float) -> Vector:
-        products: Vector = np.zeros(len(self.Z))
-        if self.has_kernel:
-            X = self.space.rows, space.rows[row : row + 1]
-            K = kernel_among(self.space.feature_map, *X)[:, 0]
-            products = K - self.with_mean - with_mean + self.of_mean
-        elif self.posterior.prior:
-            products = self.H @ h
-        return self._of(products, self.Z @ z)
 
     def differences(self, first: Rows, second: Rows) -> Vector:
         """Return the variances of differences of scores of pairs of rows, before learning."""
@@ -349,29 +272,6 @@ class _Joint:
         self._changes.append(change)
         self.variances = np.maximum(self.variances - change**2, 0.0)
         return change
-
-
-def _best_of(
-    model: BaseEstimator, joint: _Joint, measured: tuple[BaseEstimator, Any, Any] | None
-) -> _Row:
-    """Return the measured row that has the highest score."""
-    if measured is not None:
-        fitted, rows, _ = measured
-        space, scores = space_of(fitted, rows, None), np.asarray(fitted.predict(rows))
-    elif joint.has_kernel and model.prior_ is None:
-        feature_map = joint.space.feature_map
-        space = Space(feature_map.support_rows_, feature_map)
-        scores = scores_of_rows(feature_map, space.rows, model.coef_)
-    else:
-        raise ArgumentError(
-            "measured",
-            "must have the rows that were measured with strategy='improvement': only models with a "
-            "kernel, and without a prior that is a model, keep them",
-        )
-    if not len(scores):
-        raise ArgumentError("measured", "must have a row or more, got none")
-    row = int(np.argmax(scores))
-    return joint.beside(space, row, float(scores[row]))
 
 
 def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
