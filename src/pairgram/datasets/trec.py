@@ -142,53 +142,14 @@ _RUN = _Form("qid Q0 docno rank score tag", 4, "score", "a finite number", _scor
 _QRELS = _Form("qid iteration docno label", 3, "label", "an integer", _label, np.int64)
 
 
-# Ids of queries, ids of documents, and numbers.
-_Rows = tuple[list[str], list[str], list[Any]]
-
-
 def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
-    """Return ids, documents and the numbers at a place of every line."""
-    lines = list(lines_of(raw, name))
-    ids, documents, values = _at_once(lines, form) or _one_by_one(lines, name, form)
-    if not ids:
-        raise ValueError(f"{name}: found no line, want lines {form.fields}")
-    numbers: NDArray[Any] = np.array(values, form.dtype)
-    return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
-
-
-def _at_once(lines: list[tuple[int, bytes]], form: _Form) -> _Rows | None:
-    """Return the rows of lines that are all plain, in half the time; None if one is not."""
-    if not lines:
-        return None
-    n_lines, n_fields = len(lines), len(form.fields.split())
-    # A null character is a field between two lines, so that the fields tell where lines end.
-    text = b" \0 ".join([line for _, line in lines])
-    fields = text.split()
-    ends = fields[n_fields :: n_fields + 1].count(b"\0")
-    is_plain = len(fields) == n_lines * (n_fields + 1) - 1
-    if not is_plain or not ends == text.count(b"\0") == n_lines - 1:
-        return None
-    try:
-        ids, documents, numbers = (
-            b"\n".join(fields[place :: n_fields + 1]).decode().split("\n")
-            for place in (0, 2, form.place)
-        )
-        values = [form.number(text) for text in numbers]
-    except ValueError:
-        return None
-    if len(set(zip(ids, documents, strict=True))) < n_lines:
-        return None
-    return ids, documents, values
-
-
-def _one_by_one(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows:
-    """Return the rows of lines, without comments. A ValueError names the line that is at fault."""
+    """Return ids, documents and the numbers of every line; an error names the line at fault."""
     n_fields = len(form.fields.split())
     ids: list[str] = []
     documents: list[str] = []
     values: list[Any] = []
     lists: dict[str, dict[str, int]] = {}  # the line of every document of a query
-    for at, line in lines:
+    for at, line in lines_of(raw, name):
         # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others. The last
         # field may have blanks.
         parts = line.split(maxsplit=n_fields - 1)
@@ -225,7 +186,10 @@ def _one_by_one(lines: list[tuple[int, bytes]], name: str, form: _Form) -> _Rows
         ids.append(query)
         documents.append(document)
         values.append(value)
-    return ids, documents, values
+    if not ids:
+        raise ValueError(f"{name}: found no line, want lines {form.fields}")
+    numbers: NDArray[Any] = np.array(values, form.dtype)
+    return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
 
 
 def lines_of(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:

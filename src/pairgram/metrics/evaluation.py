@@ -148,7 +148,7 @@ class RankingScorer:
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
         named = {} if offset is None else {"offset": offset}
-        value = self.metric(
+        value: float = self.metric(
             y,
             judged(estimator, X, qid, **named),
             qid,

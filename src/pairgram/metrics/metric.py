@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from math import isfinite, nan
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args, overload
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -466,34 +466,6 @@ class Metric:
         ]
         return f"get_metric({self.name!r}{''.join(options)})"
 
-    @overload
-    def __call__(
-        self,
-        y: ArrayLike,
-        score: ArrayLike,
-        qid: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        per_query: Literal[False] = False,
-        n_threads: int | None = None,
-    ) -> float: ...
-
-    @overload
-    def __call__(
-        self,
-        y: ArrayLike,
-        score: ArrayLike,
-        qid: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        per_query: Literal[True],
-        n_threads: int | None = None,
-    ) -> NDArray[np.float64]: ...
-
     def __call__(
         self,
         y: ArrayLike,
@@ -505,7 +477,7 @@ class Metric:
         propensity: ArrayLike | None = None,
         per_query: bool = False,
         n_threads: int | None = None,
-    ) -> float | NDArray[np.float64]:
+    ) -> Any:
         """Return the mean over queries, or the value of every query.
 
         The parameters are those of `evaluate`, but `score` is a single vector of shape (n_rows,).
@@ -531,7 +503,7 @@ class Metric:
             )
         if np.ndim(score) != 1:
             raise ValueError(f"score must have shape (n_rows,), got {np.shape(score)}")
-        values: dict[str, float | NDArray[np.float64]] = evaluate_metrics(
+        values = evaluate_metrics(
             (self,),
             y,
             score,

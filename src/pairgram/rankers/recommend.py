@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -109,28 +109,6 @@ class Recommendations:
                 "score": self.scores[user, rank],
             }
         )
-
-    @overload
-    def evaluate(
-        self,
-        users: ArrayLike,
-        items: ArrayLike,
-        metrics: str | Metric | Iterable[str | Metric] | None = None,
-        *,
-        per_user: Literal[False] = False,
-        n_threads: int | None = None,
-    ) -> dict[str, float]: ...
-
-    @overload
-    def evaluate(
-        self,
-        users: ArrayLike,
-        items: ArrayLike,
-        metrics: str | Metric | Iterable[str | Metric] | None = None,
-        *,
-        per_user: Literal[True],
-        n_threads: int | None = None,
-    ) -> dict[str, NDArray[Any]]: ...
 
     def evaluate(
         self,
